@@ -49,6 +49,9 @@ export type BackendMessage =
   | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject };
 
 type ResultMessage = Extract<BackendMessage, { kind: 'result' }>;
+export type AnswerMessage = Extract<BackendMessage, { kind: 'result' | 'error' }>;
+export type RequestMessage = Extract<BackendMessage, { kind: 'request' }>;
+export type NotificationMessage = Extract<BackendMessage, { kind: 'notification' }>;
 
 /**
  * Reads one message of a backend. The result of an answer is forwarded as the bytes in which it came, once one pass over

@@ -12,7 +12,7 @@ import {
   type JsonText,
   type JsonValue,
 } from '../domain/json.ts';
-import { type BackendMessage, type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
+import { type JsonRpcError, type RequestMessage, RPC } from '../domain/jsonrpc.ts';
 import { type Era, LEGACY_VERSIONS, META, MODERN_VERSIONS, type Peer } from '../domain/mcp.ts';
 import { type ClientInfo, withEraMetadata } from './era.ts';
 
@@ -247,7 +247,7 @@ export const ECHOES = 'it returns what it is sent';
  * asked in both directions, so only there the two may be alike by chance. Source: MCP basic/index#requests.
  */
 export function isEcho(
-  { id, method }: Extract<BackendMessage, { kind: 'request' }>,
+  { id, method }: RequestMessage,
   sent: { readonly id: number; readonly method: string },
 ): boolean {
   return id === sent.id && method === sent.method && method !== 'ping';

@@ -5,7 +5,8 @@ import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { type Refused, refusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
+import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
+import { refusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
 import { TOO_LARGE } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -22,14 +23,14 @@ const MODERN: Peer = {
 const LEGACY: Peer = { ...MODERN, era: 'legacy' };
 const CALL = { id: 7, peer: MODERN, hasParamHeaders: false };
 
-function refused(status: number, code?: number, id: JsonRpcId | null = 7): Refused {
+function refused(status: number, code?: number, id: JsonRpcId | null = 7): RefusedEnding {
   const error =
     code === undefined ? undefined : { kind: 'error' as const, id, error: { code, message: 'x' } };
   return { kind: 'refused', status, error };
 }
 
 /** What it means, in words: the answer's code, or whether the request was delivered. */
-function meaning(one: Refused, call: Partial<typeof CALL> = {}): string {
+function meaning(one: RefusedEnding, call: Partial<typeof CALL> = {}): string {
   const refusal = refusalOf(one, { ...CALL, ...call });
   return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
 }

@@ -17,6 +17,9 @@ export type AnswerEnding =
   | { readonly kind: 'refused'; readonly status: number; readonly error: RefusalError | undefined }
   | { readonly kind: 'broken'; readonly failure: GatewayError };
 
+/** An ending by a status that is no success. */
+export type RefusedEnding = Extract<AnswerEnding, { kind: 'refused' }>;
+
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 /** The receiver of an answer. */

@@ -2,15 +2,13 @@
 // which is the handshake and the delete of a session. Calls do not use it (http-call.ts).
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
-import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { ECHOES, isEcho } from '../handshake.ts';
 import { type AnswerEnding, HttpAnswer } from './http-answer.ts';
 import { connectionClosed } from './http-failures.ts';
 
-type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
-
 /** The answer to the request's id, or the ending of the HTTP answer without it. */
-export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
+export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer: AnswerMessage }) & {
   readonly sessionId: string | undefined;
 };
 
@@ -25,7 +23,7 @@ export function ask(
   signal: AbortSignal,
 ): Promise<SentRequest> {
   return new Promise((resolve) => {
-    const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: RpcAnswer }): void => {
+    const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: AnswerMessage }): void => {
       signal.removeEventListener('abort', withdraw);
       resolve({ ...outcome, sessionId: answer.sessionId });
     };

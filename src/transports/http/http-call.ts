@@ -8,11 +8,18 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import type { JsonText, JsonValue } from '../../domain/json.ts';
-import { type BackendMessage, type JsonRpcError, RPC, requestText } from '../../domain/jsonrpc.ts';
+import {
+  type BackendMessage,
+  type JsonRpcError,
+  type NotificationMessage,
+  type RequestMessage,
+  RPC,
+  requestText,
+} from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
-import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import { HttpPolling, isUnreachable } from './http-polling.ts';
@@ -96,7 +103,7 @@ export class HttpCall implements AnswerSink {
   }
 
   /** A notification about this call, wherever it arrived. */
-  hear({ method, params }: Notification): void {
+  hear({ method, params }: NotificationMessage): void {
     this.#isHeard = true;
     const heard = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
     this.#subscriber.next({ kind: 'notification', method, params: heard });
@@ -164,7 +171,7 @@ export class HttpCall implements AnswerSink {
     this.#polling.start(ended);
   }
 
-  #refused(refused: Refused): void {
+  #refused(refused: RefusedEnding): void {
     const { session, reopens } = this.#host;
     if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
@@ -260,9 +267,6 @@ export const FORGOTTEN = 'it forgot the session';
 /** Its answer is a long-lived stream of its own messages. */
 const LISTEN = 'subscriptions/listen';
 
-export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
-export type Question = Extract<BackendMessage, { kind: 'request' }>;
-
 /** The conversation a call belongs to. */
 export interface CallConversation extends KnownTools {
   readonly connection: HttpConnection;
@@ -270,9 +274,9 @@ export interface CallConversation extends KnownTools {
   /** Calls under way by request id, which is also their progress token. */
   readonly calls: Map<number, HttpCall>;
   /** Takes a notification that came on the stream of a call and need not be about the call. */
-  notified(message: Notification, call: HttpCall): void;
+  notified(message: NotificationMessage, call: HttpCall): void;
   /** Takes a request of the backend that came on the stream of a call. */
-  asked(message: Question, call: HttpCall): void;
+  asked(message: RequestMessage, call: HttpCall): void;
   /** True when a session that the backend forgot is opened anew; else the conversation is over. */
   readonly reopens: boolean;
   /** Called when the backend forgot the session of a conversation that ends with it. */
@@ -285,10 +289,7 @@ export interface CallConversation extends KnownTools {
 
 // The meaning of a status that is no success for its call.
 
-/** What was received. */
-export type Refused = Extract<AnswerEnding, { kind: 'refused' }>;
-
-/** What it means. */
+/** The meaning of a refused ending. */
 type CallRefusal =
   /** The server says so, or the caller is to get it as the answer. */
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
@@ -306,7 +307,7 @@ interface SentCall {
 }
 
 /** Reads a refusal of a call. */
-export function refusalOf(refused: Refused, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
+export function refusalOf(refused: RefusedEnding, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
   const { status, error } = refused;
   if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
   const isAboutHeader = missesHeader(refused, peer);
@@ -329,7 +330,7 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
  * other status it may come after the work. Source: MCP 2026-07-28
  * basic/transports/streamable-http#server-validation.
  */
-function missesHeader({ status, error }: Refused, { era }: Peer): boolean {
+function missesHeader({ status, error }: RefusedEnding, { era }: Peer): boolean {
   return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
 }
 

@@ -6,12 +6,12 @@ import { AsyncSubject, Observable, Subject } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, withEraMetadata } from '../era.ts';
 import { LoneCaller, outcomeOf } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import type { CallConversation, Notification, Question } from './http-call.ts';
+import type { CallConversation } from './http-call.ts';
 import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
@@ -157,13 +157,13 @@ export class HttpConversation implements Upstream, CallConversation {
     void this.end({ reason: FORGOTTEN, expected: false });
   }
 
-  notified(message: Notification, call?: HttpCall): void {
+  notified(message: NotificationMessage, call?: HttpCall): void {
     if (message.method === PROGRESS) this.#progressed(message);
     else if (this.#messages$ !== undefined) this.#messages$.next(message);
     else call?.hear(message);
   }
 
-  asked(message: Question, call?: HttpCall): void {
+  asked(message: RequestMessage, call?: HttpCall): void {
     const outcome = outcomeOf(message.method, this.#profile);
     if (outcome !== 'ask') void this.session.reply(message.id, outcome);
     else if (call === undefined) this.#messages$?.next(this.#questionOf(message));
@@ -178,7 +178,7 @@ export class HttpConversation implements Upstream, CallConversation {
     this.#backend.stray();
   }
 
-  #questionOf({ id, method, params }: Question, call?: HttpCall): ServerRequest {
+  #questionOf({ id, method, params }: RequestMessage, call?: HttpCall): ServerRequest {
     let isAnswered = false;
     const answer: ServerRequest['answer'] = (reply) => {
       if (isAnswered || call?.isOver === true || this.#ending !== undefined) return;
@@ -188,7 +188,7 @@ export class HttpConversation implements Upstream, CallConversation {
     return { kind: 'request', method, params, answer };
   }
 
-  #progressed(message: Notification): void {
+  #progressed(message: NotificationMessage): void {
     const token = message.params.progressToken;
     const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
     if (call === undefined) this.stray();
@@ -204,7 +204,7 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   /** Log lines carry no id. They are about the only call under way, or about one that has ended: see LoneCaller. */
-  #logged(message: Notification): void {
+  #logged(message: NotificationMessage): void {
     const isSure = this.#calls?.size === 1 && this.#lone?.isAlone !== false;
     const [only] = isSure ? (this.#calls?.values() ?? []) : [];
     if (only === undefined) this.notified(message);

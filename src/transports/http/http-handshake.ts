@@ -8,12 +8,10 @@ import { RPC, requestText } from '../../domain/jsonrpc.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
 import { eraHeaders } from '../era.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
-import type { AnswerEnding } from './http-answer.ts';
+import type { AnswerEnding, RefusedEnding } from './http-answer.ts';
 import { ask } from './http-ask.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing } from './http-failures.ts';
-
-type Refused = Extract<AnswerEnding, { kind: 'refused' }>;
 
 export interface HttpHandshakeOptions {
   /** Ends the waiting. */
@@ -135,7 +133,7 @@ export class HttpHandshake implements HandshakeChannel {
   }
 
   /** A known server has no reason to fail at an unknown method, and answers with an error if it does. */
-  #isFailure({ status, error }: Refused): boolean {
+  #isFailure({ status, error }: RefusedEnding): boolean {
     if (NO_EVIDENCE.has(status) || status < 400) return true;
     return this.#known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;
   }

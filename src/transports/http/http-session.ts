@@ -12,7 +12,7 @@ import type { Era, Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, eraHeaders } from '../era.ts';
 import { shakeHands } from '../handshake.ts';
 import type { OpeningMemory } from '../transport.ts';
-import type { AnswerEnding, HttpAnswer } from './http-answer.ts';
+import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import { ask } from './http-ask.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { HttpHandshake } from './http-handshake.ts';
@@ -46,8 +46,6 @@ interface Agreement {
   /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
   readonly headers: Headers;
 }
-
-type Refused = Extract<AnswerEnding, { kind: 'refused' }>;
 
 /** A session, or its substitute for backends that have none. */
 export class HttpSession {
@@ -125,7 +123,7 @@ export class HttpSession {
    * also answer 400 with an error that names no request, or with the SDK's codes for a session it does not know.
    * Source: MCP 2025-11-25 basic/transports#session-management; measured.
    */
-  isLost(refused: Refused, id: number): boolean {
+  isLost(refused: RefusedEnding, id: number): boolean {
     if (!this.hasSession) return false;
     if (refused.status === 404) return true;
     if (refused.status !== 400 || refused.error === undefined) return false;

@@ -9,7 +9,7 @@ import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/c
 import type { GatewayError } from '../../domain/errors.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { type BackendMessage, idValue, requestText } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, idValue, type RequestMessage, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { outcomeOf, REFUSED } from '../handshake.ts';
@@ -20,8 +20,6 @@ import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
 import type { Closed } from '../transport.ts';
-
-type Question = Extract<BackendMessage, { kind: 'request' }>;
 
 /** Longest path that a backend may name. */
 const LONGEST_TARGET = 2_048;
@@ -142,7 +140,7 @@ export class SseChannel implements AnswerSink {
   }
 
   /** With one exchange under way a request is certainly about it; with more it is for the client in general. */
-  #asked(message: Question): void {
+  #asked(message: RequestMessage): void {
     const outcome = outcomeOf(message.method, this.#profile);
     const question = this.#questionOf(message);
     if (outcome !== 'ask') question.answer(outcome);
@@ -151,7 +149,7 @@ export class SseChannel implements AnswerSink {
     else question.answer(REFUSED);
   }
 
-  #questionOf({ id, method, params }: Question): ServerRequest {
+  #questionOf({ id, method, params }: RequestMessage): ServerRequest {
     let isAnswered = false;
     const answer: ServerRequest['answer'] = (reply) => {
       if (isAnswered) return;

@@ -8,16 +8,13 @@ import type { ServerRequest } from '../../domain/client.ts';
 import type { Delivered, GatewayError } from '../../domain/errors.ts';
 import type { Canceller, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import type { AnswerMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
 import { isCustomNotice } from '../../domain/notices.ts';
 import { callerTokenOf, ECHOES, isEcho, LoneCaller, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import type { OversizeLine } from './line-decoder.ts';
 
-type FinalMessage = Extract<BackendMessage, { kind: 'result' | 'error' }>;
-type Notification = Extract<BackendMessage, { kind: 'notification' }>;
-type Request = Extract<BackendMessage, { kind: 'request' }>;
 /** The observer of an exchange. */
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
@@ -87,7 +84,7 @@ export class Correlator {
   }
 
   /** Hands an answer to the exchange it is for. */
-  takeAnswer(message: FinalMessage): void {
+  takeAnswer(message: AnswerMessage): void {
     const exchange = this.#ownerOf(message);
     if (exchange === undefined) {
       this.#strayMessages += 1;
@@ -106,7 +103,7 @@ export class Correlator {
   }
 
   /** Hands a notification to the exchange it is about. False when it is about none in particular. */
-  takeNotification({ method, params }: Notification): boolean {
+  takeNotification({ method, params }: NotificationMessage): boolean {
     if (method === 'notifications/progress') {
       this.#takeProgress(method, params);
       return true;
@@ -125,7 +122,7 @@ export class Correlator {
   }
 
   /** Fails the exchange whose own request came back. False for a genuine request of the backend. */
-  takeEcho(message: Request): boolean {
+  takeEcho(message: RequestMessage): boolean {
     const exchange = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     if (exchange === undefined || !isEcho(message, exchange)) return false;
     this.fail(exchange.id, ECHOES);
@@ -149,7 +146,7 @@ export class Correlator {
     }
   }
 
-  #ownerOf({ kind, id }: FinalMessage): PendingExchange | undefined {
+  #ownerOf({ kind, id }: AnswerMessage): PendingExchange | undefined {
     if (typeof id === 'number') return this.#pending.get(id);
     // The server could not read which request it refuses. With one exchange under way it is that one.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;

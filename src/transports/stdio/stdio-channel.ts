@@ -9,7 +9,7 @@ import type { RunInContainer } from '../../domain/container-program.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { type BackendMessage, idValue, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
+import { idValue, type RequestMessage, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import type { Closed, TransportEvents } from '../transport.ts';
@@ -33,8 +33,6 @@ export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' |
   /** Where a line that is not complete is counted. Default: nowhere. */
   readonly answers?: OwnHeldBytes | undefined;
 }
-
-type Request = Extract<BackendMessage, { kind: 'request' }>;
 
 /** Longest notification of a client: a few notifications must not fill the outbox of the calls. */
 const MOST_NOTICE_CHARACTERS = 1024 * 1024;
@@ -165,7 +163,7 @@ export class StdioChannel {
   }
 
   /** With one exchange under way a request is certainly about it; with more it is for the client in general. */
-  #receiveRequest(message: Request): void {
+  #receiveRequest(message: RequestMessage): void {
     if (this.#mayAsk && message.method !== 'ping') {
       const request = this.#requestOf(message);
       if (this.#correlator.takeRequest(request)) return;
@@ -178,7 +176,7 @@ export class StdioChannel {
   }
 
   /** The answer goes out while the pipe is open, even if the exchange that it came with has ended: it may be about none. */
-  #requestOf({ id, method, params }: Request): ServerRequest {
+  #requestOf({ id, method, params }: RequestMessage): ServerRequest {
     let isAnswered = false;
     const answer = (reply: ClientReply): void => {
       if (!isAnswered) this.#outbox.add(lineOf({ jsonrpc: '2.0', id: idValue(id), ...reply }));
@@ -266,7 +264,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
 }
 
 /** Without declared capabilities, or without a listener, a server may only ask for a sign of life. */
-function replyTo({ id: asked, method }: Request): object {
+function replyTo({ id: asked, method }: RequestMessage): object {
   const id = idValue(asked);
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
   const error = { code: RPC.methodNotFound, message: `The client does not offer ${method}.` };
