@@ -4,13 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import {
-  type AccountClient,
-  type ClientChoice,
-  findApiKey,
-  findUser,
-  withAccountClient,
-} from '../../../src/cli/accounts/account-client.ts';
+import { type AccountClient, findApiKey, findUser } from '../../../src/cli/accounts/account-client.ts';
+import { type ClientChoice, withAccountClient } from '../../../src/cli/accounts/choose-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';

@@ -2,8 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import type { AccountClient } from '../../../src/cli/accounts/account-client.ts';
-import { remoteClient } from '../../../src/cli/accounts/account-client.ts';
+import { type AccountClient, remoteClient } from '../../../src/cli/accounts/account-client.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { suite } from '../../helpers/suite.ts';
 

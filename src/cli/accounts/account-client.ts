@@ -4,12 +4,8 @@
 import { nearMiss } from '../../config/nearest.ts';
 import type { Role, Scope } from '../../domain/account.ts';
 import { type Fields, fields } from '../answers.ts';
-import { usualUrls } from '../background/daemon-files.ts';
-import { shownRemote } from '../client-options.ts';
-import type { CommandInput, OptionDefinition } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
-import { namedGateway, type Remote, seekGateway } from '../remote.ts';
-import { DATABASE_OPTIONS } from '../setting-options.ts';
+import { CommandFailure } from '../failures.ts';
+import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 interface NewUserFields {
@@ -41,81 +37,6 @@ export interface AccountClient {
   /** Names of the templates there are now. */
   templates(): Promise<readonly string[]>;
   close(): Promise<void>;
-}
-
-const COMMON_OPTIONS: readonly OptionDefinition[] = [
-  ...DATABASE_OPTIONS,
-  { flags: '--json', description: 'Print records as JSON' },
-];
-
-/** The options of the account commands. */
-export const ACCOUNT_CLIENT_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--url <url>',
-    description:
-      'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',
-  },
-  { flags: '--local', description: 'Use the database, even when a gateway runs' },
-  ...COMMON_OPTIONS,
-];
-
-/** The same for a command that prefers the database, see ClientChoice. */
-export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--url <url>',
-    description:
-      'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',
-  },
-  { flags: '--local', description: 'Use the database; the default' },
-  ...COMMON_OPTIONS,
-];
-
-export interface ClientChoice {
-  /** Only `--url` makes it a gateway. Default: whatever answers. */
-  readonly prefersDatabase?: boolean;
-  /** Looks at the default addresses. */
-  readonly seek?: typeof seekGateway;
-}
-
-/**
- * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
- * answers at a default address, else the database; `--local` and `--database` choose the database at once.
- * The choice is written to standard error.
- */
-export async function withAccountClient<T>(
-  input: CommandInput,
-  terminal: Terminal,
-  work: (client: AccountClient) => Promise<T>,
-  { prefersDatabase = false, seek = seekGateway }: ClientChoice = {},
-): Promise<T> {
-  const client = await openClient(input, terminal, { prefersDatabase, seek });
-  try {
-    return await work(client);
-  } finally {
-    await client.close();
-  }
-}
-
-async function openClient(
-  input: CommandInput,
-  terminal: Terminal,
-  { prefersDatabase, seek }: Required<ClientChoice>,
-): Promise<AccountClient> {
-  const url = input.text('url');
-  const isLocal = input.switch('local') === true || input.text('database') !== undefined;
-  if (isLocal && url !== undefined) {
-    throw new UsageError('--url cannot be combined with --local or --database');
-  }
-  if (!isLocal && !(prefersDatabase && url === undefined)) {
-    const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env, fetch, usualUrls(terminal)));
-    if (remote !== undefined) {
-      terminal.note(`using the gateway ${remote.url}`);
-      return remoteClient(shownRemote(remote, terminal));
-    }
-  }
-  // Heavy: it loads a database driver.
-  const { openLocalClient } = await import('./local-client.ts');
-  return openLocalClient(input, terminal);
 }
 
 /** The user of that name, in any case. */

@@ -1,13 +1,8 @@
 // `stagedoor gateway api-keys | create-api-key | revoke`: API keys, at a running gateway or in its database. A key itself is
 // shown once, when it is created, and stored nowhere.
 
-import {
-  ACCOUNT_CLIENT_OPTIONS,
-  type AccountClient,
-  findApiKey,
-  warnOfUnknownTemplates,
-  withAccountClient,
-} from '../accounts/account-client.ts';
+import { type AccountClient, findApiKey, warnOfUnknownTemplates } from '../accounts/account-client.ts';
+import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/choose-client.ts';
 import { API_KEY_HEADINGS, apiKeyRow, hasExpired, list, minute } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';

@@ -4,8 +4,8 @@
 import { type CommandDefinition, optionFlag } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
-/** Prints a script. The command table is loaded when the command runs, because the table lists this row too. */
-export const completion: CommandDefinition = {
+/** Prints a script. The table lists this row too, so it is read when the command runs. */
+export const completionOf = (table: () => readonly CommandDefinition[]): CommandDefinition => ({
   name: 'completion',
   positionals: '<bash|zsh|fish>',
   summary: 'Print the completion script of a shell, for its start-up files',
@@ -16,16 +16,15 @@ export const completion: CommandDefinition = {
     'completion fish > ~/.config/fish/completions/stagedoor.fish',
   ],
   run: async (input, terminal) => {
-    const { COMMANDS } = await import('./index.ts');
     const shell = input.positional(0);
     const script = COMPLETIONS.get(shell);
     if (script === undefined) {
       throw new UsageError(`unknown shell "${shell}"; shells are ${[...COMPLETIONS.keys()].join(', ')}`);
     }
-    terminal.print(script(COMMANDS));
+    terminal.print(script(table()));
     return 0;
   },
-};
+});
 
 /** By shell. */
 const COMPLETIONS: ReadonlyMap<string, (commands: readonly CommandDefinition[]) => string> = new Map([

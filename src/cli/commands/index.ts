@@ -3,7 +3,7 @@
 import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { bridge } from './bridge.ts';
-import { completion } from './completion.ts';
+import { completionOf } from './completion.ts';
 import { config } from './config.ts';
 import { connect } from './connect.ts';
 import { dbExport, dbImport, dbMigrate, dbStatus } from './database.ts';
@@ -69,7 +69,7 @@ const commands: readonly CommandDefinition[] = [
   templateAdd,
   config,
   doctor,
-  completion,
+  completionOf(() => COMMANDS),
 ];
 
 /** Every command. */

@@ -1,12 +1,11 @@
 // `stagedoor gateway users | create-user | set-password | delete-user`: users, at a running gateway or in its database.
 
+import { findUser, warnOfUnknownTemplates } from '../accounts/account-client.ts';
 import {
   ACCOUNT_CLIENT_OPTIONS,
   DATABASE_CLIENT_OPTIONS,
-  findUser,
-  warnOfUnknownTemplates,
   withAccountClient,
-} from '../accounts/account-client.ts';
+} from '../accounts/choose-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { USER_HEADINGS, userRow } from '../accounts/records.ts';
 import type { CommandDefinition } from '../command.ts';
