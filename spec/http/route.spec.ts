@@ -44,7 +44,12 @@ const route = defineRoute({
 /** Runs a route inside a real request and returns what it replied or threw. */
 async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
   const services = {
-    ...{ gateway: await gateway, auth: anonymousAuth(), documents: createDocuments([]), build: '1.2.3' },
+    ...{
+      gateway: await gateway,
+      auth: anonymousAuth(),
+      documents: createDocuments(async () => ({})),
+      build: '1.2.3',
+    },
     ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map(), events: new RecentEvents(NEVER) },
   };
   let outcome: unknown;

@@ -107,7 +107,11 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const documents = createDocuments(ROUTES);
+  const documents = createDocuments(async () => {
+    // Heavy, and most apps are never asked.
+    const { openApiDocument } = await import('./openapi/document.ts');
+    return openApiDocument(ROUTES);
+  });
   const trail = auditTrail(auth.audit, proxies);
   const events = new RecentEvents(gateway.events$);
   const services: Services = { gateway, auth, mcp, allowedCommands, definitions, events, documents, build };

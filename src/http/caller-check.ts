@@ -13,13 +13,18 @@ import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts'
 import { LIMITS } from '../domain/limits.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { HttpContext } from './request.ts';
 
 /** Why a caller is refused; undefined for an authorized caller. */
 export type Refusal = GatewayError | undefined;
 
+/** What a check reads of the request that a caller made. */
+interface CheckedRequest {
+  readonly req: Pick<IncomingMessage, 'headers'>;
+  readonly state: { readonly principal?: Principal; readonly template?: string | undefined };
+}
+
 /** Checks the caller of one request again. Never throws or rejects; without a promise when the credentials were verified lately. */
-export type CallerCheck = (context: HttpContext) => Refusal | Promise<Refusal>;
+export type CallerCheck = (context: CheckedRequest) => Refusal | Promise<Refusal>;
 
 /** The credentials of a request. */
 export function credentialsOf({ headers }: Pick<IncomingMessage, 'headers'>): Credentials {

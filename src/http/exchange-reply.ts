@@ -15,9 +15,8 @@ import type { JsonText } from '../domain/json.ts';
 import type { ListField } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ListResult } from '../gateway-types.ts';
-import { bytes, eventStream, type Reply } from './reply.ts';
+import { bytes, eventStream, type Reply, type StreamEvent } from './reply.ts';
 import { ClientGone, type HttpRequest } from './request.ts';
-import type { StreamEvent } from './sse/event-stream.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
 export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;

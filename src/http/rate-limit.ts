@@ -1,16 +1,26 @@
 // Counts requests of an authenticated caller and refuses those over its limit. Counting itself is src/auth.
 
 import type { RateLimit, RateLimiter } from '../auth/auth.ts';
+import type { Principal } from '../domain/account.ts';
 import { rateLimitExceeded } from '../domain/account-errors.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import type { RequestState } from './request.ts';
+
+/** The part of a request's state that counting is about. */
+export interface CountedRequest {
+  /** The caller; set by middleware/authorize.ts on every matched route. */
+  principal?: Principal;
+  /** Rate limit window of the caller, if it has a limit; written to the headers of every answer. */
+  rateLimit?: RateLimit;
+  /** Requests counted for this HTTP request so far. */
+  counted?: number;
+}
 
 /**
  * Counts `count` requests of `state.principal` and leaves the window in the state, for the headers of the answer. Throws, or
  * rejects with, RATE_LIMIT_EXCEEDED; without a promise when counting is local. A caller without a limit is not counted.
  */
 export function consumeRateLimit(
-  state: RequestState,
+  state: CountedRequest,
   limiter: Pick<RateLimiter, 'take'>,
   count: number,
 ): void | Promise<void> {
@@ -24,7 +34,7 @@ export function consumeRateLimit(
 
 /** The same up to a total of `count` for this HTTP request. */
 export function consumeRateLimitUpTo(
-  state: RequestState,
+  state: CountedRequest,
   limiter: Pick<RateLimiter, 'take'>,
   count: number,
 ): void | Promise<void> {
@@ -36,7 +46,7 @@ export function requestsIn(bodyBytes: number): number {
   return Math.max(1, Math.ceil(bodyBytes / HTTP_LIMITS.requestBlockBytes));
 }
 
-function apply(window: RateLimit, state: RequestState): void {
+function apply(window: RateLimit, state: CountedRequest): void {
   state.rateLimit = window;
   const { limit, retryAfterSeconds } = window;
   if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);

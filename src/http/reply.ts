@@ -1,9 +1,10 @@
-// What a handler returns: a value that describes the answer. Writing it to the socket is respond.ts.
+// What a handler returns: a value that describes the answer. Writing it to the socket is respond.ts, and
+// sse/event-stream.ts for a stream.
 
+import type { Observable } from 'rxjs';
 import type { Tracker } from '../domain/exchange.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './request.ts';
-import type { EventSource } from './sse/event-stream.ts';
 
 /** Fields that every kind of reply may have. */
 export interface ReplyFields {
@@ -28,6 +29,31 @@ export interface EmptyReply extends ReplyFields {
   readonly kind: 'empty';
   readonly status: number;
 }
+
+/** One server-sent event. */
+export interface StreamEvent {
+  /** The `event:` line: lower case, no spaces. */
+  readonly name: string;
+  /** JSON text. Line breaks in it are kept by repeating `data:`. */
+  readonly data: Uint8Array | string;
+  /** The `id:` line, which a client sends as `Last-Event-ID` when it reconnects. */
+  readonly id?: string;
+  /** The instance that sent it. The first known one becomes `X-Instance-ID`, the last one is logged. */
+  readonly instanceId?: string;
+  /** True for events that must not be dropped when the client reads too slowly: the answer. */
+  readonly essential?: boolean;
+}
+
+/** The client of a stream. */
+export interface StreamReader {
+  /** True while earlier bytes wait for the client: a source with backpressure emits nothing then. */
+  readonly isBehind: boolean;
+  /** Calls back when the client has read everything, until the returned function is called. */
+  onCaughtUp(listener: () => void): () => void;
+}
+
+/** The source of events: a stream without backpressure, or one that is made for a reader and waits for it. */
+export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
 export interface StreamReply {
   readonly kind: 'stream';

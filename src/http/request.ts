@@ -3,31 +3,25 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
-import type { RateLimit, RateLimiter } from '../auth/auth.ts';
+import type { RateLimiter } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import type { CallerCheck } from './caller-check.ts';
 import type { Proxies } from './proxies.ts';
-import { consumeRateLimitUpTo } from './rate-limit.ts';
+import { type CountedRequest, consumeRateLimitUpTo } from './rate-limit.ts';
 
 /** Set by the middlewares, read by the log line and the error body. */
-export interface RequestState {
+export interface RequestState extends CountedRequest {
   /** Set by middleware/request-id.ts, the first one. */
   requestId: string;
-  /** The caller; set by middleware/authorize.ts on every matched route. */
-  principal?: Principal;
   /** Whether the caller is still authorized; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
   /** The answer is for this caller only; set by middleware/authorize.ts on routes that need credentials. */
   isPrivate?: boolean;
   /** The answer names the origin that may read it; set by middleware/host-origin-check.ts. */
   variesByOrigin?: boolean;
-  /** Rate limit window of the caller, if it has a limit; written to the headers of every answer. */
-  rateLimit?: RateLimit;
-  /** Requests counted for this HTTP request so far; see rate-limit.ts. */
-  counted?: number;
   /** Memory of its body, unless the body is small; see body/held-bodies.ts. */
   heldBody?: HeldBody;
   /** Details of a successful answer for the audit log; set by the step that runs the route. */

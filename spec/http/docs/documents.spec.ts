@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
 import { createDocuments } from '../../../src/http/docs/documents.ts';
+import { openApiDocument } from '../../../src/http/openapi/document.ts';
 import type { Reply } from '../../../src/http/reply.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -12,13 +13,13 @@ const etagOf = (reply: Reply): string => {
 };
 
 test('are made once', async () => {
-  const documents = createDocuments(ROUTES);
+  const documents = createDocuments(async () => openApiDocument(ROUTES));
   const [one, two] = await Promise.all([documents.description(undefined), documents.description(undefined)]);
   assert.ok(one.kind === 'bytes' && two.kind === 'bytes' && one.bytes === two.bytes);
 });
 
 test('are not sent again to whoever has them', async () => {
-  const documents = createDocuments(ROUTES);
+  const documents = createDocuments(async () => openApiDocument(ROUTES));
   const etag = etagOf(await documents.page('redoc', undefined));
   assert.match(etag, /^"[\w-]{22}"$/);
   for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
@@ -29,7 +30,7 @@ test('are not sent again to whoever has them', async () => {
 });
 
 test('are told apart by their tags', async () => {
-  const documents = createDocuments(ROUTES);
+  const documents = createDocuments(async () => openApiDocument(ROUTES));
   const tags = await Promise.all([
     documents.description(undefined).then(etagOf),
     documents.page('docs', undefined).then(etagOf),
@@ -37,11 +38,14 @@ test('are told apart by their tags', async () => {
     documents.asset('docs', 'swagger-ui.min.css', undefined).then(etagOf),
   ]);
   assert.is(new Set(tags).size, 4);
-  assert.not.equal(etagOf(await createDocuments(ROUTES.slice(1)).description(undefined)), tags[0]);
+  assert.not.equal(
+    etagOf(await createDocuments(async () => openApiDocument(ROUTES.slice(1))).description(undefined)),
+    tags[0],
+  );
 });
 
 test('never make a path of a name', async () => {
-  const documents = createDocuments(ROUTES);
+  const documents = createDocuments(async () => openApiDocument(ROUTES));
   for (const name of ['../../../package.json', 'index.html', 'toString', '']) {
     const refused = await documents.asset('docs', name, undefined).catch(String);
     assert.match(String(refused), 'is not in the list of files');

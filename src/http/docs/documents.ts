@@ -3,7 +3,6 @@
 
 import { createHash } from 'node:crypto';
 import { type BytesReply, bytes, type EmptyReply } from '../reply.ts';
-import type { Route } from '../route.ts';
 import { type Asset, REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from './assets.ts';
 import { type Page, redocPage, swaggerPage } from './pages.ts';
 
@@ -18,8 +17,8 @@ export interface Documents {
 /** Also the first segment of their paths. */
 export type PageName = 'docs' | 'redoc';
 
-/** Documents about these routes, made on demand. */
-export function createDocuments(routes: readonly Route[]): Documents {
+/** Documents made on demand; `describe` makes the API description. */
+export function createDocuments(describe: () => Promise<object>): Documents {
   const made = new Map<string, Promise<Document>>();
   const once = (key: string, make: () => Promise<Document>): Promise<Document> => {
     const document = made.get(key) ?? make();
@@ -29,7 +28,8 @@ export function createDocuments(routes: readonly Route[]): Documents {
     return document;
   };
   return {
-    description: async (known) => replyWith(await once('openapi.json', () => describe(routes)), known),
+    description: async (known) =>
+      replyWith(await once('openapi.json', async () => descriptionDocument(await describe())), known),
     page: async (name, known) =>
       replyWith(await once(name, async () => pageDocument(await PAGES[name]())), known),
     asset: async (page, name, known) => {
@@ -62,9 +62,8 @@ const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
 const REVALIDATED = ['Cache-Control', 'no-cache'];
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 
-async function describe(routes: readonly Route[]): Promise<Document> {
-  const { openApiDocument } = await import('../openapi/document.ts');
-  return documentOf(Buffer.from(JSON.stringify(openApiDocument(routes))), 'application/json', REVALIDATED);
+function descriptionDocument(description: object): Document {
+  return documentOf(Buffer.from(JSON.stringify(description)), 'application/json', REVALIDATED);
 }
 
 function pageDocument({ html, headers }: Page): Document {

@@ -12,36 +12,12 @@ import type { Refusal } from '../caller-check.ts';
 import { CallerWatch } from '../caller-check.ts';
 import { errorBody } from '../error-reply.ts';
 import { HTTP_LIMITS } from '../limits.ts';
+import type { EventSource, StreamEvent, StreamReader } from '../reply.ts';
 import type { HttpContext } from '../request.ts';
 import { ClientGone } from '../request.ts';
 import { commonHeaders } from '../respond.ts';
 import { limitReader, limitWriteTime, UnreadAnswers } from '../unread-answers.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
-
-/** One event. */
-export interface StreamEvent {
-  /** The `event:` line: lower case, no spaces. */
-  readonly name: string;
-  /** JSON text. Line breaks in it are kept by repeating `data:`. */
-  readonly data: Uint8Array | string;
-  /** The `id:` line, which a client sends as `Last-Event-ID` when it reconnects. */
-  readonly id?: string;
-  /** The instance that sent it. The first known one becomes `X-Instance-ID`, the last one is logged. */
-  readonly instanceId?: string;
-  /** True for events that must not be dropped when the client reads too slowly: the answer. */
-  readonly essential?: boolean;
-}
-
-/** The client of a stream. */
-export interface StreamReader {
-  /** True while earlier bytes wait for the client: a source with backpressure emits nothing then. */
-  readonly isBehind: boolean;
-  /** Calls back when the client has read everything, until the returned function is called. */
-  onCaughtUp(listener: () => void): () => void;
-}
-
-/** The source of events: a stream without backpressure, or one that is made for a reader and waits for it. */
-export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default 15 000 ms. */

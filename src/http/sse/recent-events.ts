@@ -5,7 +5,7 @@
 import { Observable, type Subscriber } from 'rxjs';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { StreamEvent, StreamReader } from './event-stream.ts';
+import type { StreamEvent, StreamReader } from '../reply.ts';
 
 export interface ReadOptions {
   /** Selects events; the others are skipped. */
