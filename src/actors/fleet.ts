@@ -6,7 +6,7 @@ import { type Observable, Subject } from 'rxjs';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import { shuttingDown } from '../domain/errors.ts';
-import type { GatewayEvent } from '../domain/events.ts';
+import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -18,7 +18,7 @@ import type { Group } from './group.ts';
 import { Groups } from './group.ts';
 import { InstanceIndex, type Member } from './instance-index.ts';
 import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
-import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.ts';
+import { emissionEvent, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 

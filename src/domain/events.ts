@@ -2,7 +2,7 @@
 // No event carries a secret, an argument or a result.
 
 import type { ErrorCode } from './error-codes.ts';
-import type { TransportKind } from './instance.ts';
+import type { InstanceDefinition, TransportKind } from './instance.ts';
 
 interface InstanceFact {
   /** Wall-clock time, in ms since 1970. */
@@ -163,3 +163,12 @@ export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
   'registry.behind': true,
   'registry.current': true,
 };
+
+/** The part that every fact about an instance has, as of now. */
+export function eventOf({
+  template,
+  id,
+  serverId,
+}: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
+  return { atMs: Date.now(), template, instanceId: id, serverId };
+}

@@ -31,6 +31,11 @@ export interface ExchangeRequest {
   readonly tracker?: Tracker;
 }
 
+/** Name of the tool that a request calls, if it does. */
+export function toolOf({ method, params }: ExchangeRequest): string | undefined {
+  return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
+}
+
 /** How a request is carried. */
 export interface ExchangeOptions {
   /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */

@@ -4,8 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/instance-index.ts';
-import { eventOf } from '../actors/instances/instance-events.ts';
-import type { GatewayEvent } from '../domain/events.ts';
+import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';

@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
-import { asSent, toolOf } from '../../../src/actors/calls/call-order.ts';
+import { asSent } from '../../../src/actors/calls/call-order.ts';
+import { toolOf } from '../../../src/domain/exchange.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 

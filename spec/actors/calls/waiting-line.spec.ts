@@ -278,7 +278,7 @@ class Model {
   end(which: number): void {
     const [ownerId] = this.running.splice(which % Math.max(1, this.running.length), 1);
     if (ownerId === undefined) return;
-    this.slots.end(ownerId, { outcome: 'result', durationMs: 1, error: undefined });
+    this.slots.end(ownerId, { outcome: 'result', durationMs: 1 });
     queue.advance(this.slots);
   }
 

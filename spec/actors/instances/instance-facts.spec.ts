@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import { emissionEvent, eventOf, stateEvent } from '../../../src/actors/instances/instance-events.ts';
-import type { GatewayEvent } from '../../../src/domain/events.ts';
+import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
+import { eventOf, type GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';
 import { onStage, settled } from './instance-stage.ts';
 

@@ -2,9 +2,8 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ErrorCode } from '../../domain/error-codes.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
+import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import { eventOf } from '../instances/instance-events.ts';
 import type { ExchangeEnding } from './call-reply.ts';
 
 /** The instance of the event. */

@@ -3,13 +3,13 @@
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Call, type CallDeps } from './call.ts';
 import { refusedEvent, startedEvent } from './call-events.ts';
-import { type CallOrder, toolOf } from './call-order.ts';
+import type { CallOrder } from './call-order.ts';
 import { BalancedRoute, BoundRoute } from './routes.ts';
 
 export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'> {

@@ -3,11 +3,10 @@
 
 import { RecentCounts } from '../../balancing/recent-counts.ts';
 import type { Delivered } from '../../domain/errors.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { METHODS } from '../../domain/mcp.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
-import { toolOf } from './call-order.ts';
 
 /** The target of a request; `tools` is undefined while there is no connection. */
 interface RequestTarget {

@@ -5,10 +5,16 @@
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeOutcome } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
-import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
+
+/** How a call ended, as far as it is counted. */
+interface CallOutcome {
+  readonly outcome: ExchangeOutcome;
+  readonly durationMs: number;
+}
 
 export class CallCounter {
   #carried = 0;
@@ -86,7 +92,7 @@ export class CallCounter {
    * A call has ended; one that rested has gone on before. `hasReturned`: it has rested. A cancelled call says nothing about the
    * instance; an error answer is an answer.
    */
-  end(ownerId: string, { outcome, durationMs }: ExchangeEnding, hasReturned = false): void {
+  end(ownerId: string, { outcome, durationMs }: CallOutcome, hasReturned = false): void {
     this.#carried -= 1;
     if (hasReturned) this.#returned -= 1;
     this.#workingBy.giveBack(ownerId);

@@ -1,18 +1,9 @@
 // The events of an instance, made from its snapshots and its emitted events. The fleet emits them.
 
-import type { GatewayEvent } from '../../domain/events.ts';
-import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
+import { eventOf, type GatewayEvent } from '../../domain/events.ts';
+import type { InstanceState } from '../../domain/instance.ts';
 import type { InstanceRef } from './instance-ref.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-
-/** The part every fact about an instance has. */
-export function eventOf({
-  template,
-  id,
-  serverId,
-}: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
-  return { atMs: Date.now(), template, instanceId: id, serverId };
-}
 
 /** The instance is in this state now. */
 export function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {

@@ -8,17 +8,15 @@ import { notConnected, queueFull } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
+import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { reasonOf } from '../../domain/failures.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
 import { conversationShareLimit, processLimit, processShareLimit } from '../../domain/session-errors.ts';
-import type { Closed, Upstream } from '../../transports/transport.ts';
+import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener } from './conversation.ts';
-import { eventOf } from './instance-events.ts';
 import { OwnerShares } from './owner-shares.ts';
-import type { SessionLink } from './session.ts';
 
 /** What a client wants. */
 export interface LeaseRequest {
@@ -52,7 +50,7 @@ export interface LeasesOptions extends Clock {
   /** Default OWN_BOUNDS. */
   readonly bounds?: OwnBounds | undefined;
   /** The present session of the instance; undefined while there is none. */
-  readonly link: () => Pick<SessionLink, 'openUpstream'> | undefined;
+  readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
 }
 
 /** Over a network a conversation costs little more than its name; on a pipe it is a process. */
