@@ -14,7 +14,7 @@ import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
-import { exposureOf } from './persistence/open.ts';
+import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
 import { watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
@@ -100,7 +100,7 @@ async function start(
   });
   const { store, file } = storage;
   onUndo(() => store.close());
-  const exposure = file === undefined ? undefined : await exposureOf(file);
+  const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const nodeId = nodeIdOf(config, listeners.urls);
   const claim = await claimNode(storage, nodeId, log);
   onUndo(async () => claim?.release());

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { fields, instancesOf, reasonOf, stateOf } from '../../src/cli/answers.ts';
+import { fields, instancesOf, shownReasonOf, shownStateOf } from '../../src/cli/answers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('answers');
@@ -22,7 +22,7 @@ test('hold the instances of all templates, in their order', () => {
 
 test('give a reason as part of a sentence', () => {
   assert.equal(
-    ['It broke.', 'it broke', null, undefined].map((reason) => reasonOf({ reason })),
+    ['It broke.', 'it broke', null, undefined].map((reason) => shownReasonOf({ reason })),
     ['It broke', 'it broke', '', ''],
   );
 });
@@ -30,11 +30,13 @@ test('give a reason as part of a sentence', () => {
 test('call a healthy instance that gets no calls ejected, and say why', () => {
   const ejection = { reason: '5 calls in a row failed', until: '2026-01-01T00:00:05.000Z' };
   assert.equal(
-    [{ state: 'healthy' }, { state: 'healthy', ejection }, { state: 'unhealthy', ejection }].map(stateOf),
+    [{ state: 'healthy' }, { state: 'healthy', ejection }, { state: 'unhealthy', ejection }].map(
+      shownStateOf,
+    ),
     ['healthy', 'ejected', 'unhealthy'],
   );
   assert.equal(
-    [reasonOf({ reason: null, ejection }), reasonOf({ reason: 'gone', ejection: null })],
+    [shownReasonOf({ reason: null, ejection }), shownReasonOf({ reason: 'gone', ejection: null })],
     [ejection.reason, 'gone'],
   );
 });

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { isJsonObject, parseExact } from '../../src/domain/json.ts';
 import {
   type BackendMessage,
-  classify,
+  classifyMessage,
   idValue,
   RPC,
   readId,
@@ -236,12 +236,12 @@ test('reads nothing from what is no JSON-RPC 2.0 message', () => {
 });
 
 test('sorts a message that is parsed already', () => {
-  assert.equal(plain(classify({ result: { a: 1 }, id: 1, jsonrpc: '2.0' })), {
+  assert.equal(plain(classifyMessage({ result: { a: 1 }, id: 1, jsonrpc: '2.0' })), {
     kind: 'result',
     id: 1,
     result: '{"a":1}',
   });
-  assert.is(classify('text'), undefined);
+  assert.is(classifyMessage('text'), undefined);
 });
 
 test('takes strings and finite numbers for ids', () => {

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import {
-  isRepeatable,
+  isRepeatableTool,
   LEGACY_VERSIONS,
   LIST_METHODS,
   METHODS,
@@ -51,18 +51,18 @@ test('lists revisions newest first, and each in one era', () => {
 });
 
 test('repeats a tool that says it only reads or does the same twice', () => {
-  assert.is(isRepeatable({ name: 'read', annotations: { readOnlyHint: true } }), true);
-  assert.is(isRepeatable({ name: 'set', annotations: { idempotentHint: true } }), true);
+  assert.is(isRepeatableTool({ name: 'read', annotations: { readOnlyHint: true } }), true);
+  assert.is(isRepeatableTool({ name: 'set', annotations: { idempotentHint: true } }), true);
 });
 
 test('does not repeat a tool that says nothing of the kind, or that nobody knows', () => {
-  assert.is(isRepeatable({ name: 'send' }), false);
-  assert.is(isRepeatable({ name: 'send', annotations: {} }), false);
+  assert.is(isRepeatableTool({ name: 'send' }), false);
+  assert.is(isRepeatableTool({ name: 'send', annotations: {} }), false);
   assert.is(
-    isRepeatable({ name: 'send', annotations: { readOnlyHint: false, idempotentHint: false } }),
+    isRepeatableTool({ name: 'send', annotations: { readOnlyHint: false, idempotentHint: false } }),
     false,
   );
-  assert.is(isRepeatable(undefined), false);
+  assert.is(isRepeatableTool(undefined), false);
 });
 
 test.run();

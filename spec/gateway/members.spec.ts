@@ -2,10 +2,10 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import {
   aFunction,
+  arrayOf,
   type Check,
   checkMembers,
   has,
-  listOf,
   membersOf,
   milliseconds,
   observable,
@@ -53,7 +53,7 @@ test('has checks that take what they say', () => {
     [oneOf(['a']), ['a'], ['b', 5, ['a']]],
     [milliseconds(1, 2), [1, 1.5, 2], [0, 3, Number.NaN, '1']],
     [wholeNumber(1, 2), [1, 2], [1.5, 0, '1', Number.NaN]],
-    [listOf('names', (name) => name !== ''), [[], ['a']], [[''], 'a', [5]]],
+    [arrayOf('names', (name) => name !== ''), [[], ['a']], [[''], 'a', [5]]],
     [observable(), [{ subscribe: () => {} }], [{}, null]],
     [aFunction(), [() => {}], [{}, 'x']],
   ];

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { classify, namesModern } from '../../src/protocol/classify.ts';
+import { classifyRequest, namesModern } from '../../src/protocol/classify.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -16,7 +16,7 @@ const notification = (method: string, params?: object) => ({ jsonrpc: '2.0', met
 /** The era, or status and code of the refusal. */
 function outcome(body: unknown, version?: string): string {
   try {
-    return classify(JSON.parse(JSON.stringify(body)), { 'mcp-protocol-version': version }).era;
+    return classifyRequest(JSON.parse(JSON.stringify(body)), { 'mcp-protocol-version': version }).era;
   } catch (thrown) {
     if (!(thrown instanceof RpcFailure)) throw thrown;
     return `${thrown.status} ${thrown.error.code}`;
@@ -79,7 +79,10 @@ test('sorts each POST by its body, then by its header', () => {
 test('hands on the message of a modern client as it is', () => {
   const body = request('tools/call', { ...claiming(NEW), name: 'add' });
   const { id, method, params } = body;
-  assert.equal(classify(body, {}), { era: 'modern', message: { kind: 'request', id, method, params } });
+  assert.equal(classifyRequest(body, {}), {
+    era: 'modern',
+    message: { kind: 'request', id, method, params },
+  });
 });
 
 test('knows modern revisions by their date', () => {

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Era } from '../../src/domain/mcp.ts';
 import {
   isProbedNext,
-  noteFailure,
+  noteProbeFailure,
   noteSuccess,
   type ProbeOutcome,
 } from '../../src/transports/probe-memory.ts';
@@ -42,7 +42,7 @@ test('knows the era of a program that had the choice', () => {
 
 test('starts a new program again that ended at the probe, and knows it when that helped', () => {
   const memory: OpeningMemory = {};
-  assert.is(noteFailure(memory, { outcome: 'unanswered', ...ENDED }), true);
+  assert.is(noteProbeFailure(memory, { outcome: 'unanswered', ...ENDED }), true);
   assert.is(isProbedNext(memory), false);
   noteSuccess(memory, 'legacy', undefined);
   assert.equal([memory.era, memory.failure], ['legacy', undefined]);
@@ -50,20 +50,20 @@ test('starts a new program again that ended at the probe, and knows it when that
 
 test('does not probe a program again that stayed silent, until that has failed, too', () => {
   const memory: OpeningMemory = {};
-  assert.is(noteFailure(memory, { outcome: 'unanswered', ...SILENT }), false);
+  assert.is(noteProbeFailure(memory, { outcome: 'unanswered', ...SILENT }), false);
   assert.is(isProbedNext(memory), false);
-  noteFailure(memory, { outcome: undefined, ...SILENT });
+  noteProbeFailure(memory, { outcome: undefined, ...SILENT });
   assert.is(isProbedNext(memory), true);
 });
 
 test('starts a broken program once each time, with the probe and without it in turn', () => {
   const memory: OpeningMemory = {};
-  assert.is(noteFailure(memory, { outcome: 'unanswered', ...ENDED }), true);
+  assert.is(noteProbeFailure(memory, { outcome: 'unanswered', ...ENDED }), true);
   const probed: boolean[] = [];
   for (let opening = 0; opening < 5; opening += 1) {
     const outcome = isProbedNext(memory) ? 'unanswered' : undefined;
     probed.push(outcome !== undefined);
-    assert.is(noteFailure(memory, { outcome, ...ENDED }), false);
+    assert.is(noteProbeFailure(memory, { outcome, ...ENDED }), false);
   }
   assert.equal(probed, [false, true, false, true, false]);
   noteSuccess(memory, 'legacy', 'unanswered');
@@ -76,15 +76,18 @@ test('learns nothing from a program that there is not, or that refuses the hands
     { outcome: 'answered', ...SILENT },
   ] as const) {
     const memory: OpeningMemory = {};
-    assert.equal([noteFailure(memory, failed), memory], [false, {}]);
+    assert.equal([noteProbeFailure(memory, failed), memory], [false, {}]);
   }
 });
 
 test('keeps a legacy program for one, and lets a modern one that failed be another', () => {
   const legacy: OpeningMemory = { era: 'legacy' };
-  assert.equal([noteFailure(legacy, { outcome: undefined, ...ENDED }), legacy], [false, { era: 'legacy' }]);
+  assert.equal(
+    [noteProbeFailure(legacy, { outcome: undefined, ...ENDED }), legacy],
+    [false, { era: 'legacy' }],
+  );
   const modern: OpeningMemory = { era: 'modern' };
-  assert.is(noteFailure(modern, { outcome: 'unanswered', ...ENDED }), false);
+  assert.is(noteProbeFailure(modern, { outcome: 'unanswered', ...ENDED }), false);
   assert.is(modern.era, undefined);
 });
 

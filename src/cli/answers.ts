@@ -18,7 +18,7 @@ export function instancesOf(registry: unknown): readonly Fields[] {
 }
 
 /** The state of an instance in one word: `ejected` while it is healthy and gets no calls all the same. */
-export function stateOf({ state, ejection }: Fields): string {
+export function shownStateOf({ state, ejection }: Fields): string {
   return state === 'healthy' && isEjected({ ejection }) ? 'ejected' : String(state);
 }
 
@@ -27,7 +27,7 @@ function isEjected({ ejection }: Fields): boolean {
 }
 
 /** Why an instance is not healthy, or gets no calls, to be used inside a sentence; empty when nothing is said. */
-export function reasonOf({ reason, ejection }: Fields): string {
+export function shownReasonOf({ reason, ejection }: Fields): string {
   const said = reason ?? fields(ejection).reason;
   return typeof said === 'string' ? said.replace(/\.$/, '') : '';
 }

@@ -64,7 +64,7 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
   const answer = readAnswer(buffer);
   if (answer !== undefined || buffer.length > LIMITS.parsedMessageBytes) return answer;
   try {
-    return classify(parseExact(buffer.toString('utf8')));
+    return classifyMessage(parseExact(buffer.toString('utf8')));
   } catch {
     return undefined; // not JSON, or nested too deeply to be written again: the caller counts it
   }
@@ -74,7 +74,7 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
  * Sorts a parsed message; undefined for any other value. Throws RangeError for a message that is nested too deeply to be
  * written: better here than later, when a client waits for its bytes.
  */
-export function classify(message: unknown): BackendMessage | undefined {
+export function classifyMessage(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;
   const { method, result, error } = message;
   const id = readId(message.id);

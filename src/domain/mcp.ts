@@ -84,7 +84,7 @@ export interface Tool {
 }
 
 /** True when a tool says that calling it twice does no harm. Source: MCP server/tools, annotations. */
-export function isRepeatable(tool: Tool | undefined): boolean {
+export function isRepeatableTool(tool: Tool | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
 }
 

@@ -13,10 +13,10 @@ import { TemplateFile } from '../templates/definition.ts';
 import { deniedBy } from '../transports/network-guard.ts';
 import {
   aFunction,
+  arrayOf,
   checkMembers,
   has,
   isNumber,
-  listOf,
   membersOf,
   milliseconds,
   observable,
@@ -83,13 +83,13 @@ const OPTIONS = membersOf<GatewayOptions>({
   nodeId: { expected: 'a name', accepts: (value) => typeof value === 'string' && value !== '' },
   news$: observable(),
   policy: POLICY,
-  templates: listOf(`names that match ${TEMPLATE_ID_PATTERN}`, (name) => NAME.test(name)),
-  deniedNetworks: listOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
+  templates: arrayOf(`names that match ${TEMPLATE_ID_PATTERN}`, (name) => NAME.test(name)),
+  deniedNetworks: arrayOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
   definitions: {
     expected: 'a list of template definitions',
     accepts: (value) => Array.isArray(value) && value.every(isRules),
   },
-  passEnv: listOf('names of variables', (name) => name !== '' && !/[=\0]/.test(name)),
+  passEnv: arrayOf('names of variables', (name) => name !== '' && !/[=\0]/.test(name)),
   protectedPaths: {
     expected: 'a list of { path, what }, each path absolute',
     accepts: (value) => Array.isArray(value) && value.every(isProtectedPath),

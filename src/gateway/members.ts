@@ -68,7 +68,7 @@ export function wholeNumber(least: number, most: number): Check {
   };
 }
 
-export function listOf(what: string, accepts: (text: string) => boolean): Check {
+export function arrayOf(what: string, accepts: (text: string) => boolean): Check {
   return {
     expected: `a list of ${what}`,
     accepts: (value) =>

@@ -39,7 +39,7 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
 }
 
 /** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that the principal may not use. */
-export function refusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
+export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
   // Otherwise it could create an account without this limit.
   if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
@@ -61,7 +61,7 @@ export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authentic
       if (now.id !== before.id) return invalidCredentials();
       const isOther =
         template === undefined && (!hasSameTemplates(now, before) || (isAdmin(before) && !isAdmin(now)));
-      return isOther ? insufficientPermissions(anyOf) : refusalOf(now, anyOf, template);
+      return isOther ? insufficientPermissions(anyOf) : callerRefusalOf(now, anyOf, template);
     };
     try {
       const principal = auth.authenticate(credentialsOf(request));

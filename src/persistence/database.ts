@@ -98,7 +98,11 @@ interface MigrationLock {
  * The option `name` of a URL as true or false; `standard` when it is absent. Throws UrlError for any other value: a misspelt
  * "yes" must not mean "no encryption".
  */
-export function flag(options: ReadonlyMap<string, string>, name: string, standard: boolean): boolean {
+export function booleanOption(
+  options: ReadonlyMap<string, string>,
+  name: string,
+  standard: boolean,
+): boolean {
   const value = options.get(name);
   if (value === undefined) return standard;
   if (/^(?:true|yes|1)$/i.test(value)) return true;

@@ -188,7 +188,7 @@ export async function makeFile(file: string): Promise<boolean> {
 }
 
 /** The line that warns of a SQLite file open to other users, with the command against it. Windows has no such modes. */
-export async function exposureOf(file: string): Promise<string | undefined> {
+export async function fileExposureOf(file: string): Promise<string | undefined> {
   if (process.platform === 'win32') return undefined;
   // SQLite makes the journal with the mode of the file, and nothing changes the mode of one that is there.
   const modes = [file, `${file}-wal`].map(async (path) => {

@@ -16,7 +16,7 @@ export type Classified =
  * Classifies the JSON of one POST. Throws RpcFailure, 400: -32600 for what the modern era does not allow (arrays, answers,
  * anything but a message), -32020 for a handshake of the legacy era with a header of the modern one.
  */
-export function classify(parsed: unknown, headers: RequestHeaders): Classified {
+export function classifyRequest(parsed: unknown, headers: RequestHeaders): Classified {
   const isNamedModern = namesModern(headers);
   if (Array.isArray(parsed)) {
     if (!isNamedModern && !parsed.some(hasClaim)) return LEGACY;

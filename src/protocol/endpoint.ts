@@ -1,7 +1,7 @@
 // The MCP endpoint of one gateway: reads the body of a POST, decides its protocol era, and hands it to the endpoint of that era.
 
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import { classify, namesModern } from './classify.ts';
+import { classifyRequest, namesModern } from './classify.ts';
 import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
 import { type FaultListener, nonThrowing } from './endpoint-types.ts';
 import { checkPostTypes } from './headers.ts';
@@ -76,7 +76,7 @@ class Endpoint implements McpEndpoint {
   #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkPostTypes(request.headers);
     const parsed = readBody(request.body);
-    const classified = classify(parsed, request.headers);
+    const classified = classifyRequest(parsed, request.headers);
     if (classified.era === 'legacy') return this.#legacy.post(parsed, request, reply, backends);
     return this.#modern.post(classified.message, request, reply, backends);
   }

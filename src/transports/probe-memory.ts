@@ -37,7 +37,7 @@ export function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutco
  * True when the program is to be started once more: it is new, and ended where the probe may have ended it. One that broke
  * then, too, is just broken: from then on each opening starts it once.
  */
-export function noteFailure(
+export function noteProbeFailure(
   memory: OpeningMemory,
   { outcome, wasStarted, hasEnded }: FailedOpening,
 ): boolean {

@@ -6,7 +6,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
-import { refusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
+import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
 import { TOO_LARGE } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -31,7 +31,7 @@ function refused(status: number, code?: number, id: JsonRpcId | null = 7): Refus
 
 /** What it means, in words: the answer's code, or whether the request was delivered. */
 function meaning(one: RefusedEnding, call: Partial<typeof CALL> = {}): string {
-  const refusal = refusalOf(one, { ...CALL, ...call });
+  const refusal = callRefusalOf(one, { ...CALL, ...call });
   return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
 }
 
@@ -61,7 +61,7 @@ test('a missing header may be missed without reading the body, so the id may be 
 });
 
 test('headers that are too large are an answer when arguments were among them', () => {
-  const refusal = refusalOf(refused(431), { ...CALL, hasParamHeaders: true });
+  const refusal = callRefusalOf(refused(431), { ...CALL, hasParamHeaders: true });
   assert.equal(refusal, { kind: 'answer', error: TOO_LARGE });
   assert.is(meaning(refused(431)), 'no');
 });

@@ -3,7 +3,7 @@
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
-import { isRepeatable, type Tool } from '../../domain/mcp.ts';
+import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { asksOtherwise } from '../../domain/param-headers.ts';
 
 /** `unknown`: the list is not here (yet), so the call must be sent to find out. */
@@ -50,7 +50,7 @@ export class ToolCache {
 
   /** True when the tool's annotations say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
-    return isRepeatable(this.#tools?.get(tool));
+    return isRepeatableTool(this.#tools?.get(tool));
   }
 
   /** True when a miss may be settled by looking again: the list is older than a second. */

@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path';
 import { ownCommand } from '../../domain/own-command.ts';
-import { type Fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
+import { type Fields, instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
@@ -35,13 +35,13 @@ async function listing(terminal: Terminal, registry: unknown, isWide: boolean): 
     String(record.template_name),
     String(record.id),
     String(record.transport),
-    stateWord(terminal, stateOf(record)),
+    stateWord(terminal, shownStateOf(record)),
     isEven ? '' : Number(record.weight),
     Number(record.in_flight),
     Number(record.sessions ?? 0),
     Number(record.own_processes ?? 0),
     target(record, terminal.columns !== undefined),
-    reasonOf(record),
+    shownReasonOf(record),
   ]);
   return table(terminal, HEADINGS, rows, { isWide });
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { lastWords } from '../../domain/last-words.ts';
 import { ownCommand } from '../../domain/own-command.ts';
-import { type Fields, fields, reasonOf } from '../answers.ts';
+import { type Fields, fields, shownReasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';
@@ -208,7 +208,7 @@ async function report(done: Done, input: CommandInput, terminal: Terminal): Prom
   }
 
   // The lines of the program stand below, more of them.
-  const reason = reasonOf(record).replace(/; it wrote last: .*$/s, '');
+  const reason = shownReasonOf(record).replace(/; it wrote last: .*$/s, '');
   const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
   const said = Array.isArray(record.stderr) ? lastWords(record.stderr.map(String), LAST_LINES) : [];
   throw new CommandFailure(

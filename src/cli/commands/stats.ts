@@ -1,7 +1,7 @@
 // `stagedoor gateway stats`: how many calls each instance had, how fast, how many failed; with --watch again and again.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fields, instancesOf, stateOf } from '../answers.ts';
+import { fields, instancesOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -96,7 +96,7 @@ async function drawn(
     return [
       String(record.template_name),
       String(record.id),
-      stateWord(terminal, stateOf(record)),
+      stateWord(terminal, shownStateOf(record)),
       Number(requests ?? 0),
       ...(before === undefined ? [] : [perSecond.toFixed(1)]),
       percent(error_rate),

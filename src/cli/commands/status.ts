@@ -1,6 +1,6 @@
 // `stagedoor gateway status | health`: the state of a running gateway and of its templates; one word for scripts and monitors.
 
-import { type Fields, fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
+import { type Fields, fields, instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn } from '../failures.ts';
@@ -95,11 +95,11 @@ async function summary(
     return [name, healthy, String(load_balancer_strategy), Number(sessions ?? 0), Number(own_processes ?? 0)];
   });
   const elsewhere = records.filter(isElsewhere).map((record) => [nameOf(record), String(record.node_id)]);
-  const failing = records.filter((record) => stateOf(record) !== 'healthy' && !isElsewhere(record));
+  const failing = records.filter((record) => shownStateOf(record) !== 'healthy' && !isElsewhere(record));
   const reasons = failing.map((record) => [
     nameOf(record),
-    stateWord(terminal, stateOf(record)),
-    reasonOf(record),
+    stateWord(terminal, shownStateOf(record)),
+    shownReasonOf(record),
   ]);
   return [
     lines,
@@ -141,7 +141,7 @@ function nameOf({ template_name: template, id }: Fields): string {
  */
 function isElsewhere(record: Fields): boolean {
   const { state, node_id: node } = record;
-  const reason = reasonOf(record);
+  const reason = shownReasonOf(record);
   return state === 'stopped' && typeof node === 'string' && (reason === '' || reason.endsWith(`"${node}"`));
 }
 
@@ -180,7 +180,7 @@ export const health: CommandDefinition = {
       const rows = Object.entries(fields(seen.instances)).map(([id, instance]) => {
         const record = fields(instance);
         const latency = typeof record.latency_ms === 'number' ? `${record.latency_ms} ms` : '';
-        return [id, stateWord(terminal, stateOf(record)), latency, reasonOf(record)];
+        return [id, stateWord(terminal, shownStateOf(record)), latency, shownReasonOf(record)];
       });
       const { healthy_instances: healthy, total_instances: total } = seen;
       terminal.print(`${template}: ${healthy} of ${total} healthy`);

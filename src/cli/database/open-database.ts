@@ -9,7 +9,7 @@ import { ownCommand } from '../../domain/own-command.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { DamagedFileError, exposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
+import { DamagedFileError, fileExposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
 import type { MigrationStatus, Store } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
@@ -108,7 +108,7 @@ export interface DatabaseReport {
 /** Read-only. Throws for `memory://` and for any other text that is no URL of a database. */
 export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
   const { kind, printable, file } = describeStored(config, terminal.folder);
-  const exposure = file === undefined ? undefined : await exposureOf(file);
+  const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const away = {
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
     ...{ migrations: null, counts: null, warnings: exposure === undefined ? [] : [exposure] },

@@ -7,7 +7,7 @@ import { NOBODY, type Principal, type Scope } from '../../domain/account.ts';
 import { accountsFromHereOnly } from '../../domain/account-errors.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { callerCheck, credentialsOf, readsRegistry, refusalOf } from '../caller-check.ts';
+import { callerCheck, callerRefusalOf, credentialsOf, readsRegistry } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
 import { consumeRateLimit } from '../rate-limit.ts';
 import type { RouteContext, RouteMiddleware } from '../request.ts';
@@ -39,7 +39,7 @@ export function authorize(
   const needsRegistry = readsRegistry(anyOf);
 
   const enter = (principal: Principal, { params }: RouteContext, next: Next): Promise<unknown> => {
-    const refusal = refusalOf(principal, anyOf, params.template);
+    const refusal = callerRefusalOf(principal, anyOf, params.template);
     if (refusal !== undefined) throw refusal;
     if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
     return next();

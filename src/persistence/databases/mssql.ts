@@ -1,7 +1,7 @@
 // SQL Server 2017 and later, and Azure SQL. Definitions of tables are part of transactions here.
 
 import type { Database } from '../database.ts';
-import { flag } from '../database.ts';
+import { booleanOption } from '../database.ts';
 import { correctLiterals, withoutContinuedLines } from '../mikro-orm-patches.ts';
 import { isNetworkTrouble } from '../store-errors.ts';
 
@@ -44,8 +44,8 @@ export const mssql: Database = {
       pool,
       driverOptions: {
         options: {
-          encrypt: flag(options, 'encrypt', true),
-          trustServerCertificate: flag(options, 'trustServerCertificate', false),
+          encrypt: booleanOption(options, 'encrypt', true),
+          trustServerCertificate: booleanOption(options, 'trustServerCertificate', false),
           connectTimeout: connectTimeoutMs,
           requestTimeout: statementTimeoutMs,
           cancelTimeout: connectTimeoutMs,

@@ -1,7 +1,7 @@
 // Oracle 19 and later, by the thin driver: no Oracle client is needed. The tables belong to the user of the URL.
 
 import type { Database, Execute } from '../database.ts';
-import { flag } from '../database.ts';
+import { booleanOption } from '../database.ts';
 import { correctLiterals, withoutVariables } from '../mikro-orm-patches.ts';
 import { isNetworkTrouble } from '../store-errors.ts';
 
@@ -27,7 +27,7 @@ export const oracle: Database = {
   },
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
     const { host, port, user, password, name, options } = address;
-    const protocol = flag(options, 'tls', false) ? 'tcps' : 'tcp';
+    const protocol = booleanOption(options, 'tls', false) ? 'tcps' : 'tcp';
     const seconds = Math.max(1, Math.ceil(connectTimeoutMs / 1000));
     return {
       clientUrl: `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}/${options.get('service_name') ?? name}?connect_timeout=${seconds}`,

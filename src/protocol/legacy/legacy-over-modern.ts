@@ -24,7 +24,7 @@ const PAUSE_MS = 250;
 /** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
 export function asLegacy(session: McpSession, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
-  const dressed = withEraMetadata(request, session);
+  const dressed = withSessionMetadata(request, session);
   if (!hasRounds(request.method)) return session.exchange(dressed);
   return new Observable((subscriber) => {
     const rounds = new Rounds(session, dressed, subscriber);
@@ -45,7 +45,7 @@ export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: McpSe
 }
 
 /** The request with the `_meta` that a modern backend needs. */
-export function withEraMetadata(request: ExchangeRequest, session: McpSession): ExchangeRequest {
+export function withSessionMetadata(request: ExchangeRequest, session: McpSession): ExchangeRequest {
   return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
 }
 

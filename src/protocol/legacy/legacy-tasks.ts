@@ -22,7 +22,7 @@ import { answerHere } from '../aggregate/aggregate-requests.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
 import { NOT_FOUND, TaskFinder } from '../task-finder.ts';
 import { isTaskId, isTaskMethod } from '../task-memory.ts';
-import { asLegacy, metaOf, withEraMetadata } from './legacy-over-modern.ts';
+import { asLegacy, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */
 export interface SessionPath {
@@ -125,7 +125,7 @@ export class LegacyTasks {
     const { request, session, owner, backends } = query;
     const { profile } = session;
     let isAnswering = false;
-    return backends.exchange(withEraMetadata(request, session), { owner, profile, instanceId }).pipe(
+    return backends.exchange(withSessionMetadata(request, session), { owner, profile, instanceId }).pipe(
       tap(() => {
         isAnswering = true;
       }),

@@ -181,7 +181,7 @@ export class HttpCall implements AnswerSink {
       return;
     }
     const hasParamHeaders = (this.#worn ?? this.#request.headers) !== undefined;
-    const refusal = refusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
+    const refusal = callRefusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
     if (refusal.kind === 'failure') this.#fail(refusal.failure);
     else if (refusal.kind === 'answer' || this.#repeated || this.#isHeard) this.#erred(refusal.error);
     else this.#mend(refusal.error);
@@ -307,7 +307,7 @@ interface SentCall {
 }
 
 /** Reads a refusal of a call. */
-export function refusalOf(refused: RefusedEnding, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
+export function callRefusalOf(refused: RefusedEnding, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
   const { status, error } = refused;
   if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
   const isAboutHeader = missesHeader(refused, peer);

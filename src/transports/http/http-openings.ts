@@ -113,7 +113,7 @@ export class HttpOpenings {
     const session = new HttpSession(this.#connection, options);
     this.#sessions.add(session);
     try {
-      await openSession(session, signal, handshakeTimeoutMs, scheduler);
+      await openHttpSession(session, signal, handshakeTimeoutMs, scheduler);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
       this.#keepsNone = true;
@@ -126,7 +126,7 @@ export class HttpOpenings {
 }
 
 /** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
-export async function openSession(
+export async function openHttpSession(
   session: HttpSession,
   signal: AbortSignal,
   timeoutMs: number,

@@ -30,7 +30,7 @@ import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upst
 import { HttpConnection } from './http-connection.ts';
 import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
-import { HttpOpenings, openSession, undelivered } from './http-openings.ts';
+import { HttpOpenings, openHttpSession, undelivered } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 import { SessionDeletes } from './session-deletes.ts';
 import { OmittedTools, ToolHeaders } from './tool-headers.ts';
@@ -60,7 +60,7 @@ export async function openHttp(
   try {
     connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers: options.answers });
     session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
-    await openSession(session, options.signal, handshakeTimeoutMs, scheduler);
+    await openHttpSession(session, options.signal, handshakeTimeoutMs, scheduler);
     return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });
   } catch (thrown) {
     await connection?.destroy();

@@ -15,7 +15,7 @@ import {
   type HandshakeOptions,
   shakeHands,
 } from '../handshake.ts';
-import { isProbedNext, noteFailure, noteSuccess, type ProbeOutcome } from '../probe-memory.ts';
+import { isProbedNext, noteProbeFailure, noteSuccess, type ProbeOutcome } from '../probe-memory.ts';
 import { SingleFlight } from '../single-flight.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import type { StdioChannel } from './stdio-channel.ts';
@@ -75,7 +75,7 @@ export async function openShared(start: () => StdioChannel, options: SharedOpeni
   } catch (thrown) {
     if (options.signal.aborted) throw thrown;
     const failed = { outcome: probe?.outcome, wasStarted, hasEnded: channel.hasFailed };
-    const isAgain = noteFailure(memory, failed);
+    const isAgain = noteProbeFailure(memory, failed);
     const leftMs = giveUpAt - performance.now();
     if (!isAgain || leftMs <= 0) throw thrown;
     return openShared(start, { ...options, memory, handshakeTimeoutMs: leftMs });
