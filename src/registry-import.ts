@@ -35,7 +35,7 @@ export async function importContents(
   { isDryRun = false, mayUse = () => true }: SyncRules = {},
 ): Promise<ImportReport> {
   if (!contentsShape.accepts(contents))
-    throw validationFailed(contentsShape.findings(contents), 'What is to be imported');
+    throw validationFailed(contentsShape.issues(contents), 'What is to be imported');
   const report = emptyReport();
   for (const { name, loadBalancer } of contents.templates) {
     if (!mayUse(name)) continue;

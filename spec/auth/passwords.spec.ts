@@ -35,19 +35,19 @@ test('a password longer than 72 bytes matches nothing, although bcrypt reads its
   assert.is(passwords.compared.length, 2, 'compared all the same');
 });
 
-test('a new one that breaks the rule is one finding, which does not repeat it', () => {
+test('a new one that breaks the rule is one issue, which does not repeat it', () => {
   for (const [password, type] of [
     ['1234567', 'string_too_short'],
     ['x'.repeat(73), 'string_too_long'],
     ['1234\u00005678', 'string_unicode'],
     ['12345678', undefined],
   ] as const) {
-    const findings = passwordIssues(password);
+    const issues = passwordIssues(password);
     assert.equal(
-      findings.map((finding) => [finding.loc, finding.type]),
+      issues.map((issue) => [issue.loc, issue.type]),
       type === undefined ? [] : [[['body', 'password'], type]],
     );
-    assert.not.ok(JSON.stringify(findings).includes(password));
+    assert.not.ok(JSON.stringify(issues).includes(password));
   }
 });
 

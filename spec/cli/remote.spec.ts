@@ -90,7 +90,7 @@ test('shows the reason and the code of a refusal on one line', async () => {
   await fails(remote.request('/x'), CommandFailure, line);
 });
 
-test('shows every finding about invalid input', async () => {
+test('shows every issue of invalid input', async () => {
   const detail = [
     { loc: ['body', 'instance', 'weight'], msg: 'too large', type: 'x' },
     { loc: ['body', 'instance', 'id'], msg: 'too long', type: 'x' },

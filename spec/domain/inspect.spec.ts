@@ -26,8 +26,8 @@ test('allows nesting up to the limit and not one level more', () => {
 
 test('reports a bounded number of findings and never a whole key', () => {
   const long = 'k'.repeat(10_000);
-  const findings = inspect({ list: Array.from({ length: 1_000 }, () => '\0'), [long]: '\0' });
-  assert.is(findings.length, LIMITS.findings);
+  const issues = inspect({ list: Array.from({ length: 1_000 }, () => '\0'), [long]: '\0' });
+  assert.is(issues.length, LIMITS.validationIssues);
   assert.equal(inspect({ [long]: '\0' })[0]?.loc, ['body', 'k'.repeat(LIMITS.locCharacters)]);
 });
 

@@ -6,7 +6,7 @@ const test = suite('shape of an instance');
 
 test('is that of its schema', () => {
   assert.is(instanceShape.accepts({ id: 'a', endpoint: 'http://127.0.0.1' }), true);
-  assert.equal(instanceShape.findings({ weight: 0 }), [
+  assert.equal(instanceShape.issues({ weight: 0 }), [
     {
       loc: ['body', 'weight'],
       msg: 'Input should be greater than or equal to 1',

@@ -9,7 +9,7 @@ const test = suite('validation');
 
 const one = (schema: TSchema, value: unknown) =>
   compileShape(Type.Object({ a: schema }), 'body')
-    .findings({ a: value })
+    .issues({ a: value })
     .map(({ type, msg }) => `${type}: ${msg}`)[0];
 
 test('names what is missing and what is too much, each by its place', () => {
@@ -17,7 +17,7 @@ test('names what is missing and what is too much, each by its place', () => {
     Type.Object({ a: Type.String(), b: Type.String() }, { additionalProperties: false }),
     'body',
   );
-  assert.equal(shape.findings({ c: 1, d: 2 }), [
+  assert.equal(shape.issues({ c: 1, d: 2 }), [
     { loc: ['body', 'a'], msg: 'Field required', type: 'missing' },
     { loc: ['body', 'b'], msg: 'Field required', type: 'missing' },
     { loc: ['body', 'c'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
@@ -73,7 +73,7 @@ test('tells text that does not parse from a wrong type, in a query', () => {
     'query',
   );
   assert.equal(
-    shape.findings({ a: 'x', b: 'x', c: 'x' }).map(({ loc, type }) => [...loc, type]),
+    shape.issues({ a: 'x', b: 'x', c: 'x' }).map(({ loc, type }) => [...loc, type]),
     [
       ['query', 'a', 'int_parsing'],
       ['query', 'b', 'bool_parsing'],
@@ -88,7 +88,7 @@ test('counts list items by number and keeps odd keys', () => {
     'body',
   );
   assert.equal(
-    shape.findings({ list: ['a', 1], '0': 1, 'a/b~c': 1 }).map(({ loc }) => loc),
+    shape.issues({ list: ['a', 1], '0': 1, 'a/b~c': 1 }).map(({ loc }) => loc),
     [
       ['body', '0'],
       ['body', 'list', 1],
@@ -99,7 +99,7 @@ test('counts list items by number and keeps odd keys', () => {
 
 test('says that the whole is wrong when it is', () => {
   for (const value of [null, [], 'x', 3, true, undefined]) {
-    assert.equal(compileShape(RegisterInput, 'body').findings(value), [
+    assert.equal(compileShape(RegisterInput, 'body').issues(value), [
       { loc: ['body'], msg: 'Input should be a valid dictionary', type: 'dict_type' },
     ]);
   }
@@ -114,7 +114,7 @@ test('never repeats the value', () => {
     transport: secret,
     env_vars: { A: [secret] },
   };
-  const text = JSON.stringify(compileShape(InstanceInput, 'body').findings(value));
+  const text = JSON.stringify(compileShape(InstanceInput, 'body').issues(value));
   assert.not.match(text, /hunter2/);
   assert.is(JSON.parse(text).length, 5);
 });
@@ -128,7 +128,7 @@ test('takes of several forms the one that was probably meant', () => {
   const shape = compileShape(Type.Union([Nested, Flat]), 'body');
   assert.ok(shape.accepts({ name: 'a', inner: { x: 1 } }));
   assert.ok(shape.accepts({ name: 'a', x: 1 }));
-  const locs = (value: unknown) => shape.findings(value).map(({ loc }) => loc.join('.'));
+  const locs = (value: unknown) => shape.issues(value).map(({ loc }) => loc.join('.'));
   assert.equal(locs({ name: 'a', inner: { x: 'b' } }), ['body.inner.x']);
   assert.equal(locs({ name: 'a', x: 'b' }), ['body.x']);
   assert.equal(locs({ name: 'a' }), ['body.inner']);
@@ -139,7 +139,7 @@ test('takes of several forms that are known as little the one that asks for less
   const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
   const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
   const shape = compileShape(Type.Union([Nested, Flat]), 'body');
-  const said = (value: unknown) => shape.findings(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  const said = (value: unknown) => shape.issues(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
   assert.equal(said({ y: 1 }), ['body.y extra_forbidden']);
   assert.equal(said({ inner: {}, x: 1 }), ['body.x extra_forbidden']);
 });
@@ -151,15 +151,15 @@ test('does not offer null where something else would do as well', () => {
     'body',
   );
   assert.ok(shape.accepts({ a: null, b: null }));
-  const said = (value: unknown) => shape.findings(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  const said = (value: unknown) => shape.issues(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
   assert.equal(said({ a: 'z', b: 0 }), ['body.a enum', 'body.b greater_than_equal']);
   assert.equal(said({ a: 1, b: 'x' }), ['body.a enum', 'body.b int_type']);
 });
 
 test('finds nothing where nothing is wrong', () => {
-  assert.equal(compileShape(Type.Object({}), 'body').findings({}), []);
+  assert.equal(compileShape(Type.Object({}), 'body').issues({}), []);
   assert.ok(anything().accepts(Symbol('x')));
-  assert.equal(anything().findings(3), []);
+  assert.equal(anything().issues(3), []);
 });
 
 test('is bounded, however much is wrong', () => {
@@ -168,11 +168,11 @@ test('is bounded, however much is wrong', () => {
     'body',
   );
   const many = { a: Array.from({ length: 1_000 }, () => 1) };
-  assert.is(shape.findings(many).length, LIMITS.findings);
+  assert.is(shape.issues(many).length, LIMITS.validationIssues);
   const fields = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`f${index}`, 1]));
-  assert.ok(shape.findings(fields).length <= LIMITS.findings);
-  const [finding] = shape.findings({ a: [], ['x'.repeat(10_000)]: 1 });
-  assert.is(String(finding?.loc[1]).length, LIMITS.locCharacters);
+  assert.ok(shape.issues(fields).length <= LIMITS.validationIssues);
+  const [issue] = shape.issues({ a: [], ['x'.repeat(10_000)]: 1 });
+  assert.is(String(issue?.loc[1]).length, LIMITS.locCharacters);
 });
 
 test('is not confused by __proto__', () => {
@@ -181,7 +181,7 @@ test('is not confused by __proto__', () => {
     'body',
   );
   assert.equal(
-    shape.findings(JSON.parse('{"__proto__":{"a":1}}')).map(({ loc }) => loc),
+    shape.issues(JSON.parse('{"__proto__":{"a":1}}')).map(({ loc }) => loc),
     [['body', '__proto__']],
   );
 });

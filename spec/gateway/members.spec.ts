@@ -21,7 +21,7 @@ const TABLE = membersOf<{ waitMs: number; inner: object }>({
   inner: membersOf<{ word: string }>({ word: oneOf(['a', 'b']) }),
 });
 
-function findings(value: unknown): readonly string[] {
+function issues(value: unknown): readonly string[] {
   try {
     checkMembers(TABLE, value, 'It');
     return [];
@@ -34,18 +34,18 @@ function findings(value: unknown): readonly string[] {
 
 test('takes what is in them, and what is missing or undefined', () => {
   for (const value of [{}, { waitMs: 5, inner: { word: 'a' } }, { waitMs: undefined, inner: {} }])
-    assert.equal(findings(value), []);
+    assert.equal(issues(value), []);
 });
 
 test('names each option that cannot be used, or is none', () => {
-  assert.equal(findings({ waitMs: 11, inner: { word: 'planted' }, wait: 1 }), [
+  assert.equal(issues({ waitMs: 11, inner: { word: 'planted' }, wait: 1 }), [
     'options.waitMs: expected milliseconds from 0 to 10',
     'options.inner.word: expected one of a, b',
     'options.wait: there is no such option; "waitMs" is the nearest',
   ]);
   for (const value of [undefined, null, 'x'])
-    assert.equal(findings(value), ['options: expected an object with the options waitMs, inner']);
-  assert.equal(findings({ inner: 5 }), ['options.inner: expected an object with the options word']);
+    assert.equal(issues(value), ['options: expected an object with the options waitMs, inner']);
+  assert.equal(issues({ inner: 5 }), ['options.inner: expected an object with the options word']);
 });
 
 test('has checks that take what they say', () => {

@@ -74,7 +74,7 @@ test('says what is wrong', () => {
       /of the X-RateLimit headers only limit/,
     ],
   ];
-  for (const [answer, finding] of cases) assert.match(check(answer).join('; '), finding);
+  for (const [answer, issue] of cases) assert.match(check(answer).join('; '), issue);
 });
 
 test('misses the request id', () => {

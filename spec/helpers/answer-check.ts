@@ -42,11 +42,11 @@ export function answerCheck(document: Node): AnswerCheck {
     if (described === undefined) return [`the status ${status} is not documented`];
     const { headers = {}, content = {} } = resolve(described);
     return [
-      ...headerFindings(
+      ...headerIssues(
         answer,
         Object.entries(asNode(headers)).map(([name, header]) => [name, resolve(header)]),
       ),
-      ...contentFindings(answer, asNode(content), bodies),
+      ...contentIssues(answer, asNode(content), bodies),
     ];
   };
 }
@@ -64,29 +64,28 @@ function besides(answer: SeenAnswer, codes: readonly string[], bodies: BodyCheck
   const schema = {
     allOf: [{ $ref: '#/components/schemas/ErrorBody' }, { properties: { error_code: { enum: codes } } }],
   };
-  return method === 'HEAD' ? [] : bodies.findings(schema, answer);
+  return method === 'HEAD' ? [] : bodies.issues(schema, answer);
 }
 
-function headerFindings(
+function headerIssues(
   { headers, status }: SeenAnswer,
   described: readonly (readonly [name: string, header: Node])[],
 ): string[] {
-  const findings = described.flatMap(([name, { required, schema = {} }]) => {
+  const issues = described.flatMap(([name, { required, schema = {} }]) => {
     const value = headers.get(name.toLowerCase());
     if (value === undefined) return required === true ? [`the header ${name} is missing`] : [];
     const isNumber = asNode(schema).type === 'integer';
     return isNumber && !/^\d+$/.test(value) ? [`the header ${name} is "${value}"`] : [];
   });
   const limits = ['limit', 'remaining', 'reset'].filter((word) => headers.has(`x-ratelimit-${word}`));
-  if (limits.length > 0 && limits.length < 3)
-    findings.push(`of the X-RateLimit headers only ${limits.join()}`);
+  if (limits.length > 0 && limits.length < 3) issues.push(`of the X-RateLimit headers only ${limits.join()}`);
   const isDocumented = described.some(([name]) => name.startsWith('X-RateLimit'));
-  if (limits.length > 0 && !isDocumented) findings.push('X-RateLimit headers that are not documented');
-  if (status === 429 && !headers.has('retry-after')) findings.push('a 429 without Retry-After');
-  return findings;
+  if (limits.length > 0 && !isDocumented) issues.push('X-RateLimit headers that are not documented');
+  if (status === 429 && !headers.has('retry-after')) issues.push('a 429 without Retry-After');
+  return issues;
 }
 
-function contentFindings(answer: SeenAnswer, content: Node, bodies: BodyCheck): string[] {
+function contentIssues(answer: SeenAnswer, content: Node, bodies: BodyCheck): string[] {
   const { method, headers, body, status } = answer;
   const types = Object.keys(content);
   if (types.length === 0) {
@@ -95,7 +94,7 @@ function contentFindings(answer: SeenAnswer, content: Node, bodies: BodyCheck): 
   const type = (headers.get('content-type') ?? '').split(';')[0] ?? '';
   if (!types.includes(type)) return [`the media type "${type}" is not documented, only ${types.join()}`];
   if (method === 'HEAD' || type !== 'application/json') return [];
-  return bodies.findings(asNode(asNode(content[type]).schema), answer);
+  return bodies.issues(asNode(asNode(content[type]).schema), answer);
 }
 
 /** Checks JSON bodies against schemas of one document. */
@@ -107,7 +106,7 @@ class BodyCheck {
     this.#components = document.components;
   }
 
-  findings(schema: Node, { body }: SeenAnswer): string[] {
+  issues(schema: Node, { body }: SeenAnswer): string[] {
     if (body === undefined) return [];
     let value: unknown;
     try {

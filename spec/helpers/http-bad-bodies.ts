@@ -9,8 +9,8 @@ export interface BadBody {
   readonly headers?: Readonly<Record<string, string>>;
   readonly status: number;
   readonly code: string;
-  /** For 422: location and type of the first finding. */
-  readonly finding?: { readonly loc: readonly (string | number)[]; readonly type: string };
+  /** For 422: location and type of the first issue. */
+  readonly issue?: { readonly loc: readonly (string | number)[]; readonly type: string };
 }
 
 /** The limit that specs set, in bytes. */
@@ -38,7 +38,7 @@ export const BAD_BODIES: readonly BadBody[] = [
     bytes: text(''),
     status: 422,
     code: 'VALIDATION_ERROR',
-    finding: { loc: ['body'], type: 'missing' },
+    issue: { loc: ['body'], type: 'missing' },
   },
   unacceptable('an escaped NUL in a value', '{"name":"a\\u0000b"}', unicode('name')),
   unacceptable(
@@ -105,8 +105,8 @@ function broken(what: string, json: string): BadBody {
   return { what, bytes: text(json), status: 400, code: 'MALFORMED_JSON' };
 }
 
-function unacceptable(what: string, json: string, finding: NonNullable<BadBody['finding']>): BadBody {
-  return { what, bytes: text(json), status: 422, code: 'VALIDATION_ERROR', finding };
+function unacceptable(what: string, json: string, issue: NonNullable<BadBody['issue']>): BadBody {
+  return { what, bytes: text(json), status: 422, code: 'VALIDATION_ERROR', issue };
 }
 
 function ofType(type: string): BadBody {

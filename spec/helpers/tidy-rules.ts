@@ -88,18 +88,18 @@ export const rules: readonly Rule[] = [
 function inCode(name: string, applies: (path: string) => boolean, pattern: RegExp): Rule {
   return {
     name,
-    check: ({ path, code, text }) => (applies(path) ? findings(code, text, pattern) : []),
+    check: ({ path, code, text }) => (applies(path) ? issues(code, text, pattern) : []),
   };
 }
 
 function inComments(name: string, applies: (path: string) => boolean, pattern: RegExp): Rule {
   return {
     name,
-    check: ({ path, comments, text }) => (applies(path) ? findings(comments, text, pattern) : []),
+    check: ({ path, comments, text }) => (applies(path) ? issues(comments, text, pattern) : []),
   };
 }
 
-function findings(searched: string, text: string, pattern: RegExp): string[] {
+function issues(searched: string, text: string, pattern: RegExp): string[] {
   return [...searched.matchAll(pattern)].map((match) => {
     const start = match.index + (/^\s*/.exec(match[0])?.[0].length ?? 0);
     return `line ${lineAt(text, start)}: ${text.slice(start, match.index + match[0].length).split('\n')[0]}`;

@@ -8,13 +8,13 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import type { AnswerCheck, SeenAnswer } from './answer-check.ts';
 
 /** What is wrong, a line each, with the request it was the answer to. */
-export type OnFinding = (finding: string) => void;
+export type OnIssue = (issue: string) => void;
 
 /**
  * Starts to watch. The document is made when the first answer goes out, so that a process without an app pays nothing.
  * Returns a wait for what is still to be checked.
  */
-export function watchAnswers(onFinding: OnFinding): () => Promise<void> {
+export function watchAnswers(onIssue: OnIssue): () => Promise<void> {
   let check: AnswerCheck | undefined;
   let loading: Promise<void> | undefined;
   const waiting: SeenAnswer[] = [];
@@ -27,8 +27,8 @@ export function watchAnswers(onFinding: OnFinding): () => Promise<void> {
       });
       return;
     }
-    for (const finding of check(answer))
-      onFinding(`${answer.method} ${answer.target} ${answer.status}: ${finding}`);
+    for (const issue of check(answer))
+      onIssue(`${answer.method} ${answer.target} ${answer.status}: ${issue}`);
   };
   subscribe('stagedoor:request', (message) => {
     if (!isArrival(message)) throw new TypeError('a message on stagedoor:request that is no request');

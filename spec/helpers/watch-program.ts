@@ -5,4 +5,4 @@ import { appendFileSync } from 'node:fs';
 import { watchAnswers } from './watch-answers.ts';
 
 const file = decodeURIComponent(new URL(import.meta.url).search.slice(1));
-watchAnswers((finding) => appendFileSync(file, `${finding}\n`));
+watchAnswers((issue) => appendFileSync(file, `${issue}\n`));

@@ -26,7 +26,7 @@ const names: Readonly<Record<string, string>> = {
 };
 const pathOf = (path: string): string => path.replaceAll(/:\w+/g, (name) => names[name] ?? name);
 
-for (const { what, bytes, headers = {}, status, code, finding } of BAD_BODIES) {
+for (const { what, bytes, headers = {}, status, code, issue } of BAD_BODIES) {
   test(`answers ${what} with ${status} on every route that takes a body`, async () => {
     const isForm = headers['content-type']?.includes('form-urlencoded') === true;
     for (const { method, path } of withBody.filter(({ reader }) => !isForm || reader !== 'form')) {
@@ -35,7 +35,7 @@ for (const { what, bytes, headers = {}, status, code, finding } of BAD_BODIES) {
       assert.is(answer.body.error_code, code, path);
       assert.is(answer.body.request_id, answer.headers.get('x-request-id'));
       const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
-      if (finding !== undefined) assert.equal({ loc: first.loc, type: first.type }, finding);
+      if (issue !== undefined) assert.equal({ loc: first.loc, type: first.type }, issue);
     }
   });
 }

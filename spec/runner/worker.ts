@@ -31,7 +31,7 @@ process.on('unhandledRejection', (reason) =>
   say({ kind: 'stray', text: `unhandled rejection: ${describe(reason)}` }),
 );
 const undocumented = new Set<string>();
-const answersAreChecked = watchAnswers((finding) => undocumented.add(finding));
+const answersAreChecked = watchAnswers((issue) => undocumented.add(issue));
 
 let passed = 0;
 let failed = 0;
@@ -65,7 +65,7 @@ async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean>
   await new Promise<void>((resolve) => startImmediate(resolve));
   for (const problem of registry.problems()) fail(problem);
   await answersAreChecked();
-  for (const finding of [...undocumented].slice(0, 20)) fail(`not as the API description says: ${finding}`);
+  for (const issue of [...undocumented].slice(0, 20)) fail(`not as the API description says: ${issue}`);
   undocumented.clear();
   if (passed + failed + skipped === 0) fail('no test was run');
   if (process.env.CI === 'true') {

@@ -29,7 +29,7 @@ function faultsOf(value: unknown): readonly string[] {
     readTemplate(typeof value === 'string' ? value : JSON.stringify(value));
   } catch (thrown) {
     assert.ok(thrown instanceof TemplateError);
-    return thrown.findings.toSorted();
+    return thrown.issues.toSorted();
   }
   return [];
 }

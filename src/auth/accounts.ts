@@ -168,17 +168,17 @@ function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyV
 const USERNAME_RULE =
   'String should be up to 64 letters, digits, dots, hyphens, underscores and @, and start with a letter or a digit';
 
-/** VALIDATION_ERROR with all findings. */
+/** VALIDATION_ERROR with all issues. */
 export function checkNewUser(input: NewUser): void {
-  refuse([...nameFindings(input.username), ...fieldFindings(input)]);
+  refuse([...nameIssues(input.username), ...fieldIssues(input)]);
 }
 
-/** VALIDATION_ERROR with all findings. */
+/** VALIDATION_ERROR with all issues. */
 export function checkUserUpdate(change: UserUpdate): void {
-  refuse(fieldFindings(change));
+  refuse(fieldIssues(change));
 }
 
-/** VALIDATION_ERROR with all findings; gives back the moment of expiry in UTC. `nowMs`: since 1970. */
+/** VALIDATION_ERROR with all issues; gives back the moment of expiry in UTC. `nowMs`: since 1970. */
 export function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
   const expiresAtMs = input.expiresAt === undefined ? undefined : timestampOf(input.expiresAt);
   refuse([
@@ -187,33 +187,33 @@ export function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefi
       : [
           item('name', 'string_pattern_mismatch', 'String should have 1 to 128 characters, none of them NUL'),
         ]),
-    ...permissionFindings(input.permissions),
-    ...templateFindings(input.templates),
-    ...expiryFindings(expiresAtMs, nowMs),
+    ...permissionIssues(input.permissions),
+    ...templateIssues(input.templates),
+    ...expiryIssues(expiresAtMs, nowMs),
   ]);
   return expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString();
 }
 
-function fieldFindings({ email, password, templates }: UserUpdate): ValidationItem[] {
+function fieldIssues({ email, password, templates }: UserUpdate): ValidationItem[] {
   const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasUnseen(email));
   return [
     ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is no e-mail address')]),
     ...(password === undefined ? [] : passwordIssues(password)),
-    ...templateFindings(templates),
+    ...templateIssues(templates),
   ];
 }
 
-function nameFindings(username: string): ValidationItem[] {
+function nameIssues(username: string): ValidationItem[] {
   if (Check(Username, username)) return [];
   return [item('username', 'string_pattern_mismatch', USERNAME_RULE)];
 }
 
-function templateFindings(templates: readonly string[] | null | undefined): ValidationItem[] {
+function templateIssues(templates: readonly string[] | null | undefined): ValidationItem[] {
   if (templates === undefined || templates === null || Check(TemplateList, templates)) return [];
   return [item('templates', 'value_error', 'Value error, templates are up to 1000 different template names')];
 }
 
-function permissionFindings(permissions: readonly Scope[]): ValidationItem[] {
+function permissionIssues(permissions: readonly Scope[]): ValidationItem[] {
   if (permissions.length === 0) return [item('permissions', 'too_short', 'List should have at least 1 item')];
   const known: readonly string[] = SCOPES;
   return permissions.flatMap((permission, index) =>
@@ -228,7 +228,7 @@ function permissionFindings(permissions: readonly Scope[]): ValidationItem[] {
   );
 }
 
-function expiryFindings(expiresAtMs: number | undefined, nowMs: number): ValidationItem[] {
+function expiryIssues(expiresAtMs: number | undefined, nowMs: number): ValidationItem[] {
   if (expiresAtMs === undefined) return [];
   if (Number.isNaN(expiresAtMs)) {
     const msg = 'Input should be a valid datetime with an offset, such as 2030-01-31T12:00:00Z';

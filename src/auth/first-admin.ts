@@ -46,9 +46,8 @@ export type FirstAdmin =
  * read, DATABASE_UNAVAILABLE. Source: ADR 16.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
-  const [finding] =
-    options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
-  if (finding !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${finding.msg}`);
+  const [issue] = options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
+  if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
   const users = await options.accounts.listUsers();
   const created = users.some((user) => isActiveAdmin(user) || isNamedSo(user))
     ? undefined

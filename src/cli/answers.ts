@@ -60,7 +60,7 @@ const WRITTEN_AS: Readonly<Record<string, string>> = {
   expires_at: '--expires',
 };
 
-/** One finding about invalid input, as a clause: `--env A-B: no name of a variable`. */
+/** One issue about invalid input, as a clause: `--env A-B: no name of a variable`. */
 export function issueText(item: unknown): string {
   const { loc, msg, type } = fields(item);
   const path = Array.isArray(loc) ? loc.map(String) : ['request'];

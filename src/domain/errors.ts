@@ -9,7 +9,7 @@ import type { JsonRpcError } from './jsonrpc.ts';
 /** Whether a call reached its backend, or a change the database. `no`: certainly not; `unknown`: perhaps; `yes`: it was answered. */
 export type Delivered = 'no' | 'unknown' | 'yes';
 
-/** One finding about bad input. `loc` starts with body, path, query or header; `type` uses pydantic-2 names. */
+/** One issue about bad input. `loc` starts with body, path, query or header; `type` uses pydantic-2 names. */
 export interface ValidationItem {
   readonly loc: readonly (string | number)[];
   readonly msg: string;
@@ -24,7 +24,7 @@ export interface ErrorDetails {
   readonly delivered?: Delivered;
   /** Seconds after which a new try makes sense. */
   readonly retryAfterSeconds?: number;
-  /** Findings of VALIDATION_ERROR. */
+  /** Issues of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];

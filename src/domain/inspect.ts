@@ -5,12 +5,12 @@ import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
 
-/** The findings about one body. Recursion is bounded by the depth that is allowed. */
+/** The issues about one body. Recursion is bounded by the depth that is allowed. */
 export function inspect(body: unknown): ValidationItem[] {
-  const findings: ValidationItem[] = [];
+  const issues: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];
-  const report = (finding: Pick<ValidationItem, 'msg' | 'type'>): void => {
-    if (findings.length < LIMITS.findings) findings.push({ loc: [...path], ...finding });
+  const report = (issue: Pick<ValidationItem, 'msg' | 'type'>): void => {
+    if (issues.length < LIMITS.validationIssues) issues.push({ loc: [...path], ...issue });
   };
   const visit = (value: unknown): void => {
     if (typeof value === 'string') {
@@ -19,7 +19,7 @@ export function inspect(body: unknown): ValidationItem[] {
     }
     if (typeof value !== 'object' || value === null) return;
     if (path.length > LIMITS.nestingDepth) {
-      findings.splice(0, findings.length, TOO_DEEP);
+      issues.splice(0, issues.length, TOO_DEEP);
       return;
     }
     if (Array.isArray(value)) visitItems(value);
@@ -45,7 +45,7 @@ export function inspect(body: unknown): ValidationItem[] {
     }
   };
   visit(body);
-  return findings;
+  return issues;
 }
 
 const TOO_DEEP: ValidationItem = {

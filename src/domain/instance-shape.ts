@@ -3,5 +3,5 @@
 import { InstanceInput } from './instance.ts';
 import { compileShape } from './validation.ts';
 
-/** Findings are placed as if the instance were the body. */
+/** Issues are placed as if the instance were the body. */
 export const instanceShape = compileShape(InstanceInput, 'body');

@@ -9,8 +9,8 @@ export const LIMITS = {
   nestingDepth: 128,
   /** Values in one body, keys included. Over it: VALIDATION_ERROR. Some 100 bytes of memory each while it is checked. */
   bodyValues: 100_000,
-  /** Findings reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
-  findings: 64,
+  /** Issues reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
+  validationIssues: 64,
   locCharacters: 128,
   /** Largest sum of request headers. Over it Node answers 431. */
   requestHeaderBytes: 64 * 1024,

@@ -39,17 +39,17 @@ export function unsupportedMediaType(contentType: string, accepted = 'applicatio
   return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);
 }
 
-/** The message names the first finding, which is all that programs often show; beside all of them `plainMessage` does. */
+/** The message names the first issue, which is all that programs often show; beside all of them `plainMessage` does. */
 export function validationFailed(
   items: readonly ValidationItem[],
   what = 'The request',
   facts: Omit<ErrorDetails, 'items'> = {},
 ): GatewayError {
   const [first, ...more] = items;
-  const finding = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
+  const issue = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
   const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
   const plainMessage = `${what} is not valid.`;
-  const message = `${what} is not valid: ${finding}${rest}.`;
+  const message = `${what} is not valid: ${issue}${rest}.`;
   return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
 }
 

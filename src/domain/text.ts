@@ -23,7 +23,7 @@ export function withoutUnseen(text: string): string {
 
 const UNSEEN_OR_OURS = new RegExp(`\\u001b\\[\\d{1,2}m|${UNSEEN.source}`, 'g');
 
-/** Message and type of a finding about text that is not clean. */
+/** Message and type of an issue about text that is not clean. */
 export const NOT_UNICODE = {
   msg: 'Input should be a valid string without NUL characters and lone surrogates',
   type: 'string_unicode',

@@ -1,4 +1,4 @@
-// Checks input against TypeBox schemas and reports findings in the form of pydantic 2: `loc`, `msg`, `type`.
+// Checks input against TypeBox schemas and reports issues in the form of pydantic 2: `loc`, `msg`, `type`.
 // The value itself is never repeated, neither in messages nor in `loc`. Source: ADR 5.
 
 import type { StaticEncode, TSchema } from 'typebox';
@@ -8,8 +8,8 @@ import { Settings } from 'typebox/system';
 import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
-// TypeBox stops at 8 errors; a caller should see all findings at once. It is a setting of the library, not of a schema.
-Settings.Set({ maxErrors: LIMITS.findings });
+// TypeBox stops at 8 errors; a caller should see all issues at once. It is a setting of the library, not of a schema.
+Settings.Set({ maxErrors: LIMITS.validationIssues });
 
 /** Where a value came from; the first word of every `loc`. */
 export type Place = 'body' | 'path' | 'query' | 'header';
@@ -19,17 +19,17 @@ export interface Shape<T> {
   /** True when the value is what the schema says; costs about 0.1 us. */
   accepts(value: unknown): value is T;
   /** What is wrong; empty when nothing is. */
-  findings(value: unknown): ValidationItem[];
+  issues(value: unknown): ValidationItem[];
 }
 
 /** A shape that takes everything, for a part of the request that a route does not read: its type is unknown. */
 export function anything<T>(): Shape<T> {
-  return { accepts: (_value): _value is T => true, findings: () => [] };
+  return { accepts: (_value): _value is T => true, issues: () => [] };
 }
 
 /**
  * A schema, compiled when it is first needed: a start compiles none. For a union of objects (the nested and the flat form of
- * one body) the findings are those of the variant that knows most of the given fields, of equals the one that asks for less:
+ * one body) the issues are those of the variant that knows most of the given fields, of equals the one that asks for less:
  * the one the caller probably meant.
  */
 export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<StaticEncode<S>> {
@@ -44,7 +44,7 @@ export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<
   const accepts = (value: unknown): value is StaticEncode<S> => validatorOf(schema).Check(value);
   return {
     accepts,
-    findings: (value) => {
+    issues: (value) => {
       if (accepts(value)) return [];
       const meant = variantsOf(schema).toSorted(
         (a, b) =>
@@ -53,7 +53,7 @@ export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<
       const [, failures] = validatorOf(meant ?? schema).Errors(value);
       const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, place, value));
       // One failure may name a hundred thousand fields.
-      return items.slice(0, LIMITS.findings);
+      return items.slice(0, LIMITS.validationIssues);
     },
   };
 }

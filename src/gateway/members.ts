@@ -1,4 +1,4 @@
-// Checks the options of an embedding program with tables of allowed values, and words the findings for people. Findings
+// Checks the options of an embedding program with tables of allowed values, and words the issues for people. Issues
 // name options and rules, never values. The options themselves are defined in the modules that take them.
 
 import { nearest } from '../config/nearest.ts';
@@ -24,26 +24,26 @@ export function membersOf<T>(members: Readonly<Record<keyof T, Check | Members>>
 
 /** VALIDATION_ERROR names each unknown or invalid option, and what is expected. `what` begins its message. */
 export function checkMembers(table: Members, value: unknown, what: string): void {
-  const items = findings(table, value, ['options']);
+  const items = issues(table, value, ['options']);
   if (items.length > 0) throw validationFailed(items, what);
 }
 
-function findings({ members }: Members, value: unknown, loc: readonly string[]): ValidationItem[] {
+function issues({ members }: Members, value: unknown, loc: readonly string[]): ValidationItem[] {
   const names = Object.keys(members);
   if (typeof value !== 'object' || value === null)
-    return [finding(loc, `expected an object with the options ${names.join(', ')}`)];
+    return [issue(loc, `expected an object with the options ${names.join(', ')}`)];
   return Object.entries(value).flatMap(([name, written]) => {
     const at = [...loc, name];
     const check = Object.hasOwn(members, name) ? members[name] : undefined;
     if (check === undefined)
-      return [finding(at, `there is no such option; "${nearest(name, names)}" is the nearest`)];
+      return [issue(at, `there is no such option; "${nearest(name, names)}" is the nearest`)];
     if (written === undefined) return [];
-    if ('members' in check) return findings(check, written, at);
-    return check.accepts(written) ? [] : [finding(at, `expected ${check.expected}`)];
+    if ('members' in check) return issues(check, written, at);
+    return check.accepts(written) ? [] : [issue(at, `expected ${check.expected}`)];
   });
 }
 
-function finding(loc: readonly string[], msg: string): ValidationItem {
+function issue(loc: readonly string[], msg: string): ValidationItem {
   return { loc, msg, type: 'value_error' };
 }
 

@@ -41,7 +41,7 @@ export function pathRefused(params: Readonly<Record<string, string>>, shape: Sha
   if (unreadable.length > 0) {
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
   }
-  const field = String(shape.findings(params)[0]?.loc[1]);
+  const field = String(shape.issues(params)[0]?.loc[1]);
   const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
   // A new name of a path needs a row in NOT_FOUND.
   return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));

@@ -160,7 +160,7 @@ export function defineRoute<
       if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
       const query = readQuery(raw.query);
       if (!queryShape.accepts(query) || !bodyShape.accepts(body)) {
-        throw validationFailed([...queryShape.findings(query), ...bodyShape.findings(body)]);
+        throw validationFailed([...queryShape.issues(query), ...bodyShape.issues(body)]);
       }
       return handler({ params, query, body, fields, request, principal }, services);
     },

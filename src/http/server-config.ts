@@ -65,7 +65,7 @@ export function serverInput(
   }
   refusePlaceholders(input, definition);
   // Values made of settings have the same bounds as direct ones.
-  refuse(instanceShape.findings(input));
+  refuse(instanceShape.issues(input));
   return input;
 }
 
@@ -116,7 +116,7 @@ function checkedSettings(
   }
   const { properties: _, $schema, $id, required, ...rules } = definition.config_schema ?? {};
   refuse(
-    compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').findings(completed),
+    compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').issues(completed),
   );
   // Rules such as anyOf, about several settings together.
   if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([noneFits]);
@@ -143,12 +143,10 @@ function optionValue(key: string): ValidationItem {
   return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };
 }
 
-/** The findings are about `config`. */
-function refuse(findings: readonly ValidationItem[]): void {
-  if (findings.length === 0) return;
-  throw validationFailed(
-    findings.map((item) => ({ ...item, loc: ['body', 'config', ...item.loc.slice(1)] })),
-  );
+/** The issues are about `config`. */
+function refuse(issues: readonly ValidationItem[]): void {
+  if (issues.length === 0) return;
+  throw validationFailed(issues.map((item) => ({ ...item, loc: ['body', 'config', ...item.loc.slice(1)] })));
 }
 
 function unknownSetting(key: string): ValidationItem {

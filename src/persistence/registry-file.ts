@@ -196,10 +196,10 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
     return {};
   }
   const usable = Object.entries(section).filter(([field, value]) => {
-    const findings =
+    const issues =
       value === null ? [] : issuesOf(loadBalancer.Errors({ [field]: value })[1], () => pathTo(path, field));
-    problems.push(...findings);
-    return value !== null && findings.length === 0;
+    problems.push(...issues);
+    return value !== null && issues.length === 0;
   });
   const settings: unknown = Object.fromEntries(usable);
   return loadBalancer.Check(settings) ? settings : {};

@@ -44,9 +44,9 @@ export function checkedInstance(
   refuseAny(inspect({ ...named, instance }));
   const shape: Shape<unknown> = handler === undefined ? instanceShape : functionShape;
   const found = shape
-    .findings(instance)
+    .issues(instance)
     .map(({ loc, ...rest }) => ({ loc: [...at, ...loc.slice(1)], ...rest }));
-  refuseAny([...nameShape.findings(named), ...found]);
+  refuseAny([...nameShape.issues(named), ...found]);
   return instance;
 }
 
@@ -54,13 +54,13 @@ export function checkedInstance(
 export function checkedInstanceChange(change: InstanceChange): InstanceChange {
   const copy = copyOf(change, ['body']);
   refuseAny(inspect(copy));
-  refuseAny(changeShape.findings(copy));
+  refuseAny(changeShape.issues(copy));
   return copy;
 }
 
 /** VALIDATION_ERROR for an invalid template name or invalid settings. */
 export function checkTemplate(template: string, loadBalancer: LoadBalancerSettings): void {
-  refuseAny(nameShape.findings({ template_name: template }));
+  refuseAny(nameShape.issues({ template_name: template }));
   checkSettings(loadBalancer);
 }
 

@@ -50,7 +50,7 @@ async function readMember(
   } catch (thrown) {
     if (!(thrown instanceof TemplateError)) throw thrown;
     const isNoTemplate = thrown instanceof TemplateFileError && /^(ENOENT|ENOTDIR)$/.test(thrown.code ?? '');
-    return { problems: isNoTemplate ? [] : thrown.findings.map((finding) => `${label}: ${finding}`) };
+    return { problems: isNoTemplate ? [] : thrown.issues.map((issue) => `${label}: ${issue}`) };
   }
 }
 

@@ -53,14 +53,14 @@ export type TemplateRules = Pick<
   'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport'
 >;
 
-/** A definition that cannot be used. `findings` has one line per fault, `message` all of them. */
+/** A definition that cannot be used. `issues` has one line per fault, `message` all of them. */
 export class TemplateError extends Error {
-  readonly findings: readonly string[];
+  readonly issues: readonly string[];
 
-  constructor(findings: readonly string[], cause?: unknown) {
-    super(findings.join('; '), cause === undefined ? undefined : { cause });
+  constructor(issues: readonly string[], cause?: unknown) {
+    super(issues.join('; '), cause === undefined ? undefined : { cause });
     this.name = 'TemplateError';
-    this.findings = findings;
+    this.issues = issues;
   }
 }
 
@@ -79,17 +79,17 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
   // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
   if (Settings.Get().maxErrors < MOST_FINDINGS) Settings.Set({ maxErrors: MOST_FINDINGS });
   if (!templateFile.Check(value)) throw new TemplateError(issuesOf(templateFile.Errors(value)[1]));
-  const findings = faultsOfCommand(value);
-  if (findings.length > 0) throw new TemplateError(findings);
+  const issues = faultsOfCommand(value);
+  if (issues.length > 0) throw new TemplateError(issues);
   const known = Object.fromEntries(Object.entries(value).filter(([field]) => fields.includes(field)));
   return templateFile.Parse(known);
 }
 
 /** Rules that the schema cannot express: unmatched quotes, and placeholders that nothing fills. */
 function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefinition): string[] {
-  const findings: string[] = [];
+  const issues: string[] = [];
   const split = splitCommand(command ?? '');
-  if ('problem' in split) findings.push(`command: ${split.problem}`);
+  if ('problem' in split) issues.push(`command: ${split.problem}`);
   const texts: [string, string][] = [
     ['command', command ?? ''],
     ...args.map((text, index): [string, string] => [pathTo('args', index), text]),
@@ -100,9 +100,9 @@ function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefin
   ];
   for (const [path, text] of texts) {
     for (const name of unknownPlaceholders(text))
-      findings.push(`${path}: nothing fills the placeholder ${name}`);
+      issues.push(`${path}: nothing fills the placeholder ${name}`);
   }
-  return findings;
+  return issues;
 }
 
 /** The value of the text. Throws TemplateError, in one line that repeats nothing. */

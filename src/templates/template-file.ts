@@ -1,5 +1,5 @@
 // Reads a template.json from a disk. Whatever stands in its place (a folder, a pipe, a loop of links, a file that is far too
-// large) is a TemplateError with one finding; nothing blocks, and nothing large is read.
+// large) is a TemplateError with one issue; nothing blocks, and nothing large is read.
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -12,14 +12,14 @@ const MOST_TEMPLATE_BYTES = 1024 * 1024;
 export class TemplateFileError extends TemplateError {
   readonly code: string | undefined;
 
-  constructor(finding: string, code: string | undefined, cause?: unknown) {
-    super([finding], cause);
+  constructor(issue: string, code: string | undefined, cause?: unknown) {
+    super([issue], cause);
     this.name = 'TemplateFileError';
     this.code = code;
   }
 }
 
-/** The text of the file. Throws TemplateFileError; its finding completes "<path>: ". */
+/** The text of the file. Throws TemplateFileError; its issue completes "<path>: ". */
 export async function readTemplateText(path: string): Promise<string> {
   try {
     // Opening a pipe would wait for its other end.

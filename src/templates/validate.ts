@@ -77,8 +77,8 @@ function beyondSchema(text: string, folder: string | undefined): Remark[] {
     return [];
   } catch (thrown) {
     if (!(thrown instanceof TemplateError)) throw thrown;
-    return thrown.findings.map((finding) => {
-      const [, path = '', message = finding] = /^([^:\s]+): (.*)$/s.exec(finding) ?? [];
+    return thrown.issues.map((issue) => {
+      const [, path = '', message = issue] = /^([^:\s]+): (.*)$/s.exec(issue) ?? [];
       return {
         pointer: path
           .replace(/^(?=.)/, '/')

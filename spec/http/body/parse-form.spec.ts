@@ -9,7 +9,7 @@ const test = suite('parsing a form');
 const parse = (text: string | Buffer) => parseFormBody(Buffer.from(text));
 
 /** Location and type of what is wrong with a form. */
-function finding(text: string | Buffer): Pick<ValidationItem, 'loc' | 'type'> | undefined {
+function issue(text: string | Buffer): Pick<ValidationItem, 'loc' | 'type'> | undefined {
   try {
     parse(text);
     return undefined;
@@ -61,7 +61,7 @@ for (const [what, text, loc, type] of [
   ['escapes that are not UTF-8', 'a=%c3(', ['body', 'a'], 'string_unicode'],
   ['too many fields', 'a&'.repeat(HTTP_LIMITS.formFields), ['body'], 'value_error'],
 ] as const) {
-  test(`refuses ${what}`, () => assert.equal(finding(text), { loc, type }));
+  test(`refuses ${what}`, () => assert.equal(issue(text), { loc, type }));
 }
 
 test('repeats neither values nor long names', () => {

@@ -16,14 +16,14 @@ function refusalOf(bytes: Buffer): GatewayError {
   throw new Error('it was accepted');
 }
 
-for (const { what, bytes, code, finding } of BAD_BODIES.filter(
+for (const { what, bytes, code, issue } of BAD_BODIES.filter(
   ({ status }) => status === 400 || status === 422,
 )) {
   test(`refuses ${what}`, () => {
     const { code: actual, facts } = refusalOf(bytes);
     assert.is(actual, code);
     const first = facts.items?.[0];
-    assert.equal(first && { loc: first.loc, type: first.type }, finding);
+    assert.equal(first && { loc: first.loc, type: first.type }, issue);
   });
 }
 

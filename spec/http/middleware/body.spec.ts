@@ -19,14 +19,14 @@ for (const [name, read] of Object.entries(readers)) {
   });
   test.after(async () => (await started).close());
 
-  for (const { what, bytes, headers = {}, status, code, finding } of BAD_BODIES) {
+  for (const { what, bytes, headers = {}, status, code, issue } of BAD_BODIES) {
     test(`answers ${what} with ${status} ${code}`, async () => {
       const answer = await (await started).ask('POST', '/', { body: bytes, headers });
       assert.is(answer.status, status);
       assert.is(answer.body.error_code, code);
-      if (finding !== undefined) {
+      if (issue !== undefined) {
         const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
-        assert.equal({ loc: first.loc, type: first.type }, finding);
+        assert.equal({ loc: first.loc, type: first.type }, issue);
       }
     });
   }

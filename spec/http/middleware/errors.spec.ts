@@ -77,7 +77,7 @@ test('lists the methods with a 405', async () => {
   assert.is(answer.headers.get('allow'), 'GET, HEAD');
 });
 
-test('shows findings as the detail', async () => {
+test('shows issues as the detail', async () => {
   const item = { loc: ['body', 'name'], msg: 'Field required', type: 'missing' };
   const answer = await answerTo(validationFailed([item]));
   assert.is(answer.status, 422);

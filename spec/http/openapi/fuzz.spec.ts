@@ -71,12 +71,12 @@ test(`answers ${FUZZ_REQUESTS} of them with a documented error, seed ${seed}`, a
   const worker = async (): Promise<void> => {
     for (let next = requests.pop(); next !== undefined; next = requests.pop()) {
       const answer = await send(app.port, next.request, next.credentials);
-      const { code, findings } = judge(answer);
+      const { code, issues } = judge(answer);
       met.add(`${answer.status} ${code}`);
       const { flaw, method, target } = next.request;
-      if (findings.length > 0) {
+      if (issues.length > 0) {
         problems.push(
-          `${method} ${target.slice(0, 100)} (${flaw}): ${answer.status} ${code}: ${findings.join('; ')}`,
+          `${method} ${target.slice(0, 100)} (${flaw}): ${answer.status} ${code}: ${issues.join('; ')}`,
         );
       }
     }
@@ -99,15 +99,15 @@ test('is made of requests that can be had again', () => {
 });
 
 /** What is wrong with an answer to a malformed request. */
-function judge(answer: SeenAnswer): { readonly code: string; readonly findings: readonly string[] } {
+function judge(answer: SeenAnswer): { readonly code: string; readonly issues: readonly string[] } {
   const { status, body = Buffer.alloc(0) } = answer;
-  const findings = check(answer);
-  if (status < 400) return { code: 'none', findings: [...findings, 'no error'] };
+  const issues = check(answer);
+  if (status < 400) return { code: 'none', issues: [...issues, 'no error'] };
   const { detail, error_code: code, request_id: id } = Object(JSON.parse(body.toString() || '{}'));
-  if (detail === undefined || code === undefined || id === undefined) findings.push('no error body');
+  if (detail === undefined || code === undefined || id === undefined) issues.push('no error body');
   if (status >= 500 && !(status === 503 && UNAVAILABLE.includes(code)))
-    findings.push('an error of the gateway');
-  return { code, findings };
+    issues.push('an error of the gateway');
+  return { code, issues };
 }
 
 /** One request on a connection of its own: no client library would write these. */

@@ -87,8 +87,8 @@ test('are answered by the demo as the description says', async () => {
   const check = answerCheck(document);
   const problems: string[] = [];
   for (const operation of operations.toSorted((a, b) => LAST.indexOf(a.name) - LAST.indexOf(b.name))) {
-    const findings = await run(operation, check).catch((thrown: unknown) => [String(thrown)]);
-    problems.push(...findings.map((finding) => `${operation.name}: ${finding}`));
+    const issues = await run(operation, check).catch((thrown: unknown) => [String(thrown)]);
+    problems.push(...issues.map((issue) => `${operation.name}: ${issue}`));
   }
   assert.equal(problems, []);
 });
@@ -133,7 +133,7 @@ async function run(operation: Operation, check: AnswerCheck): Promise<string[]> 
   const missing = parameters.filter((parameter) => parameter.required && !(parameter.name in given));
   if (missing.length > 0) return missing.map((parameter) => `no example of "${parameter.name}"`);
   const target = targetOf(operation, given);
-  const findings: string[] = [];
+  const issues: string[] = [];
   for (const [type, { example }] of bodies.length === 0 ? NO_BODY : bodies) {
     const response = await asAdmin(method, target, {
       headers: {
@@ -147,10 +147,10 @@ async function run(operation: Operation, check: AnswerCheck): Promise<string[]> 
     const isEndless = accept.length === 1 && accept[0] === 'text/event-stream' && response.ok;
     const body = isEndless ? await firstChunk(response) : Buffer.from(await response.arrayBuffer());
     const { status } = response;
-    findings.push(...check({ method, target, status, headers: new Map(response.headers), body }));
-    if (!response.ok || saysItFailed(response, body)) findings.push(`${status} ${body.toString()}`);
+    issues.push(...check({ method, target, status, headers: new Map(response.headers), body }));
+    if (!response.ok || saysItFailed(response, body)) issues.push(`${status} ${body.toString()}`);
   }
-  return findings;
+  return issues;
 }
 
 const NO_BODY: readonly (readonly [undefined, { readonly example?: unknown }])[] = [[undefined, {}]];

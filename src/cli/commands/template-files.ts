@@ -195,7 +195,7 @@ export const templateAdd: CommandDefinition = {
       if (!(thrown instanceof TemplateError)) throw thrown;
       throw new CommandFailure(`${file} is not valid and was not added`, {
         cause: thrown,
-        details: thrown.findings,
+        details: thrown.issues,
       });
     }
   },

@@ -1,4 +1,4 @@
-// TABLE of the checks of `stagedoor doctor`, in the order of the output. A check reports one or more findings, each with its
+// TABLE of the checks of `stagedoor doctor`, in the order of the output. A check reports one or more results, each with its
 // state and, for a problem, what to do. No check changes anything.
 
 import { access, constants, stat } from 'node:fs/promises';
@@ -62,10 +62,10 @@ export async function examine(input: CommandInput, terminal: Terminal): Promise<
   }
   const { warnings } = config;
   const settings = warnings.length === 0 ? [ok('valid')] : warnings.map((line) => warn(line, SHOW_SETTINGS));
-  seen.push(...settings.map((finding) => ({ check: 'settings', ...finding })));
+  seen.push(...settings.map((result) => ({ check: 'settings', ...result })));
   const found = await Promise.all(
     CHECKS.map(async ({ name, look }) =>
-      (await look(config, terminal)).map((finding) => ({ check: name, ...finding })),
+      (await look(config, terminal)).map((result) => ({ check: name, ...result })),
     ),
   );
   return [...seen, ...found.flat()];
@@ -156,18 +156,18 @@ async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly
   const { file } = described;
   const folder = stateFolderOf(config, terminal.folder, terminal.env);
   const mode = await modeOf(folder);
-  const findings: CheckResult[] = [];
-  if (mode === undefined) findings.push(ok(`${folder} does not exist yet; the first start creates it`));
+  const results: CheckResult[] = [];
+  if (mode === undefined) results.push(ok(`${folder} does not exist yet; the first start creates it`));
   else if (!(await may(folder, constants.W_OK))) {
-    findings.push(
+    results.push(
       fail(
         `the state folder ${folder} cannot be written to`,
         'change its owner, or choose another --state-dir',
       ),
     );
   } else if (isPosix && (mode & 0o022) !== 0) {
-    findings.push(fail(`other users can write to the state folder ${folder}`, `chmod go-w ${folder}`));
-  } else findings.push(ok(`state folder ${folder}`));
+    results.push(fail(`other users can write to the state folder ${folder}`, `chmod go-w ${folder}`));
+  } else results.push(ok(`state folder ${folder}`));
 
   const { pid, log } = filesIn(folder);
   const secrets = [
@@ -182,13 +182,13 @@ async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly
     const isOpen = isPosix && (found & 0o077) !== 0;
     // With an open key the gateway does not start.
     const report = what === 'key' ? fail : warn;
-    findings.push(
+    results.push(
       isOpen
         ? report(`other users can read the ${what}: ${path}`, `chmod 600 ${path}`)
         : ok(`${what} ${path}`),
     );
   }
-  return findings;
+  return results;
 }
 
 async function lookAtTemplates(config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
@@ -232,9 +232,9 @@ async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readon
   const set = Object.entries(env).filter(([name, value]) => /^(https?|all)_proxy$/i.test(name) && value);
   if (set.length === 0) return [ok('no variable is set')];
   const names = set.map(([name]) => name).join(', ');
-  const findings: CheckResult[] = [];
+  const results: CheckResult[] = [];
   if (set.some(([, value]) => URL.parse(value ?? '')?.username)) {
-    findings.push(
+    results.push(
       warn(
         `${names}: a URL has credentials, which programs of templates do not get`,
         'name the variable in stdio.pass_env if they need it',
@@ -243,14 +243,14 @@ async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readon
   }
   const exempt = (env.NO_PROXY || env.no_proxy || '').split(',').map((host) => host.trim());
   if (!exempt.some((host) => ['*', 'localhost', '127.0.0.1'].includes(host))) {
-    findings.push(
+    results.push(
       warn(
         `${names}: clients on this machine may look for the gateway at the proxy`,
         'set NO_PROXY=localhost,127.0.0.1',
       ),
     );
   }
-  if (findings.length > 0) return findings;
+  if (results.length > 0) return results;
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
 }
 

@@ -33,8 +33,8 @@ export function parseJsonBody(bytes: Buffer, fields: Record<string, JsonFields[s
   if (source.excess !== undefined) throw validationFailed([TOO_MUCH[source.excess]]);
   const value = parse(text);
   // Without an escape no string can be invalid: most bodies are not inspected.
-  const findings = text.includes('\\u') ? inspect(value) : [];
-  if (findings.length > 0) throw validationFailed(findings);
+  const issues = text.includes('\\u') ? inspect(value) : [];
+  if (issues.length > 0) throw validationFailed(issues);
   return value;
 }
 

@@ -48,7 +48,7 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   404: 'Not found',
   413: 'Too large',
   415: 'Of the wrong media type',
-  422: 'Not valid; `detail` lists every finding',
+  422: 'Not valid; `detail` lists every issue',
   429: 'Too much at once',
   500: 'Failed',
   503: 'Not available now',

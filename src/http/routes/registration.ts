@@ -125,7 +125,7 @@ function unfold(body: Static<typeof RegisterBody>): RegistrationRequest {
   };
 }
 
-/** Findings point into `instance`, which the flat form does not have. */
+/** Issues point into `instance`, which the flat form does not have. */
 function withoutInstance(loc: readonly (string | number)[]): readonly (string | number)[] {
   return loc.filter((word, index) => index !== 1 || word !== 'instance');
 }
@@ -176,7 +176,7 @@ function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
 
 type Loc = ValidationItem['loc'];
 
-/** Moves the findings of a VALIDATION_ERROR to where the route has the instance in its body; other errors stay unchanged. */
+/** Moves the issues of a VALIDATION_ERROR to where the route has the instance in its body; other errors stay unchanged. */
 export function relocated(thrown: unknown, move: (loc: Loc) => Loc): unknown {
   const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
   if (items === undefined) return thrown;

@@ -28,7 +28,7 @@ export interface FirstHandshakeOptions {
   readonly now?: () => number;
 }
 
-/** Shakes hands with a backend of which only `memory` is known, and stores the findings there. */
+/** Shakes hands with a backend of which only `memory` is known, and stores the results there. */
 export async function shakeFirstHands(
   channel: HttpHandshake,
   { client, patienceMs, memory, signal, now = () => performance.now() }: FirstHandshakeOptions,

@@ -24,7 +24,7 @@ export interface SessionOptions {
   readonly handshakeTimeoutMs: number;
   /** The client it is for; absent for the transport's own. */
   readonly profile?: ClientProfile;
-  /** Without a profile: the findings of earlier openings, and of this one. */
+  /** Without a profile: the results of earlier openings, and of this one. */
   readonly memory?: OpeningMemory | undefined;
   /** Longest wait for its first answer. Default DISCOVER_PATIENCE_MS. */
   readonly patienceMs?: number | undefined;
@@ -66,7 +66,7 @@ export class HttpSession {
     this.#options = options;
   }
 
-  /** The findings of the latest handshake. */
+  /** The results of the latest handshake. */
   get peer(): Peer {
     return this.#agreement.peer;
   }

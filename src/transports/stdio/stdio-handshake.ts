@@ -58,7 +58,7 @@ const LATE_MS = 250;
 
 /**
  * Starts the program that all clients share and finds out its era: the modern one when it offers it. A new program that ends
- * with the probe unanswered is started once more, within the same time, and not probed. `memory` keeps the findings.
+ * with the probe unanswered is started once more, within the same time, and not probed. `memory` keeps the results.
  * Rejects like `shakeHandsOnPipe`.
  */
 export async function openShared(start: () => StdioChannel, options: SharedOpening): Promise<OpenedProgram> {
