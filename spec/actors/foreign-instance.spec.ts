@@ -31,7 +31,7 @@ test('is stopped, and says where it runs', () => {
     era: null,
     pid: null,
     stderr: [],
-    strayMessages: 0,
+    unmatchedMessages: 0,
   });
 });
 

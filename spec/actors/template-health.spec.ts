@@ -60,6 +60,6 @@ function snapshot(state: InstanceState): InstanceSnapshot {
     era: null,
     pid: null,
     stderr: [],
-    strayMessages: 0,
+    unmatchedMessages: 0,
   };
 }

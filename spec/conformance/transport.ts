@@ -222,7 +222,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     for (const facts of [open, transport.facts()]) {
       assert.ok(facts.pid === null || facts.pid > 0);
       assert.instance(facts.stderr, Array);
-      assert.is(facts.strayMessages, 0);
+      assert.is(facts.unmatchedMessages, 0);
     }
   });
 }

@@ -14,7 +14,7 @@ const test = suite('status of a gateway');
 const CLIENTS: Readonly<Record<string, InstanceClients>> = {
   's.a': { sessions: 3, ownProcesses: 1, processes: [] },
 };
-const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
+const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 const clientStats = { parkedSessions: 2, maxSessions: 10, templates: new Map() };
 
 let stage = new Stage();
@@ -23,7 +23,7 @@ let status: Status;
 test.before.each(() => {
   stage = new Stage();
   events$ = new Subject();
-  const mcp = { clientsAt: (serverId: string) => CLIENTS[serverId] ?? NOBODY, stats: clientStats };
+  const mcp = { clientsAt: (serverId: string) => CLIENTS[serverId] ?? NO_CLIENTS, stats: clientStats };
   status = new Status({ fleet: stage.fleet, mcp, events$ });
 });
 test.after.each(() => stage.close());
@@ -37,7 +37,7 @@ test('shows every instance with what clients have there, alone like among all', 
     servers.map(({ definition, snapshot, clients }) => [definition.serverId, snapshot.state, clients]),
     [
       ['s.a', 'healthy', CLIENTS['s.a']],
-      ['b', 'healthy', NOBODY],
+      ['b', 'healthy', NO_CLIENTS],
     ],
   );
   assert.equal(status.server(busy), servers[0]);

@@ -46,7 +46,7 @@ export function snapshotSample(over: Partial<InstanceSnapshot> = {}): InstanceSn
     era: 'legacy',
     pid: null,
     stderr: [],
-    strayMessages: 0,
+    unmatchedMessages: 0,
     ...over,
   };
 }

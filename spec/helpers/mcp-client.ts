@@ -225,9 +225,9 @@ function isQuestion({ id, method }: Message): boolean {
 /** Fails when an answer is not to this request, which is what it is all about. */
 function outcomeOf({ status, headers, messages }: Received, id: string | number): Outcome {
   const answers = messages.filter(({ method }) => method === undefined);
-  const stray = answers.find((answer) => answer.id !== id && answer.id !== null);
-  if (stray !== undefined)
-    throw new Error(`asked with id ${JSON.stringify(id)}, got ${JSON.stringify(stray)}`);
+  const unmatched = answers.find((answer) => answer.id !== id && answer.id !== null);
+  if (unmatched !== undefined)
+    throw new Error(`asked with id ${JSON.stringify(id)}, got ${JSON.stringify(unmatched)}`);
   const [answer] = answers;
   const instanceId = headers['x-instance-id'];
   return {

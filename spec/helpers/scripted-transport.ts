@@ -169,7 +169,7 @@ export class ScriptedTransport implements Transport {
 
   facts(): TransportEvents {
     if (this.thrownByFacts !== undefined) throw this.thrownByFacts;
-    return { pid: 4711, stderr: ['a line'], strayMessages: 3 };
+    return { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 };
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, NOBODY, type Principal } from '../../src/domain/account.ts';
+import { ANONYMOUS, NO_PRINCIPAL, type Principal } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { requireTemplate, visibleServer, visibleServers, visibleTemplates } from '../../src/http/visible.ts';
 import { startApp } from '../helpers/http-app.ts';
@@ -30,7 +30,7 @@ test('is everything, some templates, or nothing', async () => {
     [ANONYMOUS, ['alpha', 'beta'], ['one', 'two']],
     [only('beta', 'unheard-of'), ['beta'], ['two']],
     [only(), [], []],
-    [NOBODY, [], []],
+    [NO_PRINCIPAL, [], []],
   ] as const) {
     assert.equal(visibleTemplates(gateway, principal), templates);
     assert.equal(

@@ -29,8 +29,8 @@ export interface FinishedMessage {
 }
 
 /** An error that nothing caught: an uncaught exception or an unhandled rejection, at any time. */
-interface StrayMessage {
-  readonly kind: 'stray';
+interface UncaughtMessage {
+  readonly kind: 'uncaught';
   readonly text: string;
 }
 
@@ -48,4 +48,9 @@ interface IdleMessage {
   readonly isReusable: boolean;
 }
 
-export type WorkerMessage = ProgressMessage | FinishedMessage | StrayMessage | LingeringMessage | IdleMessage;
+export type WorkerMessage =
+  | ProgressMessage
+  | FinishedMessage
+  | UncaughtMessage
+  | LingeringMessage
+  | IdleMessage;

@@ -13,7 +13,7 @@ export interface FileLimits {
 /** What became of the tests of one file. */
 interface Verdict {
   readonly passed: number;
-  /** Failed tests plus failures of the file itself: a timeout, an early exit, a stray rejection, ... */
+  /** Failed tests plus failures of the file itself: a timeout, an early exit, an uncaught rejection, ... */
   readonly failed: number;
   readonly skipped: readonly SkippedTest[];
   /** Each ready to print. Not empty exactly when `failed` is above zero. */

@@ -80,7 +80,7 @@ export class SpecProcess {
             current = message.state === 'started' ? `${message.suite} > ${message.name}` : undefined;
             if (message.state === 'passed') passedSoFar += 1;
             return;
-          case 'stray':
+          case 'uncaught':
             this.#faults.push(message.text);
             return;
           case 'finished':

@@ -25,10 +25,10 @@ Object.assign(globalThis, { UVU_DEFER: true, UVU_INDEX: 0 });
 registry.adopted = true;
 registry.onProgress = (progress) => say({ kind: 'progress', ...progress });
 process.on('uncaughtException', (error) =>
-  say({ kind: 'stray', text: `uncaught exception: ${describe(error)}` }),
+  say({ kind: 'uncaught', text: `uncaught exception: ${describe(error)}` }),
 );
 process.on('unhandledRejection', (reason) =>
-  say({ kind: 'stray', text: `unhandled rejection: ${describe(reason)}` }),
+  say({ kind: 'uncaught', text: `unhandled rejection: ${describe(reason)}` }),
 );
 const undocumented = new Set<string>();
 const answersAreChecked = watchAnswers((issue) => undocumented.add(issue));

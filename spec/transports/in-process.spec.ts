@@ -178,7 +178,7 @@ test('counts a notification that comes after the answer', async () => {
   const { events } = await see(transport.exchange({ method: 'ping' }));
   notifyLater();
   assert.is(events.length, 1);
-  assert.is(transport.facts().strayMessages, 1);
+  assert.is(transport.facts().unmatchedMessages, 1);
 });
 
 test('opens views of its own on the same function, each with its own end', async () => {

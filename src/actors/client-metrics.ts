@@ -55,7 +55,7 @@ interface Present {
   owners: Map<number, string> | undefined;
 }
 
-const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
+const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 
 export class ClientMetrics {
   readonly #templates = new Map<string, ClientTally>();
@@ -80,7 +80,7 @@ export class ClientMetrics {
   /** At the instance of that server id. */
   at(serverId: string): InstanceClients {
     const present = this.#instances.get(serverId);
-    if (present === undefined) return NOBODY;
+    if (present === undefined) return NO_CLIENTS;
     const { sessions, ownProcesses, owners = [] } = present;
     return { sessions, ownProcesses, processes: [...owners].map(([pid, principal]) => ({ pid, principal })) };
   }

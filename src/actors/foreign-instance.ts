@@ -57,7 +57,7 @@ export class ForeignInstance {
       era: null,
       pid: null,
       stderr: [],
-      strayMessages: 0,
+      unmatchedMessages: 0,
     };
   }
 }

@@ -10,7 +10,7 @@ export type Change<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_IDS: ReadonlySet<string> = new Set();
 /** Without a clock no candidate is checked for silence. */
 const NO_OPTIONS: OutlierOptions<object> = {
   now: () => performance.now(),
@@ -72,7 +72,7 @@ export class Pool<C extends Candidate> {
    * same candidate. Source: ADR 7, ADR 39.
    */
   pick(
-    excluding: ReadonlySet<string> = NOBODY,
+    excluding: ReadonlySet<string> = NO_IDS,
     isRepeatable?: (candidate: C) => boolean,
     hasPlace: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
@@ -87,7 +87,7 @@ export class Pool<C extends Candidate> {
   }
 
   /** True when `pick(excluding)` finds no candidate only because all that are left are full: waiting may help. */
-  isFull(excluding: ReadonlySet<string> = NOBODY): boolean {
+  isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
     const left = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
     const worthIt = left.filter((candidate) => !this.#outliers.isEjected(candidate));
     const wanted = worthIt.length > 0 ? worthIt : left;
@@ -95,7 +95,7 @@ export class Pool<C extends Candidate> {
   }
 
   /** True when `pick(excluding)` may choose this one, other than for its trial, as soon as it has room. */
-  mayBePicked(candidate: C, excluding: ReadonlySet<string> = NOBODY): boolean {
+  mayBePicked(candidate: C, excluding: ReadonlySet<string> = NO_IDS): boolean {
     if (excluding.has(candidate.id) || this.#byId.get(candidate.id) !== candidate) return false;
     return !this.#outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
   }

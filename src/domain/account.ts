@@ -113,7 +113,7 @@ export const ANONYMOUS: Principal = {
 };
 
 /** The caller of an open route: it has no scope and sees no template. */
-export const NOBODY: Principal = {
+export const NO_PRINCIPAL: Principal = {
   id: 'nobody',
   kind: 'anonymous',
   name: 'nobody',

@@ -35,6 +35,6 @@ export function reasonOf(thrown: unknown): string {
 }
 
 /** Unreadable lines on the standard output of a program: "2 lines that are no JSON-RPC". */
-export function strayLines(count: number): string {
+export function unmatchedLines(count: number): string {
   return `${count === 1 ? '1 line that is' : `${count} lines that are`} no JSON-RPC`;
 }

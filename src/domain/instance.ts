@@ -182,7 +182,7 @@ export interface InstanceSnapshot {
   /** Last lines of the child's standard error; of the last child, when there is none now. */
   readonly stderr: readonly string[];
   /** Lines on standard output, or messages, that were no JSON-RPC. */
-  readonly strayMessages: number;
+  readonly unmatchedMessages: number;
   /** While it is connected: the transport that its server was found to speak, where that is not the registered one. */
   readonly foundTransport?: TransportKind;
 }

@@ -55,7 +55,7 @@ export const LIMITS = {
   isolatedProcesses: 64,
   warmProcesses: 1,
   /** Idle time after which a conversation for clients without a session is closed. */
-  guestIdleMs: 60_000,
+  statelessIdleMs: 60_000,
   /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and the longest
    *  wait of a modern client's call. Over it: QUEUE_FULL. */
   parkedCalls: 1_000,

@@ -1,7 +1,7 @@
 // The body and the headers of every error answer. Source: ADR 5.
 
 import Type, { type Static } from 'typebox';
-import { NOBODY, type Principal, SCOPES } from '../domain/account.ts';
+import { NO_PRINCIPAL, type Principal, SCOPES } from '../domain/account.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { type BytesReply, json } from './reply.ts';
 import { text } from './schemas.ts';
@@ -31,7 +31,11 @@ export type ErrorBody = Static<typeof ErrorBody>;
  * Translates an error for one viewer: paths of this machine are for principals that may see how instances are run.
  * `delivered` is added to a 503 when the call may have happened: the client must not repeat it blindly.
  */
-export function errorBody(error: GatewayError, requestId: string, viewer: Principal = NOBODY): ErrorBody {
+export function errorBody(
+  error: GatewayError,
+  requestId: string,
+  viewer: Principal = NO_PRINCIPAL,
+): ErrorBody {
   const { items, requiredPermissions, backendError, result, plainMessage } = error.facts;
   const message = seesMachine(viewer) ? error.message : (plainMessage ?? error.message);
   return {

@@ -55,7 +55,7 @@ class InProcessTransport implements Transport {
   readonly #closed = new ReplaySubject<Closed>(1);
   #ended: Closed | undefined;
   #lastToken = 0;
-  #strayMessages = 0;
+  #unmatchedMessages = 0;
 
   constructor(handler: InProcessHandler, peer: Peer, messages: Subject<ServerMessage>) {
     this.#handler = handler;
@@ -76,7 +76,7 @@ class InProcessTransport implements Transport {
   }
 
   facts(): TransportEvents {
-    return { pid: null, stderr: [], strayMessages: this.#strayMessages };
+    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 
   /** A function has no use for what its client announces. */
@@ -153,7 +153,7 @@ class InProcessTransport implements Transport {
     if (!ABOUT_THE_CALL.has(method)) {
       this.#messages.next({ kind: 'notification', method, params });
     } else if (!this.#running.has(call)) {
-      this.#strayMessages += 1;
+      this.#unmatchedMessages += 1;
     } else {
       const isProgress = method === 'notifications/progress';
       const told = isProgress ? paramsForCaller(params, call.callerToken) : params;

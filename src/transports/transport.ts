@@ -23,7 +23,7 @@ export interface Closed {
 export interface TransportEvents {
   readonly pid: number | null;
   readonly stderr: readonly string[];
-  readonly strayMessages: number;
+  readonly unmatchedMessages: number;
 }
 
 /**

@@ -126,7 +126,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}, and 2,500 wait`,
       'they wait, up to 30 s; `429`',
     ],
-    ['An unused conversation of clients without sessions', seconds(LIMITS.guestIdleMs), 'it ends'],
+    ['An unused conversation of clients without sessions', seconds(LIMITS.statelessIdleMs), 'it ends'],
     ['HTTP+SSE streams whose client has not initialized', `1,000, up to 60 s; per caller ${share}`, '`503`'],
     ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
   ],

@@ -5,7 +5,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('why nobody');
 
-const NOBODY = 'No instance of "t" is healthy right now';
+const NO_INSTANCE = 'No instance of "t" is healthy right now';
 const SEARCH: Search = { template: 't', bound: undefined, lackedTool: undefined, tried: undefined };
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
@@ -16,19 +16,19 @@ test('gives the reason of an unhealthy or stopped instance, and the state of the
     instance('b', 'unhealthy', 'connection refused'),
     instance('c', 'unhealthy'),
   ];
-  assert.is(clauses(instances), `${NOBODY}: a is starting; b: connection refused; c is unhealthy.`);
+  assert.is(clauses(instances), `${NO_INSTANCE}: a is starting; b: connection refused; c is unhealthy.`);
   const stopped = [instance('a', 'stopped', 'it runs on the node "b"'), instance('b', 'stopped')];
-  assert.is(clauses(stopped), `${NOBODY}: a: it runs on the node "b"; b is stopped.`);
+  assert.is(clauses(stopped), `${NO_INSTANCE}: a: it runs on the node "b"; b is stopped.`);
 });
 
 test('names three, and how many there are more', () => {
   const instances = ['a', 'b', 'c', 'd', 'e'].map((id) => instance(id, 'draining'));
-  assert.is(clauses(instances), `${NOBODY}: a is draining; b is draining; c is draining; and 2 more.`);
+  assert.is(clauses(instances), `${NO_INSTANCE}: a is draining; b is draining; c is draining; and 2 more.`);
 });
 
 test('says that there are none, and nothing of healthy ones', () => {
-  assert.is(clauses([]), `${NOBODY}: none is registered.`);
-  assert.is(clauses([instance('a', 'healthy')]), `${NOBODY}.`);
+  assert.is(clauses([]), `${NO_INSTANCE}: none is registered.`);
+  assert.is(clauses([instance('a', 'healthy')]), `${NO_INSTANCE}.`);
 });
 
 test('says that a tool is not there unless somebody is away who comes back and was not asked', () => {

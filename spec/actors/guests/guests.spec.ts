@@ -428,9 +428,9 @@ test('lets a client hear the log lines it opted in to, and no others', async () 
 test('ends a conversation that nobody used for a minute', async () => {
   await stage.add('a', 'http', answers());
   await stage.call(modernCall()).end;
-  mock.timers.tick(LIMITS.guestIdleMs - 1);
+  mock.timers.tick(LIMITS.statelessIdleMs - 1);
   await stage.call(modernCall()).end;
-  mock.timers.tick(LIMITS.guestIdleMs - 1);
+  mock.timers.tick(LIMITS.statelessIdleMs - 1);
   assert.is(stage.pool.size, 1);
   mock.timers.tick(1);
   await settled();
@@ -524,7 +524,7 @@ test('sends what may be repeated to a second instance, too, when the first is si
   await settled();
   mock.timers.tick(2_000);
   assert.equal(await Promise.all(second.map(({ end }) => end)), ['b', 'b'], 'it was opened meanwhile');
-  mock.timers.tick(2 * LIMITS.guestIdleMs);
+  mock.timers.tick(2 * LIMITS.statelessIdleMs);
   await settled();
   assert.is(stage.pool.size, 0);
 });
@@ -581,7 +581,7 @@ test('leaves nothing behind when its caller leaves, at whatever point that is', 
   caller.subscription.unsubscribe();
   const [upstream] = stage.upstreams('a');
   assert.is(upstream?.last.isCancelled, true);
-  mock.timers.tick(2 * LIMITS.guestIdleMs);
+  mock.timers.tick(2 * LIMITS.statelessIdleMs);
   await settled();
   assert.is(stage.pool.size, 0);
 });

@@ -38,9 +38,9 @@ test('takes one call at a time when it is exclusive, any number when not', () =>
 test('retires when it was idle for a minute, counted from its last use', async () => {
   const { conversation, upstream, told } = await open();
   conversation.take();
-  mock.timers.tick(3 * LIMITS.guestIdleMs);
+  mock.timers.tick(3 * LIMITS.statelessIdleMs);
   conversation.giveBack();
-  mock.timers.tick(LIMITS.guestIdleMs - 1);
+  mock.timers.tick(LIMITS.statelessIdleMs - 1);
   assert.equal(told, []);
   mock.timers.tick(1);
   await settled();
@@ -161,7 +161,7 @@ test('refuses what the backend asks in the middle of a request of the gateway it
 
 test.run();
 
-function start(isExclusive = false, idleMs: number = LIMITS.guestIdleMs) {
+function start(isExclusive = false, idleMs: number = LIMITS.statelessIdleMs) {
   const opening = Promise.withResolvers<Upstream | undefined>();
   const signals: AbortSignal[] = [];
   const told: string[] = [];

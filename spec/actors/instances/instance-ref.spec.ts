@@ -119,7 +119,7 @@ check('shows what is true of the instance', async (stage) => {
     era: 'legacy',
     pid: 4711,
     stderr: ['a line'],
-    strayMessages: 3,
+    unmatchedMessages: 3,
   });
   assert.equal(
     [stage.ref.latencyMs, stage.ref.successRate, stage.ref.capacity],
@@ -128,9 +128,9 @@ check('shows what is true of the instance', async (stage) => {
 });
 
 check('shows nothing of a backend that was never there', async ({ ref }) => {
-  const { state, healthy, lastCheck, latencyMs, era, pid, stderr, strayMessages } = ref.snapshot(0);
+  const { state, healthy, lastCheck, latencyMs, era, pid, stderr, unmatchedMessages } = ref.snapshot(0);
   assert.equal(
-    [state, healthy, lastCheck, latencyMs, era, pid, strayMessages],
+    [state, healthy, lastCheck, latencyMs, era, pid, unmatchedMessages],
     ['starting', false, null, null, null, null, 0],
   );
   assert.equal(stderr, []);

@@ -40,9 +40,9 @@ check(
       });
       return { pid, stderr, reason };
     };
-    stage.opener.last.start({ pid: 7, stderr: ['loading'], strayMessages: 0 });
+    stage.opener.last.start({ pid: 7, stderr: ['loading'], unmatchedMessages: 0 });
     assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: null });
-    stage.opener.last.start({ pid: 8, stderr: ['hello'], strayMessages: 150 });
+    stage.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedMessages: 150 });
     const reason = 'it is still starting, and wrote 150 lines that are no JSON-RPC';
     assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
     stage.opener.last.fail('it never answered');
@@ -50,7 +50,7 @@ check(
     assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
     await stage.pass(stage.actor.getSnapshot().context.backOffMs);
     assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
-    stage.opener.last.start({ pid: 9, stderr: [], strayMessages: 1 });
+    stage.opener.last.start({ pid: 9, stderr: [], unmatchedMessages: 1 });
     assert.is(seen().reason, 'it never answered', 'what it failed of last says more');
     await stage.healthy();
     assert.equal(seen().reason, null);

@@ -132,8 +132,8 @@ check('opens again, and ends, when closing rejects', async (stage) => {
 check('is not harmed when its facts cannot be told, and neither is who asks', async (stage) => {
   const transport = await stage.healthy();
   transport.thrownByFacts = fault;
-  const { pid, stderr, strayMessages, state } = stage.ref.snapshot(0);
-  assert.equal([pid, stderr, strayMessages, state], [null, [], 0, 'healthy']);
+  const { pid, stderr, unmatchedMessages, state } = stage.ref.snapshot(0);
+  assert.equal([pid, stderr, unmatchedMessages, state], [null, [], 0, 'healthy']);
   const caller = stage.call();
   transport.last.result();
   assert.equal([stage.ref.state, caller.error], ['healthy', undefined]);

@@ -19,7 +19,7 @@ test('opens once, with the definition, and says so with the peer it found', asyn
   await stage.open();
   assert.equal(stage.told, ['opened']);
   assert.is(stage.link.peer.serverName, 'scripted');
-  assert.equal(stage.link.facts(), { pid: 4711, stderr: ['a line'], strayMessages: 3 });
+  assert.equal(stage.link.facts(), { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 });
   assert.is(stage.opener.openings.length, 1);
 });
 

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
-import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
+import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
 import { insufficientPermissions } from '../../../src/domain/account-errors.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
 import { errors } from '../../../src/http/middleware/errors.ts';
@@ -145,7 +145,7 @@ test('clips what a client may make as long as he likes', async () => {
 test('names the caller by id, when somebody is known', async () => {
   for (const [principal, shown] of [
     [ANONYMOUS, 'anonymous'],
-    [NOBODY, undefined],
+    [NO_PRINCIPAL, undefined],
   ] as const) {
     const { sink, line } = listen();
     const app = await startMiddlewares(accessLog(pino(sink)), (context) => {

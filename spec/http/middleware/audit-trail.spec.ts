@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import type { Auth } from '../../../src/auth/auth.ts';
-import { ANONYMOUS, NOBODY, type Principal, type Scope } from '../../../src/domain/account.ts';
+import { ANONYMOUS, NO_PRINCIPAL, type Principal, type Scope } from '../../../src/domain/account.ts';
 import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { serverNotFound } from '../../../src/domain/registry-errors.ts';
@@ -54,7 +54,7 @@ test('records who did what to what, and how it ended', async () => {
 
 test('records what only the handler knows', async () => {
   const app = await serve((state) => {
-    state.principal = NOBODY;
+    state.principal = NO_PRINCIPAL;
     state.trail = { actor: { id: 'user:2', name: 'eve' }, subject: '/servers/new' };
   });
   await app.ask('POST', '/servers/one');
@@ -98,7 +98,7 @@ test('records a client that left as 499', async () => {
 
 test('records so many strangers a minute, and everybody who is known', async () => {
   let nowMs = 0;
-  let principal: Principal = NOBODY;
+  let principal: Principal = NO_PRINCIPAL;
   const app = await serve(
     (state) => {
       state.principal = principal;
@@ -115,7 +115,7 @@ test('records so many strangers a minute, and everybody who is known', async () 
   assert.is(await ask(1), most);
   principal = ADA;
   assert.is(await ask(3), most + 3);
-  principal = NOBODY;
+  principal = NO_PRINCIPAL;
   nowMs = 60_000;
   assert.is(await ask(2), most + 5);
   app.close();

@@ -1,6 +1,6 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
+import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
 import { TemplateHealthView, templateHealthView } from '../../../src/http/routes/health.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -73,7 +73,7 @@ test('is unhealthy when no instance is healthy, and when there is none', () => {
 });
 
 test('tells why an instance is not healthy to those who may see how it is run', () => {
-  const view = templateHealthView(health, definitions, 'object', NOBODY);
+  const view = templateHealthView(health, definitions, 'object', NO_PRINCIPAL);
   assert.equal(view.instances, { one, two: { ...two, reason: null } });
 });
 

@@ -128,7 +128,7 @@ for (const [name, subject] of Object.entries(subjects)) {
     const params = { name: PROMPT_NAME, arguments: { name: 'Jürgen' } };
     const { messages } = await resultOf(transport, 'prompts/get', params);
     assert.equal(messages, [{ role: 'user', content: { type: 'text', text: 'Guten Tag, Jürgen' } }]);
-    assert.is(transport.facts().strayMessages, 0);
+    assert.is(transport.facts().unmatchedMessages, 0);
   });
 }
 
@@ -214,7 +214,7 @@ test('a gateway probes a modern server and finds it healthy', async () => {
     const { healthy, total, instances } = gateway.health('sdk');
     assert.equal([healthy, total], [1, 1]);
     assert.equal(
-      instances.map(({ era, errors, strayMessages }) => [era, errors, strayMessages]),
+      instances.map(({ era, errors, unmatchedMessages }) => [era, errors, unmatchedMessages]),
       [['modern', 0, 0]],
     );
     const asked = server.requests.map(({ headers, status }) => `${headers['mcp-method']} ${status}`);
@@ -346,7 +346,7 @@ for (const reference of references) {
         await transport.close();
       }
       assert.not(isRunning(pid));
-      assert.is(transport.facts().strayMessages, 0);
+      assert.is(transport.facts().unmatchedMessages, 0);
     });
   });
 

@@ -19,7 +19,7 @@ interface Seen {
   readonly messages: BackendMessage[];
   readonly answer: HttpAnswer;
   readonly ending: Promise<AnswerEnding>;
-  strays: number;
+  unmatched: number;
 }
 
 /** Sends one POST and listens to its answer. */
@@ -35,12 +35,12 @@ async function post(
     const messages: BackendMessage[] = [];
     const answer = new HttpAnswer({
       message: (message) => messages.push(message),
-      stray: () => {
-        seen.strays += 1;
+      unmatched: () => {
+        seen.unmatched += 1;
       },
       finished: resolve,
     });
-    const seen: Seen = { messages, answer, ending, strays: 0 };
+    const seen: Seen = { messages, answer, ending, unmatched: 0 };
     answer.countIn(memory);
     pool.dispatch({ path: '/mcp', method: 'POST', body: '{}' }, answer);
     await body(seen);
@@ -95,7 +95,7 @@ test('tells what came instead of a message', async () => {
   });
   await post(answers(200, 'text/html', '<h1>Hello</h1>'), async (seen) => {
     assert.equal(await seen.ending, complete('answered with something that is not JSON-RPC'));
-    assert.is(seen.strays, 1);
+    assert.is(seen.unmatched, 1);
   });
 });
 
@@ -110,7 +110,7 @@ test('reports each event of a stream when it arrives', async () => {
   await post(listener, async (seen) => {
     while (seen.messages.length === 0) await new Promise((resolve) => setImmediate(resolve));
     assert.equal(kinds(seen), ['notification']);
-    assert.is(seen.strays, 1);
+    assert.is(seen.unmatched, 1);
     assert.is(seen.answer.sessionId, 'abc');
     stream?.end(`data: ${resultText}\n\n`);
     assert.equal(await seen.ending, complete('ended its event stream without an answer', true));
@@ -215,7 +215,7 @@ test('a request that is aborted before there was a connection is never written',
   const pool = new Pool(new URL(server.url).origin);
   const answer = new HttpAnswer({
     message: () => assert.unreachable(),
-    stray: () => assert.unreachable(),
+    unmatched: () => assert.unreachable(),
     finished: () => assert.unreachable(),
   });
   pool.dispatch({ path: '/mcp', method: 'POST', body: '{}' }, answer);

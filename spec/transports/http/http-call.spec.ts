@@ -234,7 +234,7 @@ test('counts messages that are about nothing', async () => {
       transport.exchange(callTool('misbehave', { how: 'unknown-id-then-answer' })),
     );
     assert.is(textOf(events[0]), 'the real answer');
-    assert.is(transport.facts().strayMessages, 1);
+    assert.is(transport.facts().unmatchedMessages, 1);
   });
 });
 

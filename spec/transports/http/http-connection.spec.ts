@@ -29,7 +29,10 @@ async function seenBy(
       host = new URL(url).host;
       const connection = new HttpConnection({ endpoint: url + query, headers, deniedNetworks: [] });
       await new Promise<void>((finished) => {
-        send(connection, new HttpAnswer({ message: () => {}, stray: () => {}, finished: () => finished() }));
+        send(
+          connection,
+          new HttpAnswer({ message: () => {}, unmatched: () => {}, finished: () => finished() }),
+        );
       });
       await connection.destroy();
     },
@@ -145,7 +148,7 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       const endings: string[] = [];
       const sink = {
         message: () => {},
-        stray: () => {},
+        unmatched: () => {},
         finished: ({ kind }: { kind: string }) => endings.push(kind),
       };
       const withdrawn = new HttpAnswer(sink);
@@ -178,7 +181,7 @@ test('reports a header that cannot be sent to the answer, undelivered', async ()
     deniedNetworks: [],
   });
   const ending = await new Promise((finished) => {
-    connection.post('{}', {}, new HttpAnswer({ message: () => {}, stray: () => {}, finished }));
+    connection.post('{}', {}, new HttpAnswer({ message: () => {}, unmatched: () => {}, finished }));
   });
   assert.ok(typeof ending === 'object' && ending !== null && 'failure' in ending);
   await connection.destroy();

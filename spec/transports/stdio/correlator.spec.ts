@@ -29,7 +29,7 @@ test('hands each answer to the exchange it is for, once', () => {
   correlator.takeAnswer(resultFor(second.id, 3));
   assert.equal(one.seen, ['error 1', 'completed']);
   assert.equal(two.seen, ['result 2', 'completed']);
-  assert.is(correlator.strayMessages, 1);
+  assert.is(correlator.unmatchedMessages, 1);
 });
 
 test('ignores and counts answers that nobody waits for', () => {
@@ -40,7 +40,7 @@ test('ignores and counts answers that nobody waits for', () => {
   assert.not(correlator.forget(exchange));
   for (const id of [exchange.id, 77, 'text', '']) correlator.takeAnswer(resultFor(id, 1));
   assert.equal(left.seen, []);
-  assert.is(correlator.strayMessages, 4);
+  assert.is(correlator.unmatchedMessages, 4);
 });
 
 test('fails an exchange whose id came back as text, instead of trusting it or waiting on', () => {
@@ -51,7 +51,7 @@ test('fails an exchange whose id came back as text, instead of trusting it or wa
   correlator.takeAnswer(resultFor(String(id), 1));
   assert.equal(one.seen, ['BACKEND_UNAVAILABLE unknown suspicious']);
   assert.equal(other.seen, []);
-  assert.is(correlator.strayMessages, 1);
+  assert.is(correlator.unmatchedMessages, 1);
 });
 
 test('fails an exchange whose own request comes back', () => {
@@ -76,7 +76,7 @@ test('takes an error without an id for the only exchange there is', () => {
   const first = correlator.open({ method: 'a' }, one);
   correlator.open({ method: 'b' }, two);
   correlator.takeAnswer(unreadable);
-  assert.equal([one.seen, two.seen, correlator.strayMessages], [[], [], 1]);
+  assert.equal([one.seen, two.seen, correlator.unmatchedMessages], [[], [], 1]);
   correlator.forget(first);
   correlator.takeAnswer(unreadable);
   assert.equal(two.seen, ['error -32700', 'completed']);
@@ -121,7 +121,7 @@ test('ignores and counts progress that nobody asked for', () => {
   }
   assert.ok(correlator.takeNotification(notification('notifications/progress', {})));
   assert.equal(one.seen, []);
-  assert.is(correlator.strayMessages, 5);
+  assert.is(correlator.unmatchedMessages, 5);
 });
 
 test('gives what the protocol does not know to an exchange only when no other can have caused it', () => {

@@ -12,7 +12,7 @@ const test = suite('process group');
 const posix = test.needs(ownsGroup, 'Windows knows no process groups');
 
 /** Larger than any process id that Linux or macOS give. */
-const NOBODY = 99_999_999;
+const UNUSED_PID = 99_999_999;
 
 posix('reaches a group as long as somebody is in it', async () => {
   const leader = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], {
@@ -27,8 +27,8 @@ posix('reaches a group as long as somebody is in it', async () => {
 });
 
 posix('says that nobody is there instead of throwing', () => {
-  assert.not(killGroup(NOBODY, 'SIGTERM'));
-  assert.not(groupRuns(NOBODY));
+  assert.not(killGroup(UNUSED_PID, 'SIGTERM'));
+  assert.not(groupRuns(UNUSED_PID));
 });
 
 posix('does not count a member that is dead and not yet buried', async () => {

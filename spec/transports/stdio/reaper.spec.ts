@@ -14,7 +14,7 @@ const posix = test.needs(process.platform !== 'win32', 'Windows knows no process
 
 const MODULE = new URL('../../../src/transports/stdio/reaper.ts', import.meta.url).href;
 /** Larger than any process id. */
-const NOBODY = 2 ** 22 + 1;
+const UNUSED_PID = 2 ** 22 + 1;
 
 /** Ignores the end of its input and SIGTERM, and has started another one like that. */
 const STUBBORN = `
@@ -58,26 +58,26 @@ posix('ends those it was told of when their parent is killed, and then itself', 
 posix('there is a shell while there are children, and another one when somebody ended it', async () => {
   const reaper = new Reaper();
   assert.is(reaper.pid, undefined);
-  reaper.watch(NOBODY + 1);
+  reaper.watch(UNUSED_PID + 1);
   const { pid: first } = reaper;
-  reaper.watch(NOBODY + 2);
+  reaper.watch(UNUSED_PID + 2);
   assert.is(reaper.pid, first);
   process.kill(Number(first), 'SIGKILL');
   await until(() => reaper.pid === undefined, 'its end is known');
   await until(() => reaper.pid !== undefined, 'there is another one, for those that run already');
   const second = Number(reaper.pid);
   assert.is.not(second, first);
-  for (const n of [1, 2]) reaper.forget(NOBODY + n);
+  for (const n of [1, 2]) reaper.forget(UNUSED_PID + n);
   assert.is(reaper.pid, undefined);
   await until(() => !isRunning(second), 'it has nothing to wait for');
 });
 
 posix('keeps up with thousands that come and go', async () => {
   const reaper = new Reaper([0, 0]);
-  reaper.watch(NOBODY);
-  for (let n = 1; n <= 3_000; n += 1) reaper.watch(NOBODY + n);
+  reaper.watch(UNUSED_PID);
+  for (let n = 1; n <= 3_000; n += 1) reaper.watch(UNUSED_PID + n);
   const shell = Number(reaper.pid);
-  for (let n = 3_000; n >= 0; n -= 1) reaper.forget(NOBODY + n);
+  for (let n = 3_000; n >= 0; n -= 1) reaper.forget(UNUSED_PID + n);
   await until(() => !isRunning(shell), 'it has read all of it');
 });
 
@@ -91,10 +91,10 @@ posix('leaves the child alone when there can be no shell', async () => {
       syncBuiltinESMExports();
       const { Reaper } = await import(process.argv[1] + '?' + failing.length);
       const reaper = new Reaper();
-      reaper.watch(${NOBODY});
-      reaper.watch(${NOBODY + 1});
-      reaper.forget(${NOBODY});
-      reaper.forget(${NOBODY + 1});
+      reaper.watch(${UNUSED_PID});
+      reaper.watch(${UNUSED_PID + 1});
+      reaper.forget(${UNUSED_PID});
+      reaper.forget(${UNUSED_PID + 1});
     }
   `;
   const program = spawn(process.execPath, ['--input-type=module', '-e', text, MODULE], { stdio: 'inherit' });
@@ -103,7 +103,7 @@ posix('leaves the child alone when there can be no shell', async () => {
 
 posix('forgets whom it never knew', () => {
   const reaper = new Reaper();
-  reaper.forget(NOBODY);
+  reaper.forget(UNUSED_PID);
   assert.is(reaper.pid, undefined);
 });
 

@@ -37,7 +37,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const subscription = transport.exchange(misbehave(how)).subscribe({ error: over, complete: over });
         await stillWorks(transport);
         assert.not(isOver);
-        assert.is(transport.facts().strayMessages, how === 'nothing' ? 0 : 1);
+        assert.is(transport.facts().unmatchedMessages, how === 'nothing' ? 0 : 1);
         subscription.unsubscribe();
         assert.is((await cancelledOn(transport)).length, 1);
       }));
@@ -50,12 +50,12 @@ for (const order of ['--id-first=no', '--id-first']) {
         const { events, end } = await see(transport.exchange(misbehave(how)));
         assert.equal([events, failure(end), isSuspicious(end)], [[], LOST, true]);
         assert.is(textOf((await other).events[0]), 'slept 100');
-        assert.is(transport.facts().strayMessages, 1);
+        assert.is(transport.facts().unmatchedMessages, 1);
         await stillWorks(transport);
       }));
   }
 
-  for (const [how, text, stray] of [
+  for (const [how, text, unmatched] of [
     ['two-answers', 'the first answer', 1],
     ['unknown-id-then-answer', 'the real answer', 1],
     ['split-utf8', multiByteText, 0],
@@ -67,7 +67,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const seen = await see(transport.exchange(misbehave(how)));
         assert.equal([seen.events.length, textOf(seen.events[0]), seen.end], [1, text, 'completed']);
         await stillWorks(transport);
-        assert.is(transport.facts().strayMessages, stray);
+        assert.is(transport.facts().unmatchedMessages, unmatched);
       }));
   }
 
@@ -129,7 +129,7 @@ test('an oversize log message fails nothing', () =>
       say({ result: {}, jsonrpc: '2.0', id });`),
     async (transport) => {
       assert.is((await see(transport.exchange({ method: 'a' }))).end, 'completed');
-      assert.is(transport.facts().strayMessages, 1);
+      assert.is(transport.facts().unmatchedMessages, 1);
     },
   ));
 
@@ -151,7 +151,7 @@ test('a server may ask for a sign of life and for nothing else', () =>
     const { roots, ping } = JSON.parse(textOf(events[0]));
     assert.equal(ping, { result: {} });
     assert.is(roots.error.code, -32601);
-    assert.is(transport.facts().strayMessages, 0);
+    assert.is(transport.facts().unmatchedMessages, 0);
   }));
 
 test('a log line goes to the only exchange there is, else to messages$', () =>
@@ -189,7 +189,7 @@ test('an answer that comes after the cancellation is ignored and counted', () =>
       late.unsubscribe();
       assert.is((await see(transport.exchange({ method: 'other' }))).end, 'completed');
       assert.equal(seen, []);
-      assert.is(transport.facts().strayMessages, 1);
+      assert.is(transport.facts().unmatchedMessages, 1);
     },
   ));
 

@@ -62,7 +62,7 @@ export class Binder {
 
   /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
   choose(template: string): SessionInstance {
-    const ref = pick(this.#deps.fleet.group(template), NOBODY);
+    const ref = pick(this.#deps.fleet.group(template), NO_IDS);
     if (ref === undefined) throw this.#nobody(template);
     return ref;
   }
@@ -196,7 +196,7 @@ export class Binder {
   }
 }
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_IDS: ReadonlySet<string> = new Set();
 
 /** Undefined where the backend keeps none for a single client. Rejects as the opening does; aborting ends the lease. */
 async function lease(ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Leased | undefined> {

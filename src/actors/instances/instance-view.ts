@@ -19,7 +19,7 @@ import {
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { ServerMessage } from '../../domain/client.ts';
-import { strayLines } from '../../domain/failures.ts';
+import { unmatchedLines } from '../../domain/failures.ts';
 import {
   type InstanceDefinition,
   type InstanceSnapshot,
@@ -94,7 +94,7 @@ export function snapshotOf(
     era: link?.peer.era ?? null,
     pid: facts?.pid ?? null,
     stderr: facts?.stderr ?? stderr,
-    strayMessages: facts?.strayMessages ?? 0,
+    unmatchedMessages: facts?.unmatchedMessages ?? 0,
     ...foundTransportOf(definition, link),
   };
 }
@@ -110,8 +110,10 @@ function foundTransportOf(
 }
 
 /** What a starting program did instead of answering, as a clause; null when it is silent. */
-function whyNotYet({ strayMessages = 0 }: Partial<TransportEvents> = {}): string | null {
-  return strayMessages > 0 ? `it is still starting, and wrote ${strayLines(strayMessages)}` : null;
+function whyNotYet({ unmatchedMessages = 0 }: Partial<TransportEvents> = {}): string | null {
+  return unmatchedMessages > 0
+    ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
+    : null;
 }
 
 /** Transports promise facts; one that breaks the promise must not make the instance invisible. */

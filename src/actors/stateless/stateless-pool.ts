@@ -65,7 +65,7 @@ export class StatelessPool {
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
       isHeard: isExclusive || mayBeAsked(profile),
-      idleMs: LIMITS.guestIdleMs,
+      idleMs: LIMITS.statelessIdleMs,
     });
     if (isNew) this.#follow(host, conversation);
     let isHeld = true;

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
-import { NOBODY } from '../../domain/account.ts';
+import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
   CLIENT_CLOSED_REQUEST,
@@ -37,7 +37,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
-    principal: state.principal === NOBODY ? undefined : state.principal?.id,
+    principal: state.principal === NO_PRINCIPAL ? undefined : state.principal?.id,
     refused_key: res.statusCode === 401 ? namedKey(req.headers) : undefined,
     template: state.template?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId,

@@ -2,7 +2,7 @@
 // bodies, queries or credentials.
 
 import type { Audit } from '../../auth/auth.ts';
-import { NOBODY } from '../../domain/account.ts';
+import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
@@ -41,8 +41,8 @@ export function auditTrail(
   };
 
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
-    const { requestId, principal = NOBODY, trail } = state;
-    const actor = trail?.actor ?? (principal === NOBODY ? UNKNOWN : principal);
+    const { requestId, principal = NO_PRINCIPAL, trail } = state;
+    const actor = trail?.actor ?? (principal === NO_PRINCIPAL ? UNKNOWN : principal);
     if (status === TOO_MANY_REQUESTS && actor !== UNKNOWN) return;
     if ((actor === UNKNOWN || status >= 400) && isOneTooMany(actor.id)) return;
     const address = proxies.address(req);

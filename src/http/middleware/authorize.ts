@@ -3,7 +3,7 @@
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
-import { NOBODY, type Principal, type Scope } from '../../domain/account.ts';
+import { NO_PRINCIPAL, type Principal, type Scope } from '../../domain/account.ts';
 import { accountsFromHereOnly } from '../../domain/account-errors.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
@@ -28,7 +28,7 @@ export function authorize(
 ): RouteMiddleware {
   if (route.scope === 'open') {
     return (context, next) => {
-      context.state.principal = NOBODY;
+      context.state.principal = NO_PRINCIPAL;
       return next();
     };
   }

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
-import { NOBODY } from '../../domain/account.ts';
+import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { rateLimitExceeded } from '../../domain/account-errors.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/request-errors.ts';
@@ -59,7 +59,7 @@ async function readCounted(
   { held, limiter }: BodyCosts,
 ): Promise<Buffer> {
   const { req: request, res: response, state } = context;
-  const { principal = NOBODY } = state;
+  const { principal = NO_PRINCIPAL } = state;
   const length = Number(request.headers['content-length'] ?? Number.NaN);
   if (length <= HTTP_LIMITS.uncountedBodyBytes) return read(context);
   requireClient(response); // it may have disconnected while its credentials were verified

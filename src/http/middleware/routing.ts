@@ -2,7 +2,7 @@
 // early, `unmatched` answers requests without a route.
 
 import type { Router } from '@koa/router';
-import { NOBODY } from '../../domain/account.ts';
+import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/request-errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -37,7 +37,7 @@ export function handle(
 function inputOf(context: RouteContext, proxies: Proxies): RawInput {
   const { state, params, querystring: query } = context;
   state.template = params.template;
-  const { body, bodyFields, principal = NOBODY } = state;
+  const { body, bodyFields, principal = NO_PRINCIPAL } = state;
   state.body = undefined;
   state.bodyFields = undefined;
   return { params, query, body, bodyFields, request: new HttpRequest(context, proxies), principal };

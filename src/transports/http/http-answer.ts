@@ -29,7 +29,7 @@ export interface AnswerSink {
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
   /** An event or a body that was no JSON-RPC message. */
-  stray(): void;
+  unmatched(): void;
   /** An event of another type than `message`; MCP has none, except in the first transport over HTTP. */
   event?(type: string, data: Buffer): void;
   /** Exactly once and last, unless the answer was aborted by its owner. */
@@ -145,7 +145,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       return;
     }
     if (message !== undefined) this.#sink.message(message);
-    else if (this.#bytes > 0) this.#sink.stray();
+    else if (this.#bytes > 0) this.#sink.unmatched();
     this.#sink.finished({ kind: 'complete', lack: this.#lack(message), streamed: false });
   }
 
@@ -163,7 +163,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       return;
     }
     const message = readMessage(data);
-    if (message === undefined) this.#sink.stray();
+    if (message === undefined) this.#sink.unmatched();
     else this.#sink.message(message);
   };
 

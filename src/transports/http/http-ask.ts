@@ -39,7 +39,7 @@ export function ask(
           answer.dismiss();
         }
       },
-      stray() {
+      unmatched() {
         // The ending says what is missing.
       },
       finished: settle,

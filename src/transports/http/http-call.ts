@@ -119,13 +119,13 @@ export class HttpCall implements AnswerSink {
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) this.#resulted(message.result);
-        else this.#host.stray();
+        else this.#host.unmatched();
         return;
       case 'error':
         // An answer without an id refuses something unreadable, and on this stream that can only be this call.
         // It is the answer whatever it says: after a success it would be unknown what the backend did before.
         if (message.id === this.#id || message.id === null) this.#erred(message.error);
-        else this.#host.stray();
+        else this.#host.unmatched();
         return;
       case 'request':
         this.#host.asked(message, this);
@@ -139,8 +139,8 @@ export class HttpCall implements AnswerSink {
     }
   }
 
-  stray(): void {
-    this.#host.stray();
+  unmatched(): void {
+    this.#host.unmatched();
   }
 
   finished(ending: AnswerEnding): void {
@@ -159,7 +159,7 @@ export class HttpCall implements AnswerSink {
     }
     const sink = {
       message: (message: BackendMessage) => this.message(message),
-      stray: () => this.stray(),
+      unmatched: () => this.unmatched(),
       interrupted: (waitMs: number | undefined) => this.tell({ kind: 'interrupted', retryMs: waitMs }),
       doubted: () => this.#host.doubted(),
       finished: (ending: AnswerEnding) => {
@@ -284,7 +284,7 @@ export interface CallConversation extends KnownTools {
   /** Called when the backend is in doubt, though the call goes on. */
   doubted(): void;
   /** Counts a message that is about nothing. */
-  stray(): void;
+  unmatched(): void;
 }
 
 // The meaning of a status that is no success for its call.

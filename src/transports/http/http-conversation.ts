@@ -35,7 +35,7 @@ export interface HttpBackend {
   /** Called when the backend is in doubt, though no exchange failed. */
   doubted(): void;
   /** Counts a message that is about nothing. */
-  stray(): void;
+  unmatched(): void;
   /** A conversation is over. */
   ended(conversation: HttpConversation): void;
 }
@@ -174,8 +174,8 @@ export class HttpConversation implements Upstream, CallConversation {
     this.#backend.doubted();
   }
 
-  stray(): void {
-    this.#backend.stray();
+  unmatched(): void {
+    this.#backend.unmatched();
   }
 
   #questionOf({ id, method, params }: RequestMessage, call?: HttpCall): ServerRequest {
@@ -191,13 +191,13 @@ export class HttpConversation implements Upstream, CallConversation {
   #progressed(message: NotificationMessage): void {
     const token = message.params.progressToken;
     const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
-    if (call === undefined) this.stray();
+    if (call === undefined) this.unmatched();
     else call.hear(message);
   }
 
   #heard(message: BackendMessage): void {
     if (message.kind === 'request') this.asked(message);
-    else if (message.kind !== 'notification') this.stray();
+    else if (message.kind !== 'notification') this.unmatched();
     else if (message.method === CANCELLED) return;
     else if (message.method === LOG && this.#profile === undefined) this.#logged(message);
     else this.notified(message);

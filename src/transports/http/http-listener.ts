@@ -97,7 +97,7 @@ export class HttpListener implements AnswerSink {
     this.#ear.heard(message);
   }
 
-  stray(): void {
+  unmatched(): void {
     // An event that is no message; it has no receiver.
   }
 

@@ -69,8 +69,8 @@ export class HttpPolling implements AnswerSink {
     this.#sink.message(message);
   };
 
-  stray(): void {
-    this.#sink.stray();
+  unmatched(): void {
+    this.#sink.unmatched();
   }
 
   finished(ending: AnswerEnding): void {

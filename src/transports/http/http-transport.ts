@@ -84,7 +84,7 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly #openings: HttpOpenings;
   readonly #scheduler: TaskScheduler;
   readonly #doubts = new Subject<void>();
-  #strayMessages = 0;
+  #unmatchedMessages = 0;
   #closing: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
@@ -145,7 +145,7 @@ export class HttpTransport implements Transport, HttpBackend {
   }
 
   facts(): TransportEvents {
-    return { pid: null, stderr: [], strayMessages: this.#strayMessages };
+    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 
   close(): Promise<void> {
@@ -162,8 +162,8 @@ export class HttpTransport implements Transport, HttpBackend {
     this.#doubts.next();
   }
 
-  stray(): void {
-    this.#strayMessages += 1;
+  unmatched(): void {
+    this.#unmatchedMessages += 1;
   }
 
   ended(conversation: HttpConversation): void {

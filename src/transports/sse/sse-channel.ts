@@ -61,8 +61,8 @@ export class SseChannel implements AnswerSink {
     return this.#closed;
   }
 
-  get strayMessages(): number {
-    return this.#correlator.strayMessages;
+  get unmatchedMessages(): number {
+    return this.#correlator.unmatchedMessages;
   }
 
   /** Posts the request; unsubscribing what is returned cancels it. */
@@ -128,7 +128,7 @@ export class SseChannel implements AnswerSink {
     }
   }
 
-  stray(): void {
+  unmatched(): void {
     this.#correlator.countStray();
   }
 
@@ -166,7 +166,7 @@ export class SseChannel implements AnswerSink {
     };
     return new HttpAnswer({
       message: (message) => this.message(message),
-      stray: () => undefined,
+      unmatched: () => undefined,
       finished: (ending) => {
         if (ending.kind === 'broken') fail(ending.failure);
         else if (ending.kind === 'refused') fail(answeredStatus(ending.status));

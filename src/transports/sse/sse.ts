@@ -128,7 +128,7 @@ class SseTransport implements Transport {
   }
 
   facts(): TransportEvents {
-    return { pid: null, stderr: [], strayMessages: this.#own.strayMessages };
+    return { pid: null, stderr: [], unmatchedMessages: this.#own.unmatchedMessages };
   }
 
   close(): Promise<void> {
@@ -165,8 +165,8 @@ class SseConversation implements Upstream {
     return this.#channel.closed$;
   }
 
-  get strayMessages(): number {
-    return this.#channel.strayMessages;
+  get unmatchedMessages(): number {
+    return this.#channel.unmatchedMessages;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {

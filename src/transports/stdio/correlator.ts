@@ -41,7 +41,7 @@ const LOG = 'notifications/message';
 export class Correlator {
   readonly #pending = new Map<number, PendingExchange>();
   #lastId = 0;
-  #strayMessages = 0;
+  #unmatchedMessages = 0;
   readonly #lone: LoneCaller;
 
   /** `now` is a monotonic clock in ms. */
@@ -50,12 +50,12 @@ export class Correlator {
   }
 
   /** Messages that were about no exchange: late, duplicate and unknown ids, and those that `countStray` counted. */
-  get strayMessages(): number {
-    return this.#strayMessages;
+  get unmatchedMessages(): number {
+    return this.#unmatchedMessages;
   }
 
   countStray(): void {
-    this.#strayMessages += 1;
+    this.#unmatchedMessages += 1;
   }
 
   /** Gives a request its id and remembers its observer. */
@@ -87,7 +87,7 @@ export class Correlator {
   takeAnswer(message: AnswerMessage): void {
     const exchange = this.#ownerOf(message);
     if (exchange === undefined) {
-      this.#strayMessages += 1;
+      this.#unmatchedMessages += 1;
       // Ids are compared strictly; but a number that came back as text must not leave its caller waiting in vain.
       if (typeof message.id === 'string')
         this.fail(Number(message.id), 'it answered with an id of another type');
@@ -182,7 +182,7 @@ export class Correlator {
     const token = params.progressToken;
     const exchange = typeof token === 'number' ? this.#pending.get(token) : undefined;
     if (!exchange?.reports) {
-      this.#strayMessages += 1;
+      this.#unmatchedMessages += 1;
       return;
     }
     exchange.observer.next({
@@ -196,7 +196,7 @@ export class Correlator {
 // Finds the exchange of a message that cannot be used: looks for the id in the readable part, so that the caller fails at once
 // instead of waiting for nothing.
 
-/** Ids that an unusable line answers; empty for what is no answer, such as a log line that strayed to stdout. */
+/** Ids that an unusable line answers; empty for what is no answer, such as a log line on stdout. */
 export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
   if (!looksLikeJson(line)) return [];
   const message = parsed(line);

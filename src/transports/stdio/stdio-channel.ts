@@ -131,7 +131,7 @@ export class StdioChannel {
     return {
       pid: this.#child.pid,
       stderr: this.#child.lastLines,
-      strayMessages: this.#correlator.strayMessages,
+      unmatchedMessages: this.#correlator.unmatchedMessages,
     };
   }
 

@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
-import { openingFailed, strayLines } from '../../domain/failures.ts';
+import { openingFailed, unmatchedLines } from '../../domain/failures.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import {
@@ -234,9 +234,9 @@ export class StdioPipe implements HandshakeChannel {
 
   /** What the program does instead of answering, as a clause; undefined when it is silent. */
   get lack(): string | undefined {
-    const { strayMessages: count } = this.#channel.facts();
+    const { unmatchedMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
-    return `it wrote ${strayLines(count)}, and did not answer ${this.#asked}`;
+    return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#asked}`;
   }
 
   /** What the probe asked is not asked again when its answer has come meanwhile. */
