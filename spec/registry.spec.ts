@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../src/domain/error-catalogue.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { Registry } from '../src/registry.ts';

@@ -9,7 +9,7 @@ export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { TemplateHealth } from './actors/template-health.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
-export type { ErrorCode } from './domain/error-codes.ts';
+export type { ErrorCode } from './domain/errors.ts';
 export { type Delivered, type ErrorDetails, GatewayError } from './domain/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
 export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';

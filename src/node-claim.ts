@@ -4,7 +4,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
-import { reasonOf } from './domain/failures.ts';
+import { reasonOf } from './domain/errors.ts';
 import { lockFile } from './persistence/file-lock.ts';
 import type { SettingStore } from './persistence/store.ts';
 import { withTimeout } from './persistence/with-timeout.ts';

@@ -3,9 +3,9 @@
 
 import Type from 'typebox';
 import type { SyncRules } from './domain/deployment.ts';
+import { validationFailed } from './domain/error-catalogue.ts';
 import { asGatewayError } from './domain/errors.ts';
 import type { InstanceInput } from './domain/instance.ts';
-import { validationFailed } from './domain/request-errors.ts';
 import { TemplateId } from './domain/template.ts';
 import { compileShape } from './domain/validation.ts';
 import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';

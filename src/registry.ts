@@ -6,15 +6,15 @@ import { randomBytes } from 'node:crypto';
 import { filter, firstValueFrom, type Observable, race, timer } from 'rxjs';
 import type { Member } from './actors/instance-index.ts';
 import { InstanceRef } from './actors/instances/instance-ref.ts';
-import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
-import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
-import { checkedChange, defineInstance } from './domain/registration.ts';
 import {
   commandExposes,
   duplicateServer,
   endpointNotAllowed,
   notHealthyInTime,
-} from './domain/registry-errors.ts';
+} from './domain/error-catalogue.ts';
+import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
+import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import { checkedChange, defineInstance } from './domain/registration.ts';
 import {
   changedSettings,
   type LoadBalancerChange,

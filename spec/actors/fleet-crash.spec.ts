@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,7 +1,7 @@
 // What each error about callers and accounts says: its code, and what the answer is made of.
 
 import * as assert from 'uvu/assert';
-import * as errors from '../../src/domain/account-errors.ts';
+import * as errors from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 

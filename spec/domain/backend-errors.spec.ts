@@ -8,7 +8,7 @@ import {
   queueFull,
   runsElsewhere,
   toolNotFound,
-} from '../../src/domain/backend-errors.ts';
+} from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,8 +1,8 @@
 import * as assert from 'uvu/assert';
-import { ERROR_STATUS } from '../../src/domain/error-codes.ts';
 import {
   asGatewayError,
   databaseUnavailable,
+  ERROR_STATUS,
   GatewayError,
   gatewayStarting,
   hasCode,

@@ -1,7 +1,12 @@
 import * as assert from 'uvu/assert';
-import { backendUnavailable, noHealthyInstance } from '../../src/domain/backend-errors.ts';
-import { shuttingDown } from '../../src/domain/errors.ts';
-import { atInstance, openingFailed, perhapsDelivered, reasonOf } from '../../src/domain/failures.ts';
+import { backendUnavailable, noHealthyInstance } from '../../src/domain/error-catalogue.ts';
+import {
+  atInstance,
+  openingFailed,
+  perhapsDelivered,
+  reasonOf,
+  shuttingDown,
+} from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('failures');

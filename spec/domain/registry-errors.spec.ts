@@ -9,7 +9,7 @@ import {
   registryFull,
   serverNotFound,
   templateNotFound,
-} from '../../src/domain/registry-errors.ts';
+} from '../../src/domain/error-catalogue.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry errors');

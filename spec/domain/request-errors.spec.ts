@@ -1,7 +1,6 @@
 // What is told of a request that cannot be read, or that no route answers.
 
 import * as assert from 'uvu/assert';
-import type { GatewayError } from '../../src/domain/errors.ts';
 import {
   malformedJson,
   methodNotAllowed,
@@ -11,7 +10,8 @@ import {
   routeNotFound,
   unsupportedMediaType,
   validationFailed,
-} from '../../src/domain/request-errors.ts';
+} from '../../src/domain/error-catalogue.ts';
+import type { GatewayError } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('request errors');

@@ -1,7 +1,7 @@
 // The errors of MCP sessions: code, status, and what a client may do next.
 
 import * as assert from 'uvu/assert';
-import * as errors from '../../src/domain/session-errors.ts';
+import * as errors from '../../src/domain/error-catalogue.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('session errors');

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
-import { backendUnavailable } from '../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META, type Peer } from '../../src/domain/mcp.ts';

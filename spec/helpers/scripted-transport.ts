@@ -2,8 +2,8 @@
 // records what it was asked. It honours the contract of transports/transport.ts; the fields that break it say so.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';

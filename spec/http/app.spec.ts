@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
-import { ERROR_STATUS } from '../../src/domain/error-codes.ts';
+import { ERROR_STATUS } from '../../src/domain/errors.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { startApp } from '../helpers/http-app.ts';
 import { BAD_BODIES, SPEC_BODY_BYTES } from '../helpers/http-bad-bodies.ts';

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/auth.ts';
 import type { Principal, Scope } from '../../src/domain/account.ts';
-import { tokenExpired } from '../../src/domain/account-errors.ts';
+import { tokenExpired } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { callerCheck, type Refusal } from '../../src/http/caller-check.ts';
 import type { RequestState } from '../../src/http/request.ts';

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { invalidCredentials } from '../../src/domain/account-errors.ts';
+import { invalidCredentials } from '../../src/domain/error-catalogue.ts';
 import type { Refusal } from '../../src/http/caller-check.ts';
 import { CallerWatch } from '../../src/http/caller-check.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,11 +1,15 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal, type Scope } from '../../src/domain/account.ts';
-import { insufficientPermissions } from '../../src/domain/account-errors.ts';
 import { toolExecutionFailed } from '../../src/domain/answer-errors.ts';
-import { backendTimeout, backendUnavailable, noHealthyInstance } from '../../src/domain/backend-errors.ts';
-import { atInstance, openingFailed } from '../../src/domain/failures.ts';
-import { validationFailed } from '../../src/domain/request-errors.ts';
+import {
+  backendTimeout,
+  backendUnavailable,
+  insufficientPermissions,
+  noHealthyInstance,
+  validationFailed,
+} from '../../src/domain/error-catalogue.ts';
+import { atInstance, openingFailed } from '../../src/domain/errors.ts';
 import { ErrorBody, errorBody } from '../../src/http/error-reply.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,8 +1,7 @@
 import { mock } from 'node:test';
 import { NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { invalidCredentials } from '../../src/domain/account-errors.ts';
-import { noHealthyInstance } from '../../src/domain/backend-errors.ts';
+import { invalidCredentials, noHealthyInstance } from '../../src/domain/error-catalogue.ts';
 import type { Refusal } from '../../src/http/caller-check.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import type { StreamEvent } from '../../src/http/reply.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
-import { serverNotFound } from '../../src/domain/registry-errors.ts';
+import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import { gatherList } from '../../src/http/exchange-reply.ts';
 import { ClientGone } from '../../src/http/request.ts';
 import { startApp } from '../helpers/http-app.ts';

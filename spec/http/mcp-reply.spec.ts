@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
-import { invalidCredentials } from '../../src/domain/account-errors.ts';
+import { invalidCredentials } from '../../src/domain/error-catalogue.ts';
 import type { HttpContext } from '../../src/http/request.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import { HttpMcpReply } from '../../src/http/sse/mcp-reply.ts';

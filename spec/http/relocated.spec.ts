@@ -1,7 +1,6 @@
 import * as assert from 'uvu/assert';
+import { serverNotFound, validationFailed } from '../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
-import { serverNotFound } from '../../src/domain/registry-errors.ts';
-import { validationFailed } from '../../src/domain/request-errors.ts';
 import { relocated } from '../../src/http/routes/registration.ts';
 import { suite } from '../helpers/suite.ts';
 

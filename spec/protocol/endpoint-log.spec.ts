@@ -1,7 +1,7 @@
 // What both halves of the endpoint tell for the log while they answer: methods, codes of errors, sessions.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { suite } from '../helpers/suite.ts';
 import { notification, request, staged } from './legacy/legacy-stage.ts';
 import { modernStage, nestedTooDeeply } from './modern/modern-stage.ts';

@@ -1,12 +1,14 @@
 // How failures of the gateway look to MCP clients: code, status, data, and nothing of how instances are run.
 
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded } from '../../src/domain/account-errors.ts';
-import { backendTimeout, backendUnavailable } from '../../src/domain/backend-errors.ts';
-import { ERROR_STATUS, type ErrorCode } from '../../src/domain/error-codes.ts';
-import { GatewayError } from '../../src/domain/errors.ts';
-import { validationFailed } from '../../src/domain/request-errors.ts';
-import { sessionNotFound } from '../../src/domain/session-errors.ts';
+import {
+  backendTimeout,
+  backendUnavailable,
+  rateLimitExceeded,
+  sessionNotFound,
+  validationFailed,
+} from '../../src/domain/error-catalogue.ts';
+import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
 import { failureOf, faultOf, RpcFailure, refused } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -2,9 +2,9 @@
 
 import { of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
-import { serverNotFound } from '../../src/domain/registry-errors.ts';
 import type { InquiryOptions } from '../../src/protocol/ports.ts';
 import { NOT_FOUND, TaskFinder } from '../../src/protocol/task-finder.ts';
 import { suite } from '../helpers/suite.ts';

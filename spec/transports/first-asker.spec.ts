@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { backendUnavailable, queueFull } from '../../src/domain/backend-errors.ts';
+import { backendUnavailable, queueFull } from '../../src/domain/error-catalogue.ts';
 import { shuttingDown } from '../../src/domain/errors.ts';
 import { SingleFlight } from '../../src/transports/single-flight.ts';
 import { codeOf } from '../helpers/outcome.ts';

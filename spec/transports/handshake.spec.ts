@@ -1,7 +1,7 @@
 // Which backend ends up in which era, over a channel that is a table of answers.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';

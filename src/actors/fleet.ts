@@ -5,9 +5,8 @@
 import { type Observable, Subject } from 'rxjs';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
-import { shuttingDown } from '../domain/errors.ts';
+import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
-import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';

@@ -1,6 +1,6 @@
 // An instance that this node lists and never starts: another node runs its program, or its secrets cannot be read.
 
-import { runsElsewhere } from '../domain/backend-errors.ts';
+import { runsElsewhere } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 
 /** Stands in the lists in place of an InstanceRef. To this node it is stopped, with the reason. */

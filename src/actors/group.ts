@@ -6,11 +6,11 @@ import { STRATEGIES } from '../balancing/index.ts';
 import { type Change, Pool } from '../balancing/pool.ts';
 import type { Strategy } from '../balancing/strategy.ts';
 import type { Clock } from '../domain/clock.ts';
+import { templateNotFound } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { templateNotFound } from '../domain/registry-errors.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 

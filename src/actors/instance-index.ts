@@ -1,7 +1,7 @@
 // The registered instances, by template and by server id: those that run here and those that another node runs. It neither
 // starts nor ends instances (fleet.ts).
 
-import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
+import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import type { ForeignInstance } from './foreign-instance.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 

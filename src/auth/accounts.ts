@@ -14,9 +14,8 @@ import {
   Username,
   usernameKey,
 } from '../domain/account.ts';
-import { apiKeyNotFound, userNotFound } from '../domain/account-errors.ts';
+import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
-import { validationFailed } from '../domain/request-errors.ts';
 import { hasUnseen, isCleanText } from '../domain/text.ts';
 import { timestampOf } from '../domain/timestamp.ts';
 import type { AccountStore } from '../persistence/store.ts';

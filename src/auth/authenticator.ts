@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { Principal } from '../domain/account.ts';
-import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/account-errors.ts';
+import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import type { AccountChange } from './accounts.ts';

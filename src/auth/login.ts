@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { Check } from 'typebox/schema';
 import { type User, Username, usernameKey } from '../domain/account.ts';
-import { invalidCredentials, tooManyAttempts } from '../domain/account-errors.ts';
+import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import type { IssuedToken, LoginAttempt } from './auth.ts';

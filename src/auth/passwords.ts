@@ -2,7 +2,7 @@
 // limits failed logins.
 
 import bcrypt from 'bcrypt';
-import { tooManyPasswords } from '../domain/account-errors.ts';
+import { tooManyPasswords } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type PasswordFault, passwordFault } from '../domain/password-rule.ts';

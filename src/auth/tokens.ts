@@ -6,7 +6,7 @@ import { JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { jwtVerify } from 'jose/jwt/verify';
 import { ROLE_SCOPES, type User } from '../domain/account.ts';
-import { invalidCredentials, tokenExpired } from '../domain/account-errors.ts';
+import { invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
 
 const ALGORITHM = 'HS256';

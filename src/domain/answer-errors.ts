@@ -1,11 +1,11 @@
 // Maps a JSON-RPC error of a backend to an error for the caller of a REST route or of the facade: whose fault it was.
 // An MCP client gets the JSON-RPC error unchanged; this table is for all other callers.
 
+import { validationFailed } from './error-catalogue.ts';
 import { type ErrorDetails, GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
-import { validationFailed } from './request-errors.ts';
 
 /**
  * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR where the code says that the caller

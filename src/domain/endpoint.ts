@@ -1,8 +1,7 @@
 // Reads the endpoint of an HTTP instance as a caller writes it.
 // Whether its address lies in a denied network is asked elsewhere (transports/network-guard.ts).
 
-import { endpointNotAllowed } from './registry-errors.ts';
-import { validationFailed } from './request-errors.ts';
+import { endpointNotAllowed, validationFailed } from './error-catalogue.ts';
 
 /** `http://host` with whatever follows. The URL class would also take `http:host` and `http:\\host`. */
 const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;

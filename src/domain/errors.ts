@@ -1,9 +1,7 @@
-// The error type, and the errors of the gateway itself. The other errors of the catalogue are sorted by subject: one
-// constructor per fact in request-, registry-, backend-, answer-, session- and account-errors.ts; the codes are error-codes.ts.
-// How an error looks over HTTP is decided in one place, http/middleware/errors.ts.
+// The error type, its codes with their HTTP status, the errors of the gateway itself, and what is derived from an error. All other
+// errors are in error-catalogue.ts. How an error looks over HTTP is decided in one place, http/middleware/errors.ts.
 
 import type { Scope } from './account.ts';
-import { ERROR_STATUS, type ErrorCode } from './error-codes.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
 /** Whether a call reached its backend, or a change the database. `no`: certainly not; `unknown`: perhaps; `yes`: it was answered. */
@@ -116,4 +114,97 @@ export function asGatewayError(thrown: unknown): GatewayError {
 /** True for an error of this catalogue with this code. */
 export function hasCode(thrown: unknown, code: ErrorCode): boolean {
   return thrown instanceof GatewayError && thrown.code === code;
+}
+
+/** Every code with its HTTP status. Source: ADR 5. */
+export const ERROR_STATUS = {
+  MALFORMED_JSON: 400,
+  DUPLICATE_USERNAME: 400,
+  DUPLICATE_SERVER: 400,
+  LAST_ADMIN: 400,
+  REGISTRY_FULL: 400,
+  CONFIG_INCOMPLETE: 400,
+  ENDPOINT_NOT_ALLOWED: 400,
+  INVALID_TOOL_ARGUMENTS: 400,
+  AUTHENTICATION_REQUIRED: 401,
+  INVALID_CREDENTIALS: 401,
+  TOKEN_EXPIRED: 401,
+  INSUFFICIENT_PERMISSIONS: 403,
+  COMMAND_NOT_ALLOWED: 403,
+  ORIGIN_NOT_ALLOWED: 403,
+  TEMPLATE_NOT_FOUND: 404,
+  SERVER_NOT_FOUND: 404,
+  TOOL_NOT_FOUND: 404,
+  RESOURCE_NOT_FOUND: 404,
+  PROMPT_NOT_FOUND: 404,
+  USER_NOT_FOUND: 404,
+  API_KEY_NOT_FOUND: 404,
+  SESSION_NOT_FOUND: 404,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  VALIDATION_ERROR: 422,
+  RATE_LIMIT_EXCEEDED: 429,
+  QUEUE_FULL: 429,
+  TOO_MANY_ATTEMPTS: 429,
+  TOOL_EXECUTION_FAILED: 500,
+  INTERNAL_ERROR: 500,
+  NO_HEALTHY_INSTANCE: 503,
+  BACKEND_UNAVAILABLE: 503,
+  BACKEND_TIMEOUT: 503,
+  SESSION_LIMIT: 503,
+  SHUTTING_DOWN: 503,
+  DATABASE_UNAVAILABLE: 503,
+} as const;
+
+/** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 51. */
+export const OTHER_STATUS = { COMMAND_NOT_ALLOWED: 400 } as const satisfies Partial<
+  Record<keyof typeof ERROR_STATUS, number>
+>;
+
+export type ErrorCode = keyof typeof ERROR_STATUS;
+
+/** Every status with which a code may be answered. */
+export function statusesOf(code: ErrorCode): readonly number[] {
+  return [
+    ERROR_STATUS[code],
+    ...Object.entries(OTHER_STATUS).flatMap(([other, status]) => (other === code ? [status] : [])),
+  ];
+}
+
+/** The same error, with the instance that failed the call. */
+export function atInstance(error: GatewayError, instanceId: string): GatewayError {
+  return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
+}
+
+/** The same error for a call that was sent: its delivery is unknown. */
+export function perhapsDelivered({ code, message, facts }: GatewayError): GatewayError {
+  const { retryAfterSeconds: _, ...others } = facts;
+  return new GatewayError(code, message, { ...others, delivered: 'unknown' });
+}
+
+/** What ended an opening, with the last words of the child it was about. Nothing was delivered. */
+export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
+  const { cause = error, unreachable, reason, plainMessage } = error.facts;
+  return new GatewayError(error.code, error.message, {
+    delivered: 'no',
+    retryAfterSeconds: 1,
+    cause,
+    stderr,
+    ...(unreachable === undefined ? {} : { unreachable }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(plainMessage === undefined ? {} : { plainMessage }),
+  });
+}
+
+/** The clause that says why something failed, from what was thrown: "connection refused". */
+export function reasonOf(thrown: unknown): string {
+  if (thrown instanceof GatewayError) return thrown.facts.reason ?? thrown.message;
+  return thrown instanceof Error ? thrown.message : 'it could not be opened';
+}
+
+/** Unreadable lines on the standard output of a program: "2 lines that are no JSON-RPC". */
+export function unmatchedLines(count: number): string {
+  return `${count === 1 ? '1 line that is' : `${count} lines that are`} no JSON-RPC`;
 }

@@ -1,7 +1,7 @@
 // What happens in a gateway, as facts in the past tense. Metrics, stats, logs and embedders subscribe to these.
 // No event carries a secret, an argument or a result.
 
-import type { ErrorCode } from './error-codes.ts';
+import type { ErrorCode } from './errors.ts';
 import type { InstanceDefinition, TransportKind } from './instance.ts';
 
 interface InstanceFact {

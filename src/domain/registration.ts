@@ -3,6 +3,7 @@
 
 import { splitCommand } from './command-words.ts';
 import { readEndpoint } from './endpoint.ts';
+import { configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';
 import type { ContainerRef } from './instance.ts';
 import {
@@ -16,8 +17,6 @@ import {
 } from './instance.ts';
 import { isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
-import { configIncomplete } from './registry-errors.ts';
-import { validationFailed } from './request-errors.ts';
 import { TEMPLATE_ID_PATTERN } from './template.ts';
 
 /** What a registration needs to know of the world. */

@@ -3,11 +3,11 @@
 
 import type { ErrorAnswer, RequestOptions } from '../actors/calls/requests.ts';
 import { nearest } from '../config/nearest.ts';
+import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { EVENT_NAMES, type EventName } from '../domain/events.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { LIST_METHODS, type ListField } from '../domain/mcp.ts';
-import { validationFailed } from '../domain/request-errors.ts';
 
 /** Why a request cannot be asked; undefined when it can. VALIDATION_ERROR names the field, never its value. */
 export function refusalOfRequest(

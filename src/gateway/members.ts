@@ -2,8 +2,8 @@
 // name options and rules, never values. The options themselves are defined in the modules that take them.
 
 import { nearest } from '../config/nearest.ts';
+import { validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
-import { validationFailed } from '../domain/request-errors.ts';
 
 /** What an option may be. */
 export interface Check {

@@ -1,6 +1,6 @@
 // How a gateway opens its instances: its client name, denied networks, timeouts, and the meaning of commands.
 
-import { backendUnavailable } from '../domain/backend-errors.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { VERSION } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';

@@ -9,9 +9,9 @@ import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { ToolRenewal } from '../actors/tool-renewal.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import { serverNotFound } from '../domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
-import { serverNotFound } from '../domain/registry-errors.ts';
 import type {
   Backends,
   InquiryOptions,

@@ -8,10 +8,10 @@ import {
   accountsNeedAllTemplates,
   insufficientPermissions,
   invalidCredentials,
-} from '../domain/account-errors.ts';
+  templateNotFound,
+} from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { templateNotFound } from '../domain/registry-errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 
 /** Why a caller is refused; undefined for an authorized caller. */

@@ -2,7 +2,7 @@
 // This is the hot path: one subscription, no operators, and the result is never parsed.
 
 import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
-import { backendUnavailable } from '../domain/backend-errors.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import {
   type Answer,

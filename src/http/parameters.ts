@@ -2,12 +2,17 @@
 // converted to the types that a route declares.
 
 import Type, { type TSchema } from 'typebox';
-import { apiKeyNotFound, userNotFound } from '../domain/account-errors.ts';
+import {
+  apiKeyNotFound,
+  routeNotFound,
+  serverNotFound,
+  templateNotFound,
+  userNotFound,
+  validationFailed,
+} from '../domain/error-catalogue.ts';
 import { type GatewayError, internalError, type ValidationItem } from '../domain/errors.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
-import { routeNotFound, validationFailed } from '../domain/request-errors.ts';
 import { TemplateId } from '../domain/template.ts';
 import { isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import type { Shape } from '../domain/validation.ts';

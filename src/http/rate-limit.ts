@@ -2,7 +2,7 @@
 
 import type { RateLimit, RateLimiter } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
-import { rateLimitExceeded } from '../domain/account-errors.ts';
+import { rateLimitExceeded } from '../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The part of a request's state that counting is about. */

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { RateLimiter } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
-import type { ErrorCode } from '../domain/error-codes.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import type { CallerCheck } from './caller-check.ts';

@@ -1,12 +1,11 @@
 // Maps the `config` of `POST /servers` to the input of a registration, over the defaults of the template's definition file.
 
 import Type, { type Static } from 'typebox';
+import { configIncomplete, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import { instanceShape } from '../domain/instance-shape.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { configIncomplete } from '../domain/registry-errors.ts';
-import { validationFailed } from '../domain/request-errors.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/instance-input.ts';

@@ -2,8 +2,8 @@
 // that principal, and neither do its instances.
 
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
+import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ClientStats, GatewayStats, Server } from '../gateway-types.ts';
 

@@ -10,9 +10,14 @@ import {
   usernameKey,
   withChange,
 } from '../domain/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../domain/account-errors.ts';
+import {
+  configIncomplete,
+  duplicateServer,
+  duplicateUsername,
+  lastAdmin,
+  userNotFound,
+} from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 

@@ -14,7 +14,7 @@ import {
   usernameKey,
   withChange,
 } from '../domain/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../domain/account-errors.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
 import {
   type ApiKeyRow,
   type AuditRow,

@@ -4,8 +4,8 @@
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
-import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { fromDocument, type InstanceRow, type Tables, toDocument } from './entities.ts';

@@ -2,8 +2,7 @@
 // the changes of each other this way. Source: ADR 19.
 
 import { catchError, defer, exhaustMap, map, type Observable, of, scan, timer } from 'rxjs';
-import { GatewayError } from '../domain/errors.ts';
-import { reasonOf } from '../domain/failures.ts';
+import { GatewayError, reasonOf } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 
 export type RevisionChange =

@@ -2,7 +2,7 @@
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
-import type { ErrorCode } from '../domain/error-codes.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {

@@ -1,8 +1,7 @@
 // Failures of the MCP endpoint: JSON-RPC errors with an HTTP status. Errors of the gateway become one here; error answers of
 // backends are no failures and pass unchanged.
 
-import type { ErrorCode } from '../domain/error-codes.ts';
-import { asGatewayError, GatewayError } from '../domain/errors.ts';
+import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, RPC } from '../domain/jsonrpc.ts';
 import { errorMessage } from './envelope.ts';

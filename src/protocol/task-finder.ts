@@ -22,10 +22,10 @@ import {
   toArray,
 } from 'rxjs';
 import { ANONYMOUS } from '../domain/account.ts';
+import { tooManySearches } from '../domain/error-catalogue.ts';
 import type { ExchangeEvent } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-import { tooManySearches } from '../domain/session-errors.ts';
 import { splitInstance } from './aggregate/aggregate-names.ts';
 import { LruMap } from './lru-map.ts';
 import type { Backends, Owner } from './ports.ts';

@@ -4,12 +4,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/instance-index.ts';
+import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { registryFull } from '../domain/registry-errors.ts';
-import { validationFailed } from '../domain/request-errors.ts';
 import {
   changedSettings,
   type LoadBalancerChange,

@@ -1,8 +1,8 @@
 // Finds out in which era a backend speaks, and agrees on a revision: `initialize`, `server/discover`, or neither.
 // It owns the order of attempts and what counts as evidence; the channel carries the messages.
 
-import { backendUnavailable } from '../domain/backend-errors.ts';
 import { type ClientProfile, type ClientReply, mayBeAsked } from '../domain/client.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import {

@@ -5,8 +5,8 @@
 
 import { inspect } from 'node:util';
 import { Observable, ReplaySubject, Subject, type Subscriber, takeUntil } from 'rxjs';
-import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';

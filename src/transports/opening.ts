@@ -1,6 +1,6 @@
 // How the transport of an instance is opened: by the row of its kind, with the options that all kinds share.
 
-import { backendUnavailable } from '../domain/backend-errors.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';

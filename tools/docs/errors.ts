@@ -1,6 +1,6 @@
 // Every error code with its status, its causes and what to do. The type demands an entry for each code of the catalogue.
 
-import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/error-codes.ts';
+import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/errors.ts';
 import { item, linked } from './markdown.ts';
 
 interface Advice {

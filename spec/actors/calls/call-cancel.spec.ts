@@ -5,7 +5,7 @@ import { take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../../src/actors/calls/retry.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { answers, fails, listen, Stage, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

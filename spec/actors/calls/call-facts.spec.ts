@@ -5,7 +5,7 @@ import {
   retriedEvent,
   startedEvent,
 } from '../../../src/actors/calls/call-events.ts';
-import { queueFull } from '../../../src/domain/backend-errors.ts';
+import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';
 

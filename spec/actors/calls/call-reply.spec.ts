@@ -3,8 +3,9 @@
 
 import { NEVER, Observable, of, Subject, type Subscriber, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { CallReply, type ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
-import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
+import { CallReply } from '../../../src/actors/calls/call-reply.ts';
+import { backendTimeout, backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../../src/domain/errors.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
 import { type Caller, Stage, settled } from '../../helpers/failing-backend.ts';

@@ -3,7 +3,7 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { finalAnswer, isUnknownMethod, resultOf } from '../../../src/actors/calls/final-answer.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, FinalAnswer, FinalEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';

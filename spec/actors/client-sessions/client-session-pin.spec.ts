@@ -1,8 +1,8 @@
 // What a session needs at an instance, by the era and the transport of the instance, the template and the client.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';

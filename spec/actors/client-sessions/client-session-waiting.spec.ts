@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { BindingWaiters } from '../../../src/actors/client-sessions/session-binding.ts';
-import { noHealthyInstance, queueFull } from '../../../src/domain/backend-errors.ts';
+import { noHealthyInstance, queueFull } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { SessionStage } from './client-session-stage.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Conversation } from '../../../src/actors/instances/conversation.ts';
 import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';

@@ -1,7 +1,7 @@
 // The calls at one instance through its handle: counted, carried, let go, and what they make of its health.
 
 import * as assert from 'uvu/assert';
-import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendTimeout, backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';

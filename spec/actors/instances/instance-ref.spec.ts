@@ -2,7 +2,7 @@
 // instance-streams.spec.ts, its calls in instance-exchanges.spec.ts; what the instance decides is in instance.machine.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendTimeout, backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';

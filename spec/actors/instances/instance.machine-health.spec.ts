@@ -2,7 +2,7 @@
 // Sessions that end are in instance.machine.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

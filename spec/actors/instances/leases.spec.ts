@@ -5,7 +5,7 @@ import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { Leases } from '../../../src/actors/instances/leases.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
 import { type ProbeInput, type ProbeResult, probe } from '../../../src/actors/instances/probe.ts';
-import { backendTimeout } from '../../../src/domain/backend-errors.ts';
+import { backendTimeout } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { FinalEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';

@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { notConnected } from '../../../src/domain/backend-errors.ts';
+import { notConnected } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';

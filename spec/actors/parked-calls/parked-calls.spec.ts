@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { Observable, type Subscriber } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { listChanges } from '../../../src/actors/sharing/listen-client.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';

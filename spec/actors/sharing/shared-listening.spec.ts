@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type ListeningHost, SharedListening } from '../../../src/actors/sharing/shared-listening.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

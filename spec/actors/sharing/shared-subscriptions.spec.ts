@@ -7,7 +7,7 @@ import {
   type SharedConversation,
   SharedSubscriptions,
 } from '../../../src/actors/sharing/shared-subscriptions.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';

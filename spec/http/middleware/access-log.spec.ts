@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
-import { insufficientPermissions } from '../../../src/domain/account-errors.ts';
+import { insufficientPermissions } from '../../../src/domain/error-catalogue.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
 import { errors } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';

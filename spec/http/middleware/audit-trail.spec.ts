@@ -1,9 +1,13 @@
 import * as assert from 'uvu/assert';
 import type { Auth } from '../../../src/auth/auth.ts';
-import { ANONYMOUS, NO_PRINCIPAL, type Principal, type Scope } from '../../../src/domain/account.ts';
-import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/account-errors.ts';
+import type { Principal, Scope } from '../../../src/domain/account.ts';
+import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
+import {
+  insufficientPermissions,
+  rateLimitExceeded,
+  serverNotFound,
+} from '../../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
-import { serverNotFound } from '../../../src/domain/registry-errors.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
 import { json } from '../../../src/http/reply.ts';

@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import type { Auth, RateLimit } from '../../../src/auth/auth.ts';
 import { createRateLimiter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
-import { authenticationRequired } from '../../../src/domain/account-errors.ts';
+import { authenticationRequired } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayPhase } from '../../../src/gateway-types.ts';
 import { authorize } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/reply.ts';

@@ -1,23 +1,21 @@
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import {
-  authenticationRequired,
-  insufficientPermissions,
-  invalidCredentials,
-  tokenExpired,
-  tooManyAttempts,
-} from '../../../src/domain/account-errors.ts';
 import { toolExecutionFailed } from '../../../src/domain/answer-errors.ts';
 import {
+  authenticationRequired,
   backendTimeout,
   backendUnavailable,
+  insufficientPermissions,
+  invalidCredentials,
+  methodNotAllowed,
   noHealthyInstance,
   queueFull,
-} from '../../../src/domain/backend-errors.ts';
-import { databaseUnavailable } from '../../../src/domain/errors.ts';
-import { atInstance } from '../../../src/domain/failures.ts';
-import { methodNotAllowed, validationFailed } from '../../../src/domain/request-errors.ts';
+  tokenExpired,
+  tooManyAttempts,
+  validationFailed,
+} from '../../../src/domain/error-catalogue.ts';
+import { atInstance, databaseUnavailable } from '../../../src/domain/errors.ts';
 import { errors } from '../../../src/http/middleware/errors.ts';
 import { ClientGone } from '../../../src/http/request.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';

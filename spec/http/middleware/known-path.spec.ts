@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { templateNotFound } from '../../../src/domain/registry-errors.ts';
+import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { knownPath } from '../../../src/http/middleware/routing.ts';
 import { TemplateParams } from '../../../src/http/parameters.ts';

@@ -1,11 +1,13 @@
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded } from '../../../src/domain/account-errors.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
-import { atInstance } from '../../../src/domain/failures.ts';
-import { payloadTooLarge } from '../../../src/domain/request-errors.ts';
-import { sessionNotFound } from '../../../src/domain/session-errors.ts';
+import {
+  backendUnavailable,
+  payloadTooLarge,
+  rateLimitExceeded,
+  sessionNotFound,
+} from '../../../src/domain/error-catalogue.ts';
+import { atInstance } from '../../../src/domain/errors.ts';
 import { rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ClientGone } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';

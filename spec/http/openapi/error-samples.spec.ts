@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { commandRefusal } from '../../../src/domain/command-policy.ts';
-import { ERROR_STATUS } from '../../../src/domain/error-codes.ts';
+import { ERROR_STATUS } from '../../../src/domain/errors.ts';
 import { ERROR_SAMPLES } from '../../../src/http/openapi/error-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 

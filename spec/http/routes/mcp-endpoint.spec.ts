@@ -2,8 +2,7 @@
 // that says what each test needs; what a real one says is in spec/protocol and in the journeys.
 
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded } from '../../../src/domain/account-errors.ts';
-import { sessionNotFound } from '../../../src/domain/session-errors.ts';
+import { rateLimitExceeded, sessionNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { McpReply, McpRequest, McpStream } from '../../../src/protocol/endpoint-types.ts';
 import { type FakeMcp, fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';

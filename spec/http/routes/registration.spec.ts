@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { duplicateServer } from '../../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
-import { duplicateServer } from '../../../src/domain/registry-errors.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { FailingStore } from '../../helpers/failing-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';

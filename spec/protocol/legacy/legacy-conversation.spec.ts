@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { placeYielded } from '../../../src/domain/session-errors.ts';
+import { placeYielded } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { notification, request, staged } from './legacy-stage.ts';
 

@@ -3,8 +3,7 @@
 
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
-import { sessionLost } from '../../../src/domain/session-errors.ts';
+import { noHealthyInstance, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { notification, request, staged } from './legacy-stage.ts';

@@ -2,8 +2,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';

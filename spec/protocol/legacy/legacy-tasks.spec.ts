@@ -3,11 +3,10 @@
 import { mock } from 'node:test';
 import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable, serverNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { serverNotFound } from '../../../src/domain/registry-errors.ts';
 import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
 import { TaskFinder } from '../../../src/protocol/task-finder.ts';
 import { TaskMemory } from '../../../src/protocol/task-memory.ts';

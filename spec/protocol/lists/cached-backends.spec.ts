@@ -3,8 +3,8 @@
 import { mock } from 'node:test';
 import { firstValueFrom, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
+import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { CachedBackends } from '../../../src/protocol/lists/cached-backends.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';

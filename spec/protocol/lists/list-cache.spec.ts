@@ -2,7 +2,7 @@
 
 import { firstValueFrom, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
+import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { ListCache, type ListKey } from '../../../src/protocol/lists/list-cache.ts';

@@ -1,7 +1,7 @@
 // What becomes of a call of the modern era whose headers an old list would refuse, from when it came to when it is made.
 
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded } from '../../../src/domain/account-errors.ts';
+import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded } from '../../../src/domain/account-errors.ts';
+import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   headersFor,

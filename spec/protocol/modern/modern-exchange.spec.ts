@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernStage, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-stage.ts';

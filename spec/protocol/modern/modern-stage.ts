@@ -5,6 +5,7 @@ import { map, Observable, Subject, type Subscriber } from 'rxjs';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { ClientProfile, ClientReply, ServerNotification } from '../../../src/domain/client.ts';
+import { serverNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { encodeHeader } from '../../../src/domain/header-text.ts';
 import {
@@ -15,7 +16,6 @@ import {
   plainValue,
 } from '../../../src/domain/json.ts';
 import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
-import { serverNotFound } from '../../../src/domain/registry-errors.ts';
 import { createEndpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import type {

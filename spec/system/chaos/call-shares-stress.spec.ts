@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import { timer } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { type Caller, type Script, Stage, settled, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -3,7 +3,7 @@
 // an error without a code. What happens to the backends meanwhile is chaos-events.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { ERROR_STATUS } from '../../../src/domain/error-codes.ts';
+import { ERROR_STATUS } from '../../../src/domain/errors.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
 import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';

@@ -55,7 +55,7 @@ test('fails a file for a field that is not what the schema says, although no tes
 
 test('fails a file for an error that the route does not document', async () => {
   const failures = await failuresOf(
-    `const { queueFull } = await import(${here('../../../src/domain/backend-errors.ts')});
+    `const { queueFull } = await import(${here('../../../src/domain/error-catalogue.ts')});
      Object.defineProperty(app.gateway, 'stats', { value: () => { throw queueFull('demo'); } });
      await app.ask('GET', '/stats')`,
   );

@@ -1,7 +1,7 @@
 // What refusals mean: an answer, one for want of a header, or nothing that is certain.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';

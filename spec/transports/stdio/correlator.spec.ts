@@ -1,7 +1,7 @@
 // The correlator: who gets which message of a shared channel.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { queueFull } from '../../../src/domain/backend-errors.ts';
+import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

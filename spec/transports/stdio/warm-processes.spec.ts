@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { ReplaySubject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { queueFull } from '../../../src/domain/backend-errors.ts';
+import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   START_HELD_MS,

@@ -1,7 +1,7 @@
 // The events of a call, from its start to its end at each instance. The call, or the session that carries it, emits them.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import type { ErrorCode } from '../../domain/error-codes.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { ExchangeEnding } from './call-reply.ts';

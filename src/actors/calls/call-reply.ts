@@ -3,8 +3,8 @@
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
 import type { CallEnd } from '../../balancing/outliers.ts';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import { answeredOnce, type ClientReply, type ServerRequest } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/exchange.ts';

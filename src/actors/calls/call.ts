@@ -6,12 +6,17 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import type { Sent } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
+import {
+  asGatewayError,
+  atInstance,
+  type GatewayError,
+  perhapsDelivered,
+  shuttingDown,
+} from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
-import { atInstance, perhapsDelivered } from '../../domain/failures.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';

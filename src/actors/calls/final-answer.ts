@@ -2,7 +2,7 @@
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer } from '../../domain/answer-errors.ts';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { type Answer, type ExchangeRequest, type FinalAnswer, isFinalAnswer } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 

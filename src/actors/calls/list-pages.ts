@@ -1,7 +1,7 @@
 // Gathers all pages of one list from one backend. Bounded, so that a backend whose cursor never ends does not hold
 // a caller for ever.
 
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

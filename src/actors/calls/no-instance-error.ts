@@ -1,6 +1,6 @@
 // The error that says why no instance of a template takes a call.
 
-import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/backend-errors.ts';
+import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { InstanceState } from '../../domain/instance.ts';
 import type { Tried } from './routes.ts';

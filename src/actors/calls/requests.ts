@@ -3,9 +3,8 @@
 
 import type { Observable } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import type { GatewayError } from '../../domain/errors.ts';
+import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/exchange.ts';
-import { atInstance } from '../../domain/failures.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { JsonRpcError } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';

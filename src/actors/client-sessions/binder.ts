@@ -1,10 +1,9 @@
 // Finds a binding for a session: an instance that the strategy chooses, and there a conversation of the session's own or a
 // part in the instance's. After a failure it tries the next instance.
 
-import { backendTimeout, notConnected } from '../../domain/backend-errors.ts';
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
-import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import { atInstance } from '../../domain/failures.ts';
+import { backendTimeout, notConnected } from '../../domain/error-catalogue.ts';
+import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';

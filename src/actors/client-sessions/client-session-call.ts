@@ -4,12 +4,10 @@
 // the dispatcher enforces it, during a wait this file.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
-import { backendTimeout } from '../../domain/backend-errors.ts';
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { backendTimeout, placeYielded } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { perhapsDelivered } from '../../domain/failures.ts';
-import { placeYielded } from '../../domain/session-errors.ts';
 import { retriedEvent } from '../calls/call-events.ts';
 import { affords, mayGoOn } from '../calls/retry.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';

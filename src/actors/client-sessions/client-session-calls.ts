@@ -2,11 +2,12 @@
 // client-session-call.ts, a reservation held-reservation.ts.
 
 import { Observable } from 'rxjs';
+import { sessionLost } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
+import { perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { perhapsDelivered } from '../../domain/failures.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
-import { type CallSession, ClientCall } from './client-session-call.ts';
+import type { CallSession } from './client-session-call.ts';
+import { ClientCall } from './client-session-call.ts';
 import type { Binding, SessionGroup, SessionReservation } from './client-session-types.ts';
 import { HeldReservation } from './held-reservation.ts';
 

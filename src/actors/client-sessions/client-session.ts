@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { sessionLost } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -11,7 +12,6 @@ import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { isCustomNotice } from '../../domain/notices.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Binder } from './binder.ts';
 import { type CallsOwner, SessionCalls } from './client-session-calls.ts';

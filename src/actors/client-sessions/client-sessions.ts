@@ -3,11 +3,11 @@
 // compare the owner.
 
 import type { ClientProfile } from '../../domain/client.ts';
+import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/session-errors.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
 import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';

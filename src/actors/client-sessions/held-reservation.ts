@@ -2,10 +2,9 @@
 // way, and its conversation stays open. The call fails when there is no conversation left to go on in.
 
 import { type Observable, Subscription } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { atInstance } from '../../domain/failures.ts';
 import type { Binding, SessionReservation } from './client-session-types.ts';
 
 export interface HeldReservationDeps {

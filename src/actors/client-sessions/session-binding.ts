@@ -2,12 +2,11 @@
 // its machine (client-session.machine.ts).
 
 import type { Observable } from 'rxjs';
-import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
+import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
 import type { Binder, Wish } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';

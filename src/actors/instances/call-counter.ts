@@ -4,10 +4,10 @@
 // goes to. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
+import { parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
 import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
 
 /** How a call ended, as far as it is counted. */

@@ -18,8 +18,8 @@ import {
   timeout,
 } from 'rxjs';
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
-import { backendTimeout, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { includesLevel } from '../../domain/log-levels.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';

@@ -6,12 +6,11 @@ import { defer, firstValueFrom, from, Observable, race, throwError, timer } from
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
 import type { ServerMessage } from '../../domain/client.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { reasonOf } from '../../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

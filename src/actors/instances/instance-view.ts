@@ -19,7 +19,7 @@ import {
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { ServerMessage } from '../../domain/client.ts';
-import { unmatchedLines } from '../../domain/failures.ts';
+import { unmatchedLines } from '../../domain/errors.ts';
 import {
   type InstanceDefinition,
   type InstanceSnapshot,

@@ -14,7 +14,7 @@
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
 import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
-import { reasonOf } from '../../domain/failures.ts';
+import { reasonOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';

@@ -4,16 +4,20 @@
 
 import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
-import { notConnected, queueFull } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { asGatewayError } from '../../domain/errors.ts';
+import {
+  conversationShareLimit,
+  notConnected,
+  processLimit,
+  processShareLimit,
+  queueFull,
+} from '../../domain/error-catalogue.ts';
+import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
-import { reasonOf } from '../../domain/failures.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
-import { conversationShareLimit, processLimit, processShareLimit } from '../../domain/session-errors.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener } from './conversation.ts';
 import { OwnerShares } from './owner-shares.ts';

@@ -2,7 +2,7 @@
 // gone, and closes the latest after a crash of the actor. When to open is decided in instance.machine.ts.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Open } from '../../transports/opening.ts';

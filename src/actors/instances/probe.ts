@@ -2,7 +2,7 @@
 // What passed and failed probes mean is decided in instance.machine.ts.
 
 import { fromPromise } from 'xstate';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { FinalEvent } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Era } from '../../domain/mcp.ts';

@@ -13,11 +13,10 @@ import {
   timeout,
 } from 'rxjs';
 import { fromCallback } from 'xstate';
-import { backendTimeout, backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
 import type { ServerMessage } from '../../domain/client.ts';
-import { GatewayError } from '../../domain/errors.ts';
+import { backendTimeout, backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
-import { reasonOf } from '../../domain/failures.ts';
 import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

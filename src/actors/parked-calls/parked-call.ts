@@ -3,8 +3,8 @@
 
 import type { Subscriber, Subscription } from 'rxjs';
 import { createActor } from 'xstate';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { type Answer, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';

@@ -3,12 +3,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
+import { backendUnavailable, parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
 import { type CallSubscriber, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';

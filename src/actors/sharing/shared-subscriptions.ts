@@ -13,7 +13,7 @@ import {
   timeout,
   timer,
 } from 'rxjs';
-import { backendTimeout, backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
+import { backendTimeout, backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';

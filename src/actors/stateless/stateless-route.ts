@@ -3,8 +3,8 @@
 // once the instance was chosen. Which conversations there are is stateless-pool.ts.
 
 import { catchError, defer, from, Observable, of, race, tap } from 'rxjs';
-import { backendTimeout } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { backendTimeout } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIST_METHODS } from '../../domain/mcp.ts';

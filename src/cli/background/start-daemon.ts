@@ -6,7 +6,7 @@ import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config.ts';
-import { reasonOf } from '../../domain/failures.ts';
+import { reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';

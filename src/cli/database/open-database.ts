@@ -3,8 +3,7 @@
 
 import { ConfigError } from '../../config/config-error.ts';
 import type { Config } from '../../config.ts';
-import { asGatewayError } from '../../domain/errors.ts';
-import { reasonOf } from '../../domain/failures.ts';
+import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';

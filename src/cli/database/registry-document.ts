@@ -1,10 +1,10 @@
 // Writes what a database holds as a registry document, the first shape of docs/guides/registry-file.md, and takes such a
 // document into a database. Reading one is persistence/registry-file.ts.
 
+import { commandExposes } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { defineInstance } from '../../domain/registration.ts';
-import { commandExposes } from '../../domain/registry-errors.ts';
 import type { TemplateSettings } from '../../domain/template.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';

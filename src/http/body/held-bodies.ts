@@ -3,7 +3,7 @@
 
 import { ANONYMOUS, type Principal } from '../../domain/account.ts';
 import { type ByteBounds, ByteBudget } from '../../domain/byte-budget.ts';
-import { tooManyBodies } from '../../domain/request-errors.ts';
+import { tooManyBodies } from '../../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /** The counted memory of one body. */

@@ -1,6 +1,7 @@
 // Parses the bytes of a body strictly, as JSON or as a form. Every refusal of the content of a body starts here.
 
 import { isUtf8 } from 'node:buffer';
+import { malformedJson, validationFailed } from '../../domain/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors.ts';
 import { inspect } from '../../domain/inspect.ts';
 import type { JsonFields } from '../../domain/json.ts';
@@ -13,7 +14,6 @@ import {
   skipValue,
 } from '../../domain/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { malformedJson, validationFailed } from '../../domain/request-errors.ts';
 import { isCleanText, NOT_UNICODE } from '../../domain/text.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 

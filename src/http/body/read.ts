@@ -2,7 +2,7 @@
 // the bytes, are parsed by parse.ts, and pass the same table of bad inputs.
 
 import type { Readable } from 'node:stream';
-import { payloadTooLarge } from '../../domain/request-errors.ts';
+import { payloadTooLarge } from '../../domain/error-catalogue.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
 /**

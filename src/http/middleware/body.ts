@@ -4,9 +4,8 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
-import { rateLimitExceeded } from '../../domain/account-errors.ts';
+import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json.ts';
-import { payloadTooLarge, unsupportedMediaType } from '../../domain/request-errors.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody, parseJsonBody } from '../body/parse.ts';
 import type { ReadBody } from '../body/read.ts';

@@ -4,7 +4,7 @@
 // @koa/cors would add a promise to every call, its own Vary beside that of respond.ts, and refuses nothing.
 
 import type { IncomingMessage } from 'node:http';
-import { originNotAllowed } from '../../domain/request-errors.ts';
+import { originNotAllowed } from '../../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../reply.ts';

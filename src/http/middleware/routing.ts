@@ -3,7 +3,7 @@
 
 import type { Router } from '@koa/router';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
-import { methodNotAllowed, routeNotFound } from '../../domain/request-errors.ts';
+import { methodNotAllowed, routeNotFound } from '../../domain/error-catalogue.ts';
 import type { Gateway } from '../../gateway.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';

@@ -1,7 +1,7 @@
 // The answers of one route in the API description: successes and errors by status, with headers and examples.
 
 import type { TSchema } from 'typebox';
-import { type ErrorCode, statusesOf } from '../../domain/error-codes.ts';
+import { type ErrorCode, statusesOf } from '../../domain/errors.ts';
 import { ErrorBody, errorBody } from '../error-reply.ts';
 import type { AnswerDoc, RouteAccess } from '../route.ts';
 import { HEADERS, type HeaderName } from './components.ts';

@@ -2,54 +2,54 @@
 // its sample.
 
 import {
-  apiKeyNotFound,
-  authenticationRequired,
-  duplicateUsername,
-  insufficientPermissions,
-  invalidCredentials,
-  lastAdmin,
-  rateLimitExceeded,
-  tokenExpired,
-  tooManyAttempts,
-  userNotFound,
-} from '../../domain/account-errors.ts';
-import {
   invalidToolArguments,
   promptNotFound,
   resourceNotFound,
   toolExecutionFailed,
 } from '../../domain/answer-errors.ts';
 import {
+  apiKeyNotFound,
+  authenticationRequired,
   backendTimeout,
   backendUnavailable,
-  noHealthyInstance,
-  queueFull,
-  toolNotFound,
-} from '../../domain/backend-errors.ts';
-import type { ErrorCode } from '../../domain/error-codes.ts';
-import { databaseUnavailable, type GatewayError, internalError, shuttingDown } from '../../domain/errors.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import {
   commandExposes,
   commandNotAllowed,
   configIncomplete,
   duplicateServer,
+  duplicateUsername,
   endpointNotAllowed,
-  registryFull,
-  serverNotFound,
-  templateNotFound,
-} from '../../domain/registry-errors.ts';
-import {
+  insufficientPermissions,
+  invalidCredentials,
+  lastAdmin,
   malformedJson,
   methodNotAllowed,
+  noHealthyInstance,
   originNotAllowed,
   payloadTooLarge,
+  queueFull,
+  rateLimitExceeded,
+  registryFull,
   routeNotFound,
+  serverNotFound,
+  sessionLimit,
+  sessionNotFound,
+  templateNotFound,
+  tokenExpired,
+  toolNotFound,
+  tooManyAttempts,
   unsupportedMediaType,
+  userNotFound,
   validationFailed,
-} from '../../domain/request-errors.ts';
-import { sessionLimit, sessionNotFound } from '../../domain/session-errors.ts';
+} from '../../domain/error-catalogue.ts';
+import {
+  databaseUnavailable,
+  type ErrorCode,
+  type GatewayError,
+  internalError,
+  shuttingDown,
+} from '../../domain/errors.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 
 /** By code. */
 export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {

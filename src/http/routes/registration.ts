@@ -3,13 +3,16 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
-import { BEHIND_A_PROXY, insufficientPermissions } from '../../domain/account-errors.ts';
 import { commandRefusal } from '../../domain/command-policy.ts';
 import { splitCommand } from '../../domain/command-words.ts';
+import {
+  BEHIND_A_PROXY,
+  commandNotAllowed,
+  insufficientPermissions,
+  validationFailed,
+} from '../../domain/error-catalogue.ts';
 import { GatewayError, type ValidationItem } from '../../domain/errors.ts';
 import { InstanceInput, RegisterInput } from '../../domain/instance.ts';
-import { commandNotAllowed } from '../../domain/registry-errors.ts';
-import { validationFailed } from '../../domain/request-errors.ts';
 import type { LoadBalancerSettings } from '../../domain/template.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceParams } from '../parameters.ts';

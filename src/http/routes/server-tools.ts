@@ -2,9 +2,8 @@
 
 import Type from 'typebox';
 import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import { atInstance } from '../../domain/failures.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { bytes, type Reply } from '../reply.ts';

@@ -2,8 +2,8 @@
 
 import Type, { type Static } from 'typebox';
 import { Email, ROLES, type Role, TemplateList, type User, Username } from '../../domain/account.ts';
+import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { validationFailed } from '../../domain/request-errors.ts';
 import { UserParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';

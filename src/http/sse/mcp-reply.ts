@@ -2,7 +2,7 @@
 // src/protocol; this file writes them to the socket.
 
 import type { ServerResponse } from 'node:http';
-import type { ErrorCode } from '../../domain/error-codes.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpEvent, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
 import type { BytesReply, EmptyReply } from '../reply.ts';

@@ -19,14 +19,13 @@ import {
   takeUntil,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
-import { backendTimeout } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { backendTimeout, sessionLost } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
 import { NOTICED_LISTS } from '../../domain/notices.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
 import { asLegacy } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/list-notices.ts';
 import type { Backends, McpSession, Owner, Reservation, SessionTable, TableSession } from '../ports.ts';

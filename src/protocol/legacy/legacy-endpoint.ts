@@ -3,10 +3,10 @@
 // Source: MCP 2025-11-25 basic/transports#streamable-http.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { sessionNotFound } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { JsonText } from '../../domain/json.ts';
 import { RPC, readId } from '../../domain/jsonrpc.ts';
-import { sessionNotFound } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import {

@@ -2,7 +2,7 @@
 // whole; else it goes on until the last answer. A batch has several answers, each of which is sent when it comes.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
-import type { ErrorCode } from '../../domain/error-codes.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
 import type { SentTo, Tracker } from '../../domain/exchange.ts';
 import type { JsonRpcId } from '../../domain/jsonrpc.ts';
 import type { McpReply } from '../endpoint-types.ts';

@@ -5,11 +5,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { ANONYMOUS } from '../../domain/account.ts';
+import { sessionLimit, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';

@@ -5,13 +5,13 @@
 import type { Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ServerNotification } from '../../domain/client.ts';
+import { listenLimit } from '../../domain/error-catalogue.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type ListField, META } from '../../domain/mcp.ts';
 import { announcesChanges, announcesUpdates, changedList, NOTICED_LISTS } from '../../domain/notices.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
-import { listenLimit } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { FaultListener, McpReply, McpStream } from '../endpoint-types.ts';

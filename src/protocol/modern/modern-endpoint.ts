@@ -2,8 +2,8 @@
 // decided the era before; modern-exchange.ts carries a request under way.
 
 import { type Observable, switchMap } from 'rxjs';
-import { noHealthyInstance } from '../../domain/backend-errors.ts';
 import { type ClientReply, mayBeAsked } from '../../domain/client.ts';
+import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';

@@ -5,8 +5,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ServerNotification, ServerRequest } from '../../domain/client.ts';
-import type { ErrorCode } from '../../domain/error-codes.ts';
-import { hasCode, internalError } from '../../domain/errors.ts';
+import { type ErrorCode, hasCode, internalError } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';

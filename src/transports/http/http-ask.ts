@@ -1,7 +1,7 @@
 // One HTTP request whose answer is awaited: a promise around HttpAnswer for everything that is off the hot path,
 // which is the handshake and the delete of a session. Calls do not use it (http-call.ts).
 
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { ECHOES, isEcho } from '../handshake.ts';
 import { type AnswerEnding, HttpAnswer } from './http-answer.ts';

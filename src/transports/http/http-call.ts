@@ -3,10 +3,9 @@
 // cancels it when its caller leaves.
 
 import type { Subscriber, Subscription } from 'rxjs';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { perhapsDelivered } from '../../domain/failures.ts';
 import type { JsonText, JsonValue } from '../../domain/json.ts';
 import {
   type BackendMessage,
@@ -17,7 +16,6 @@ import {
   requestText,
 } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { notWritable } from '../../domain/request-errors.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';

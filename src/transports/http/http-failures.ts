@@ -2,7 +2,7 @@
 // the backend, and whether the instance itself is in doubt. It names facts and never repeats a body or a header. Branching
 // is on codes, never on texts.
 
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';

@@ -1,7 +1,7 @@
 // The channel of a handshake over HTTP: which statuses are a refusal and which a failure, and the session id that comes
 // back. handshake.ts decides the order of requests.
 
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC, requestText } from '../../domain/jsonrpc.ts';

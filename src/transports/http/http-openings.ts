@@ -1,8 +1,8 @@
 // Opens the sessions that single clients have with one HTTP backend: how many at a time, for which client, and whether a backend
 // of the modern era keeps any. http-session.ts speaks in a session; http-transport.ts says which client owns it.
 
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';

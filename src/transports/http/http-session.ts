@@ -2,8 +2,8 @@
 // itself and one for each client with a conversation of its own, so an idle one has to be small.
 // It detects that a backend forgot the session; http-conversation.ts decides what follows.
 
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';

@@ -3,11 +3,10 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject, type Observable } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { asGatewayError } from '../../domain/errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { openingFailed } from '../../domain/failures.ts';
 import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -4,14 +4,13 @@
 // Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { type BackendMessage, idValue, type RequestMessage, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { notWritable } from '../../domain/request-errors.ts';
 import { outcomeOf, REFUSED } from '../handshake.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import { ask } from '../http/http-ask.ts';

@@ -3,8 +3,8 @@
 
 import { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';

@@ -3,8 +3,8 @@
 // It does not send, and does not know what carries the messages. Source: MCP basic/index#requests.
 
 import type { Observer } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ServerRequest } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../domain/errors.ts';
 import type { Canceller, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../../domain/json.ts';

@@ -3,9 +3,8 @@
 // one. The caller does the opening.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable, openingShareLimit } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import { openingShareLimit } from '../../domain/session-errors.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {

@@ -3,15 +3,14 @@
 // correlator.ts finds the exchange of a message. Source: MCP basic/transports#stdio.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { RunInContainer } from '../../domain/container-program.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type RequestMessage, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { notWritable } from '../../domain/request-errors.ts';
 import type { Closed, TransportEvents } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';

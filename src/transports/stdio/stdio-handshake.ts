@@ -2,11 +2,10 @@
 // the program when that fails. stdio.ts decides which programs are needed; ADR 23 explains the order.
 
 import type { Unsubscribable } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
-import { openingFailed, unmatchedLines } from '../../domain/failures.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import {

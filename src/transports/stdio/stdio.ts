@@ -4,8 +4,8 @@
 
 import { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';

@@ -3,7 +3,7 @@
 // conversation.
 
 import type { Observable } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';

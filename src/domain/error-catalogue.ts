@@ -1,0 +1,353 @@
+// The catalogue of errors, by subject: one constructor per fact, which takes the ids that its message names. No error names a
+// secret. Errors made from the answer of a backend are in answer-errors.ts.
+
+import type { Scope } from './account.ts';
+import {
+  type Delivered,
+  type ErrorDetails,
+  GatewayError,
+  OTHER_STATUS,
+  type ValidationItem,
+} from './errors.ts';
+import type { InstanceDefinition, InstanceSnapshot } from './instance.ts';
+import { LIMITS } from './limits.ts';
+
+// --- requests ------------------------------------------------------------------------------------------------------
+
+export function routeNotFound(method: string, path: string): GatewayError {
+  return new GatewayError(
+    'NOT_FOUND',
+    `No route for ${method} ${path}. GET /gateway/templates lists the templates, GET /docs shows the API.`,
+  );
+}
+
+export function methodNotAllowed(method: string, path: string, allow: readonly string[]): GatewayError {
+  const message = `${path} does not answer ${method}; it answers ${allow.join(', ')}.`;
+  return new GatewayError('METHOD_NOT_ALLOWED', message, { allow });
+}
+
+export function originNotAllowed(reason: string): GatewayError {
+  return new GatewayError('ORIGIN_NOT_ALLOWED', reason);
+}
+
+export function malformedJson(reason: string, cause?: unknown): GatewayError {
+  return new GatewayError('MALFORMED_JSON', `The request body is not JSON: ${reason}.`, { cause });
+}
+
+export function payloadTooLarge(limitBytes: number): GatewayError {
+  return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
+}
+
+/** The bodies of one caller, or of all, that are read, queued or in flight take all the memory there is for them. */
+export function tooManyBodies(): GatewayError {
+  const message =
+    'Too many large request bodies are read, queued or in flight; wait until some are answered.';
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 1 });
+}
+
+export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
+  const message = `The request body must be ${accepted}, not "${contentType}".`;
+  return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);
+}
+
+/** The message names the first issue, which is all that programs often show; beside all of them `plainMessage` does. */
+export function validationFailed(
+  items: readonly ValidationItem[],
+  what = 'The request',
+  facts: Omit<ErrorDetails, 'items'> = {},
+): GatewayError {
+  const [first, ...more] = items;
+  const issue = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
+  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
+  const plainMessage = `${what} is not valid.`;
+  const message = `${what} is not valid: ${issue}${rest}.`;
+  return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
+}
+
+/** A request of an embedding program that cannot be written: a BigInt, a circle, a `toJSON` that throws. No other
+ *  instance could do more with it, hence `yes`. */
+export function notWritable(cause: unknown): GatewayError {
+  const item = { loc: ['body'], msg: 'The request cannot be written as JSON', type: 'json_type' };
+  return new GatewayError('VALIDATION_ERROR', `${item.msg}.`, { cause, delivered: 'yes', items: [item] });
+}
+
+// --- authentication ------------------------------------------------------------------------------------------------
+
+export function authenticationRequired(): GatewayError {
+  const message = 'Authentication is required: send "Authorization: Bearer <token>" or "X-API-Key: <key>".';
+  return new GatewayError('AUTHENTICATION_REQUIRED', message, { challenge: true });
+}
+
+/** `why` is a clause that helps without telling more than the caller knows: "The API key has expired". */
+export function invalidCredentials(why = 'The credentials are not valid'): GatewayError {
+  return new GatewayError('INVALID_CREDENTIALS', `${why}.`, { challenge: true });
+}
+
+export function tokenExpired(): GatewayError {
+  return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.', { challenge: true });
+}
+
+// --- authorization -------------------------------------------------------------------------------------------------
+
+export function accountsNeedAllTemplates(): GatewayError {
+  const message = 'Accounts and the audit log are not for callers who are limited to templates.';
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
+}
+
+/** For a caller on this machine whose request is refused because it came through a proxy. */
+export const BEHIND_A_PROXY =
+  'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
+
+/** While authentication is off: an account made from elsewhere would remain when authentication is turned on. */
+export function accountsFromHereOnly(): GatewayError {
+  const message = `While authentication is off, accounts are changed from this machine only. ${BEHIND_A_PROXY}`;
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
+}
+
+/** `anyOf`: one of these scopes is enough. */
+export function insufficientPermissions(anyOf: readonly Scope[]): GatewayError {
+  const needed = anyOf.map((scope) => `"${scope}"`).join(' or ');
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', `This needs the permission ${needed}.`, {
+    requiredPermissions: anyOf,
+  });
+}
+
+export function rateLimitExceeded(hourlyLimit: number, retryAfterSeconds: number): GatewayError {
+  const message = `The limit of ${hourlyLimit} requests per hour is used up.`;
+  return new GatewayError('RATE_LIMIT_EXCEEDED', message, { retryAfterSeconds });
+}
+
+export function tooManyAttempts(retryAfterSeconds: number): GatewayError {
+  const message = 'Too many attempts to log in; wait a moment.';
+  return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
+}
+
+/** Too many passwords are being hashed or compared at the same time. */
+export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
+  const message = 'Too many passwords at once; wait a moment.';
+  return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
+}
+
+// --- accounts ------------------------------------------------------------------------------------------------------
+
+export function duplicateUsername(username: string): GatewayError {
+  return new GatewayError('DUPLICATE_USERNAME', `There is a user named "${username}" already.`);
+}
+
+export function lastAdmin(): GatewayError {
+  const message = 'This is the last active admin: make another one first.';
+  return new GatewayError('LAST_ADMIN', message);
+}
+
+export function userNotFound(id: string): GatewayError {
+  return new GatewayError('USER_NOT_FOUND', `There is no user "${id}".`);
+}
+
+export function apiKeyNotFound(id: string): GatewayError {
+  return new GatewayError('API_KEY_NOT_FOUND', `There is no API key "${id}".`);
+}
+
+// --- templates and instances ---------------------------------------------------------------------------------------
+
+export function templateNotFound(template: string): GatewayError {
+  return new GatewayError('TEMPLATE_NOT_FOUND', `No template named "${template}" is registered.`);
+}
+
+export function serverNotFound(id: string): GatewayError {
+  return new GatewayError('SERVER_NOT_FOUND', `No instance "${id}" is registered.`);
+}
+
+export function duplicateServer(id: string): GatewayError {
+  return new GatewayError('DUPLICATE_SERVER', `"${id}" is registered already.`);
+}
+
+/** `what` is counted in `most`: "instances". */
+export function registryFull(what: string, most: number): GatewayError {
+  return new GatewayError(
+    'REGISTRY_FULL',
+    `There are ${most} ${what} already, which is the most there may be.`,
+  );
+}
+
+export function configIncomplete(reason: string): GatewayError {
+  return new GatewayError('CONFIG_INCOMPLETE', reason);
+}
+
+export function endpointNotAllowed(reason: string): GatewayError {
+  return new GatewayError('ENDPOINT_NOT_ALLOWED', reason);
+}
+
+export function commandNotAllowed(reason: string): GatewayError {
+  return new GatewayError('COMMAND_NOT_ALLOWED', reason);
+}
+
+/** The command would be handed what the gateway keeps for itself; `reason` says what, as a sentence. */
+export function commandExposes(reason: string): GatewayError {
+  return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: OTHER_STATUS.COMMAND_NOT_ALLOWED });
+}
+
+/** A registration did not lead to a healthy instance within its `waitMs`: it was taken out, or it is not healthy yet. */
+export function notHealthyInTime(
+  { template, id }: Pick<InstanceDefinition, 'template' | 'id'>,
+  { state, reason }: Pick<InstanceSnapshot, 'state' | 'reason'>,
+  waitMs: number,
+): GatewayError {
+  const name = `Instance "${id}" of "${template}"`;
+  if (state === 'stopped')
+    return new GatewayError('SERVER_NOT_FOUND', `${name} was taken out or replaced before it was healthy.`);
+  const plainMessage = `${name} is not healthy after ${waitMs / 1000} s; it stays registered and is tried again.`;
+  const message = reason === null ? plainMessage : `${plainMessage.slice(0, -1)} (${reason}).`;
+  return new GatewayError('BACKEND_UNAVAILABLE', message, {
+    delivered: 'no',
+    plainMessage,
+    instanceId: id,
+    ...(reason === null ? {} : { reason }),
+  });
+}
+
+// --- sessions, and bounds per client -------------------------------------------------------------------------------
+
+/** The session is unknown, over, or another caller's; the error does not say which. The client has to open a new one. */
+export function sessionNotFound(): GatewayError {
+  return new GatewayError('SESSION_NOT_FOUND', 'There is no such session. Initialize again.');
+}
+
+/** The session was there, but its instance is gone and it may not go on with another one. */
+export function sessionLost(reason: string): GatewayError {
+  return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
+    delivered: 'no',
+    reason,
+  });
+}
+
+/** Room appears when a session ends, at an unknown time; a client gains nothing by asking more often. */
+const ASK_AGAIN_SECONDS = 60;
+
+/** No room for one more session. */
+export function sessionLimit(most: number): GatewayError {
+  const message = `All ${most} sessions are taken (setting sessions.max).`;
+  return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
+}
+
+/** The caller has as many sessions as one owner may have. The caller ends them itself, so there is no Retry-After. */
+export function sessionShareLimit(most: number): GatewayError {
+  const message = `You have ${most} sessions already, which is the most that one caller may have (setting sessions.share).`;
+  return new GatewayError('SESSION_LIMIT', message);
+}
+
+/** The caller has as many processes of one instance as one owner may have. They end with the caller's sessions. */
+export function processShareLimit(most: number): GatewayError {
+  const message = `You have ${most} processes of the instance, which is the most that one caller may have (setting sessions.share).`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
+}
+
+/** The calls of a caller without a session use as many conversations with one instance as one owner may use. */
+export function conversationShareLimit(most: number): GatewayError {
+  const message = `You use ${most} conversations with the instance, which is the most that one caller may use (setting sessions.share).`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+}
+
+/** As many conversations of the caller wait to be opened with one instance as one owner may have waiting. */
+export function openingShareLimit(most: number): GatewayError {
+  const message = `${most} conversations of yours wait to be opened with the instance already, which is the most that one caller may have.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+}
+
+/** As parkedCallsFull, of the calls of one caller. */
+export function parkedShareLimit(most: number): GatewayError {
+  const message = `${most} of your calls wait for your answer already, which is the most that one caller may have.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** A call of a client that is away was cancelled for another one. */
+export function placeYielded(): GatewayError {
+  const seconds = LIMITS.clientAwayMs / 1000;
+  const message = `The call was cancelled: its client was away for over ${seconds} s, and another call waited for its place.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** Every process that an instance may run for single clients is taken, most of them for as long as sessions last. */
+export function processLimit(most: number): GatewayError {
+  const message = `All ${most} processes that the instance may run for single clients are taken (setting sessions.max_processes).`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
+}
+
+/** A backend sends its client a request during a call, and too many calls wait for such an answer already. */
+export function parkedCallsFull(most: number): GatewayError {
+  const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** The caller has as many open streams of `subscriptions/listen` as one caller may have, or all callers together have. */
+export function listenLimit(most: number, isShare: boolean): GatewayError {
+  const message = isShare
+    ? `You have ${most} open subscriptions, which is the most that one caller may have.`
+    : `All ${most} subscriptions are open that there may be.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
+}
+
+/** The instance of a task is unknown here and is not searched for: too many searches are under way. */
+export function tooManySearches(): GatewayError {
+  return new GatewayError('QUEUE_FULL', 'Too many tasks are being looked for.', {
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
+}
+
+// --- backends that did not answer ----------------------------------------------------------------------------------
+
+/** `why`: the reasons of single instances, as clauses; '' without any. */
+export function noHealthyInstance(template: string, why = ''): GatewayError {
+  const plainMessage = `No instance of "${template}" is healthy right now.`;
+  const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;
+  const facts = { delivered: 'no', retryAfterSeconds: 2, plainMessage } as const;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, facts);
+}
+
+/** It is registered, but no call or command reaches it from here. `why` says where it runs, as a clause. */
+export function runsElsewhere(id: string, why: string): GatewayError {
+  const plainMessage = `"${id}" cannot be used here.`;
+  const message = `${plainMessage.slice(0, -1)}: ${why}.`;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, { delivered: 'no', plainMessage });
+}
+
+export function toolNotFound(tool: string, owner: string): GatewayError {
+  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named "${tool}".`);
+}
+
+export function queueFull(template: string): GatewayError {
+  return new GatewayError('QUEUE_FULL', `Every instance of "${template}" is busy and the line is full.`, {
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
+}
+
+/** A backend could not be reached or broke off. `reason` names the fact: "connection refused", "exited with code 7". */
+export function backendUnavailable(
+  reason: string,
+  facts: Pick<ErrorDetails, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
+): GatewayError {
+  return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
+    ...facts,
+    reason,
+    plainMessage: 'The backend is unavailable.',
+    ...(facts.delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
+  });
+}
+
+/** Reason of calls that fail, or are not sent, because of the memory bound of answers. */
+export const ANSWERS_HOLD_TOO_MUCH = 'its answers that are not complete take all the memory that they may';
+
+/** There is no connection to the backend, so that nothing was delivered. */
+export function notConnected(): GatewayError {
+  return backendUnavailable('it is not connected', { delivered: 'no' });
+}
+
+export function backendTimeout(afterMs: number, delivered: Delivered = 'unknown'): GatewayError {
+  return new GatewayError('BACKEND_TIMEOUT', `The backend did not answer within ${afterMs / 1000} s.`, {
+    delivered,
+    suspicious: true,
+    reason: `it did not answer within ${afterMs / 1000} s`,
+    ...(delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
+  });
+}
