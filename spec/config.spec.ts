@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
 import { describeConfig } from '../src/config.ts';
-import { DENIED_NETWORKS } from '../src/domain/denied-networks.ts';
+import { DENIED_NETWORKS } from '../src/domain/endpoint.ts';
 import { DEFAULT_POLICY, STRATEGY_NAMES } from '../src/domain/policy.ts';
 import { addresses, cwd, load, refusal, type Written } from './helpers/config.ts';
 import { suite } from './helpers/suite.ts';

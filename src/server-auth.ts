@@ -8,7 +8,7 @@ import { ensureFirstAdmin, type FirstAdmin, forgetInitialPassword } from './auth
 import { Passwords } from './auth/passwords.ts';
 import { secretWarning } from './auth/signing-secret.ts';
 import type { Config } from './config.ts';
-import { ownCommand } from './domain/own-command.ts';
+import { ownCommand } from './domain/version.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { network } from '../../src/config/setting-types.ts';
-import { DENIED_NETWORKS } from '../../src/domain/denied-networks.ts';
+import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('networks');

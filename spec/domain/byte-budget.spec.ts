@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { ByteBudget, memoryBounds } from '../../src/domain/byte-budget.ts';
+import { ByteBudget, memoryBounds } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { type CommandRules, commandRefusal } from '../../src/domain/command-policy.ts';
+import { type CommandRules, commandRefusal } from '../../src/domain/command.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the command policy');

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { splitCommand } from '../../src/domain/command-words.ts';
+import { splitCommand } from '../../src/domain/command.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('command words');

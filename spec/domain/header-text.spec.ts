@@ -1,7 +1,7 @@
 // Texts on their way through a header.
 
 import * as assert from 'uvu/assert';
-import { decodeHeader, encodeHeader } from '../../src/domain/header-text.ts';
+import { decodeHeader, encodeHeader } from '../../src/domain/text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('header text');

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
-import { inspect } from '../../src/domain/inspect.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
+import { inspect } from '../../src/domain/validation.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('inspecting a body');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { includesLevel, isLogLevel, logRankOf } from '../../src/domain/log-levels.ts';
+import { includesLevel, isLogLevel, logRankOf } from '../../src/domain/mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('log levels');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { withoutMeta } from '../../src/domain/meta.ts';
+import { withoutMeta } from '../../src/domain/mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('meta');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { timestampOf } from '../../src/domain/timestamp.ts';
+import { timestampOf } from '../../src/domain/text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('moments');

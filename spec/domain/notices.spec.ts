@@ -5,7 +5,7 @@ import {
   changedList,
   LIST_NOTICES,
   NOTICED_LISTS,
-} from '../../src/domain/notices.ts';
+} from '../../src/domain/mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('notices');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { passwordFault } from '../../src/domain/password-rule.ts';
+import { passwordFault } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the rule for passwords');

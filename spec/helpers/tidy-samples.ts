@@ -17,57 +17,28 @@ export interface Sample {
 export const samples: Readonly<Record<string, Sample>> = {
   'imports go downward through the layers only': {
     bad: [
-      [
-        'src/domain/a.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
-      ['src/balancing/a.ts', ``],
+      ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],
+      ['src/balancing/a.ts', `import type { B } from '../transports/b.ts';`],
       ['src/actors/a.ts', `export { b } from '../auth/b.ts';`],
       ['src/actors/a.ts', `const b = await import('../gateway.ts');`],
       ['src/actors/a.ts', `export type A = import('../http/b.ts').B;`],
       ['src/http/routes/a.ts', `import '../../cli/b.ts';`],
-      [
-        'src/config.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
-      ['src/gateway.ts', ``],
-      [
-        'src/index.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
-      [
-        'src/server.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
+      ['src/config.ts', `import { b } from './persistence/store.ts';`],
+      ['src/gateway.ts', `import {\n  b,\n  c,\n} from './server.ts';`],
+      ['src/index.ts', `import { b } from './http/app.ts';`],
+      ['src/server.ts', `import { b } from './index.ts';`],
       ['src/cli/a.ts', `import b from '../../package.json' with { type: 'json' };`],
       ['src/attic/a.ts', ''],
     ],
     good: [
-      [
-        'src/cli/a.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
-      [
-        'src/actors/a.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
+      ['src/cli/a.ts', `import { b } from '../server.ts'; import { c } from '../domain/c.ts';`],
+      ['src/actors/a.ts', `import { b } from './b.ts'; import { c } from '../balancing/pool.ts';`],
       ['src/server.ts', `import { b } from './config.ts';`],
       [
         'src/domain/a.ts',
-        `// import { b } from './tidy-samples.ts';
-\nexport const text = "import '../http/b.ts'";`,
+        `// import { b } from '../balancing/b.ts';\nexport const text = "import '../http/b.ts'";`,
       ],
-      [
-        'spec/a.spec.ts',
-        `import { b } from './tidy-samples.ts';
-`,
-      ],
+      ['spec/a.spec.ts', `import { b } from '../src/cli/b.ts';`],
     ],
   },
   'a library stays in its room': {
@@ -95,16 +66,8 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   'a table lists every variant of its folder': {
     beside: [
-      [
-        'src/balancing/index.ts',
-        `import { a } from './tidy-samples.ts';
-`,
-      ],
-      [
-        'src/http/routes/index.ts',
-        `import { a } from './tidy-samples.ts';
-`,
-      ],
+      ['src/balancing/index.ts', `import { a } from './listed.ts';`],
+      ['src/http/routes/index.ts', `import { a } from './listed.ts';`],
     ],
     bad: [
       ['src/balancing/fastest.ts', 'export const fastest: StrategyFactory = () => ([first]) => first;'],
@@ -118,13 +81,7 @@ export const samples: Readonly<Record<string, Sample>> = {
     ],
   },
   'somebody imports every source file': {
-    beside: [
-      [
-        'src/gateway.ts',
-        `import { a } from './tidy-samples.ts';
-`,
-      ],
-    ],
+    beside: [['src/gateway.ts', `import { a } from './actors/known.ts';`]],
     bad: [['src/actors/forgotten.ts', '']],
     good: [
       ['src/actors/known.ts', ''],
@@ -133,13 +90,7 @@ export const samples: Readonly<Record<string, Sample>> = {
     ],
   },
   'a source file starts with a comment that says what it owns': {
-    bad: [
-      [
-        'src/gateway.ts',
-        `\nimport { b } from './tidy-samples.ts';
-`,
-      ],
-    ],
+    bad: [['src/gateway.ts', `\nimport { b } from './b.ts';`]],
     good: [
       ['src/gateway.ts', '// Owns something.\n'],
       ['src/gateway.ts', '/* Owns. */'],
@@ -273,11 +224,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   'only the system tier needs servers, browsers and containers': {
     bad: [['spec/auth/a.spec.ts', `import { redis } from '../helpers/services.ts';`]],
     good: [
-      [
-        'spec/system/nodes/a.spec.ts',
-        `import { redis } from './services.ts';
-`,
-      ],
+      ['spec/system/nodes/a.spec.ts', `import { redis } from '../../helpers/services.ts';`],
       ['spec/cli/a.spec.ts', `import { suite } from '../helpers/suite.ts';`],
     ],
   },

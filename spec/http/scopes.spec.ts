@@ -2,8 +2,7 @@
 // scope that is changed by mistake is noticed; a new route needs a row here.
 
 import * as assert from 'uvu/assert';
-import type { Scope } from '../../src/domain/account.ts';
-import { SCOPES } from '../../src/domain/account.ts';
+import { SCOPES, type Scope } from '../../src/domain/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { fakeMcp } from '../helpers/fake-mcp.ts';
 import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';

@@ -1,8 +1,7 @@
 // What a change makes of a user, field by field.
 
 import * as assert from 'uvu/assert';
-import type { User } from '../../src/domain/account.ts';
-import { withChange } from '../../src/domain/account.ts';
+import { type User, withChange } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('account change');

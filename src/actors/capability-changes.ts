@@ -5,8 +5,7 @@ import { createHash } from 'node:crypto';
 import { endWith, filter, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
 import type { GatewayEvent } from '../domain/events.ts';
 import { canonicalText } from '../domain/json.ts';
-import type { ListField, Peer } from '../domain/mcp.ts';
-import { NOTICED_LISTS } from '../domain/notices.ts';
+import { type ListField, NOTICED_LISTS, type Peer } from '../domain/mcp.ts';
 import type { Fleet, ListChange } from './fleet.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 

@@ -26,8 +26,7 @@ import {
 import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { ListField, Peer } from '../domain/mcp.ts';
-import { announcesUpdates, changedList, LIST_NOTICES } from '../domain/notices.ts';
+import { announcesUpdates, changedList, LIST_NOTICES, type ListField, type Peer } from '../domain/mcp.ts';
 import { isAboutOneOf } from '../domain/resource-uris.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';

@@ -16,8 +16,7 @@ import {
 } from '../domain/account.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
-import { hasUnseen, isCleanText } from '../domain/text.ts';
-import { timestampOf } from '../domain/timestamp.ts';
+import { hasUnseen, isCleanText, timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
 import type { Accounts, ApiKeyView, NewApiKey, NewUser, UserUpdate } from './auth.ts';

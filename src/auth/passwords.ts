@@ -2,10 +2,10 @@
 // limits failed logins.
 
 import bcrypt from 'bcrypt';
+import { type PasswordFault, passwordFault } from '../domain/account.ts';
 import { tooManyPasswords } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type PasswordFault, passwordFault } from '../domain/password-rule.ts';
 import { NOT_UNICODE } from '../domain/text.ts';
 
 /** 2^12 rounds: about 0.2 s. Source: ADR 16. */

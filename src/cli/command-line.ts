@@ -4,7 +4,7 @@
 
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
-import { ownCommand } from '../domain/own-command.ts';
+import { ownCommand } from '../domain/version.ts';
 import {
   type CommandDefinition,
   CommandInput,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { ownCommand } from '../domain/own-command.ts';
+import { ownCommand } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
 import { type DemoServer, planDemo } from './demo-servers.ts';
 import { printable } from './output.ts';

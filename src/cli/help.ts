@@ -1,7 +1,7 @@
 // The text of `--help`, for the program, a group and a command, made from the command table. cac's own help is not used: it
 // has no groups and writes to the console by itself.
 
-import { ownCommand } from '../domain/own-command.ts';
+import { ownCommand } from '../domain/version.ts';
 import type { CommandDefinition, OptionDefinition } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];

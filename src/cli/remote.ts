@@ -1,7 +1,7 @@
 // Speaks to a running gateway over HTTP for the commands that manage one. It finds the gateway, waits a bounded time and
 // turns every failure into one line that says what to do. The commands interpret the answers.
 
-import { ownCommand } from '../domain/own-command.ts';
+import { ownCommand } from '../domain/version.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
 import { fields, issueText } from './answers.ts';

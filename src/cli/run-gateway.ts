@@ -10,7 +10,7 @@ import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { ownCommand } from '../domain/own-command.ts';
+import { ownCommand } from '../domain/version.ts';
 import { ListenError } from '../listeners.ts';
 import { CipherError } from '../persistence/cipher.ts';
 import { describeDatabase } from '../persistence/database-url.ts';

@@ -2,9 +2,9 @@
 // gateway.yaml, its type, its default and what it does. Help texts, `stagedoor config` and docs/reference/configuration.md
 // are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
-import { DENIED_NETWORKS } from '../domain/denied-networks.ts';
+import { PASS_ENV } from '../domain/command.ts';
+import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { PASS_ENV } from '../domain/pass-env.ts';
 import {
   DEFAULT_POLICY,
   SESSION_FAILOVER,

@@ -3,7 +3,7 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
-import { splitCommand } from '../domain/command-words.ts';
+import { splitCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import type { InstanceInput } from '../domain/instance.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';

@@ -2,7 +2,9 @@
 // them, src/persistence stores them.
 
 import Type from 'typebox';
+import { LIMITS } from './limits.ts';
 import { TemplateId } from './template.ts';
+import { isCleanText } from './text.ts';
 
 /** Permission scopes. Source: ADR 20. */
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
@@ -168,4 +170,16 @@ export function withChange(user: User, { templates, ...change }: UserChange): Us
 /** Both ISO 8601. */
 function laterThan(before: string, wanted: string): string {
   return wanted > before ? wanted : new Date(Date.parse(before) + 1).toISOString();
+}
+
+export type PasswordFault = 'not text' | 'too long' | 'too short';
+
+/**
+ * What is wrong with a new password; undefined when nothing is. It has no NUL characters and lone surrogates, at most
+ * LIMITS.passwordBytes of UTF-8 and at least LIMITS.passwordCharacters characters. Source: ADR 16.
+ */
+export function passwordFault(password: string): PasswordFault | undefined {
+  if (!isCleanText(password)) return 'not text';
+  if (Buffer.byteLength(password) > LIMITS.passwordBytes) return 'too long';
+  return [...password].length < LIMITS.passwordCharacters ? 'too short' : undefined;
 }

@@ -1,7 +1,7 @@
-// The methods of the Model Context Protocol that the gateway speaks, as tables, and the protocol's constants.
-// Sources: MCP specification revisions 2024-11-05 to 2026-07-28.
+// The Model Context Protocol as tables: its methods, constants, notifications, fields of `_meta` and levels of log lines.
+// Sources: MCP specification revisions 2024-11-05 to 2026-07-28; the levels are those of RFC 5424 section 6.2.1.
 
-import type { JsonObject } from './json.ts';
+import { isFields, isJsonObject, type JsonFields, type JsonObject } from './json.ts';
 
 /** Revisions with the `initialize` handshake, newest first. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
@@ -99,3 +99,91 @@ const LISTS: ReadonlyMap<string, ListField> = new Map([
   [LIST_METHODS.resources, 'resources'],
   [LIST_METHODS.resourceTemplates, 'resourceTemplates'],
 ]);
+
+/** Lists with change notifications; `resources` stands for resource templates, too. */
+export const NOTICED_LISTS = ['tools', 'prompts', 'resources'] as const satisfies readonly ListField[];
+
+/** The notification of a change of each list. */
+export const LIST_NOTICES: Readonly<Record<ListField, string>> = {
+  tools: 'notifications/tools/list_changed',
+  prompts: 'notifications/prompts/list_changed',
+  resources: 'notifications/resources/list_changed',
+  resourceTemplates: 'notifications/resources/list_changed',
+};
+
+/** True for a notification that the protocol does not know: a server and a client agreed on it. */
+export function isCustomNotice(method: string): boolean {
+  return !KNOWN.has(method);
+}
+
+/** The list that a notification is about; undefined for any other. */
+export function changedList(method: string): ListField | undefined {
+  return CHANGED.get(method);
+}
+
+/** True when a server with these capabilities says when the list changes. */
+export function announcesChanges(capabilities: Readonly<Record<string, unknown>>, list: ListField): boolean {
+  const offered = capabilities[list];
+  return isJsonObject(offered) && offered.listChanged === true;
+}
+
+/** True when a server with these capabilities can be subscribed to for updates of resources. */
+export function announcesUpdates({ resources }: Readonly<Record<string, unknown>>): boolean {
+  return isJsonObject(resources) && resources.subscribe === true;
+}
+
+/** Of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification and ClientNotification. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...Object.values(LIST_NOTICES),
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/progress',
+  'notifications/message',
+  'notifications/roots/list_changed',
+  'notifications/resources/updated',
+  'notifications/elicitation/complete',
+  'notifications/subscriptions/acknowledged',
+  'notifications/tasks/status',
+]);
+
+const CHANGED: ReadonlyMap<string, ListField> = new Map(
+  NOTICED_LISTS.map((list) => [LIST_NOTICES[list], list]),
+);
+
+/** The same parameters without these keys of `_meta`, and without a `_meta` in which nothing is left. */
+export function withoutMeta(params: JsonObject, keys: readonly string[]): JsonObject;
+export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFields;
+export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFields {
+  const { _meta, ...others } = params;
+  if (!isFields(_meta)) return params;
+  const left = Object.fromEntries(Object.entries(_meta).filter(([key]) => !keys.includes(key)));
+  return Object.keys(left).length === 0 ? others : { ...others, _meta: left };
+}
+
+/** From the least to the most severe. */
+const LEVELS: readonly unknown[] = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+];
+
+export function isLogLevel(level: unknown): level is string {
+  return LEVELS.includes(level);
+}
+
+/** The rank of a level, the least severe at 0; undefined for an unknown level. */
+export function logRankOf(level: unknown): number | undefined {
+  const rank = LEVELS.indexOf(level);
+  return rank === -1 ? undefined : rank;
+}
+
+/** True when the level `set` includes lines of `level`. It includes an unknown level, so that no line is lost. */
+export function includesLevel(set: string, level: unknown): boolean {
+  const rank = logRankOf(level);
+  return rank === undefined || rank >= LEVELS.indexOf(set);
+}

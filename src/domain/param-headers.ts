@@ -1,9 +1,8 @@
 // Arguments of a tool that are repeated in headers, because its input schema asks for it (`x-mcp-header`): finding them and
 // writing them. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import { encodeHeader } from './header-text.ts';
 import { isJsonObject } from './json.ts';
-import { cutText } from './text.ts';
+import { cutText, encodeHeader } from './text.ts';
 
 /** One argument that is repeated. */
 export interface Declaration {

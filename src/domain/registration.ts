@@ -1,7 +1,7 @@
 // Turns what a caller wrote about an instance into the definition that is stored: identity, transport, endpoint, words.
 // Pure: clock, randomness and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
-import { splitCommand } from './command-words.ts';
+import { splitCommand } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
 import { configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';

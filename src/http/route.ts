@@ -4,7 +4,7 @@
 import type { StaticEncode, TSchema, TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
 import type { Principal, Scope } from '../domain/account.ts';
-import type { AllowedCommand } from '../domain/command-policy.ts';
+import type { AllowedCommand } from '../domain/command.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { JsonFields } from '../domain/json.ts';

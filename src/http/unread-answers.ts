@@ -2,9 +2,8 @@
 // Over the byte bounds the slowest readers are disconnected; a caller near its bound gets no new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
-import type { ByteBounds } from '../domain/byte-budget.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
-import { HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
+import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { HttpContext, RouteMiddleware } from './request.ts';
 

@@ -4,7 +4,7 @@
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ownCommand } from '../domain/own-command.ts';
+import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
 import { createDatabase, isMissing } from './create-database.ts';
 import type { ConnectOptions, Database } from './database.ts';

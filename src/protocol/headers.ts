@@ -1,10 +1,10 @@
 // Reads the headers of a request, checks its media types, and compares the headers in which a modern client repeats what
 // its body says. Headers for the arguments of a tool are modern/param-headers.ts.
 
-import { decodeHeader } from '../domain/header-text.ts';
 import type { JsonFields } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { METHODS } from '../domain/mcp.ts';
+import { decodeHeader } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc-failure.ts';
 
 /** Headers as Node gives them, with lower-case names. */

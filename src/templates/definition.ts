@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { Settings } from 'typebox/system';
-import { splitCommand } from '../domain/command-words.ts';
+import { splitCommand } from '../domain/command.ts';
 import { TemplateId } from '../domain/template.ts';
 import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { unknownPlaceholders } from './placeholders.ts';

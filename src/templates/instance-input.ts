@@ -1,7 +1,7 @@
 // Makes what registers an instance out of a template definition.
 // It creates no folder and registers nothing; which program npx stands for is launch.ts.
 
-import { splitCommand } from '../domain/command-words.ts';
+import { splitCommand } from '../domain/command.ts';
 import type { InstanceInput } from '../domain/instance.ts';
 import type { TemplateDefinition } from './definition.ts';
 import { fillPlaceholders, type PlaceholderValues } from './placeholders.ts';

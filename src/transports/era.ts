@@ -2,9 +2,9 @@
 // Which era a backend speaks is found out in handshake.ts; ids and progress tokens belong to the transports.
 
 import type { ExchangeRequest } from '../domain/exchange.ts';
-import { encodeHeader } from '../domain/header-text.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { META, METHODS, type Peer } from '../domain/mcp.ts';
+import { encodeHeader } from '../domain/text.ts';
 
 /** Name and version the gateway tells backends. */
 export interface ClientInfo {

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { commandRefusal } from '../../../src/domain/command-policy.ts';
+import { commandRefusal } from '../../../src/domain/command.ts';
 import { ERROR_STATUS } from '../../../src/domain/errors.ts';
 import { ERROR_SAMPLES } from '../../../src/http/openapi/error-samples.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -7,7 +7,6 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { ClientProfile, ClientReply, ServerNotification } from '../../../src/domain/client.ts';
 import { serverNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { encodeHeader } from '../../../src/domain/header-text.ts';
 import {
   isJsonObject,
   type JsonObject,
@@ -16,6 +15,7 @@ import {
   plainValue,
 } from '../../../src/domain/json.ts';
 import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
+import { encodeHeader } from '../../../src/domain/text.ts';
 import { createEndpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import type {

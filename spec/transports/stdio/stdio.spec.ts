@@ -1,7 +1,7 @@
 // The stdio transport: the conformance suite over real programs in every era, then how it opens and closes.
 
 import * as assert from 'uvu/assert';
-import { PASS_ENV } from '../../../src/domain/pass-env.ts';
+import { PASS_ENV } from '../../../src/domain/command.ts';
 import { stdio } from '../../../src/transports/stdio/stdio.ts';
 import type { Closed } from '../../../src/transports/transport.ts';
 import {

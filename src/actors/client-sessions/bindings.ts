@@ -4,8 +4,7 @@
 import { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import { changedList } from '../../domain/notices.ts';
+import { changedList, type Peer } from '../../domain/mcp.ts';
 import { wholesOf } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { MessageBuffer } from '../message-buffer.ts';

@@ -20,7 +20,7 @@ import { type Answer, type ExchangeRequest, type FinalEvent, isFinal } from '../
 import { JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isLogLevel } from '../../domain/log-levels.ts';
+import { isLogLevel } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
 import type { Binding, ResourceUris, SessionDeps, SessionInstance } from './client-session-types.ts';

@@ -21,7 +21,7 @@ import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapsh
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
-import { includesLevel } from '../../domain/log-levels.ts';
+import { includesLevel } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
 import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';

@@ -20,8 +20,7 @@ import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } fr
 import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ListField, Peer, Tool } from '../../domain/mcp.ts';
-import { changedList } from '../../domain/notices.ts';
+import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';

@@ -9,9 +9,15 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type ListField, META, type Peer } from '../../domain/mcp.ts';
-import { withoutMeta } from '../../domain/meta.ts';
-import { announcesChanges, changedList, NOTICED_LISTS } from '../../domain/notices.ts';
+import {
+  announcesChanges,
+  changedList,
+  type ListField,
+  META,
+  NOTICED_LISTS,
+  type Peer,
+  withoutMeta,
+} from '../../domain/mcp.ts';
 import { backOffMs } from '../instances/instance-statistics.ts';
 
 export interface ListenClientOptions {

@@ -7,8 +7,7 @@ import type { ClientReply, ServerMessage } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import { isCustomNotice } from '../../domain/notices.ts';
+import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 
 /** The answer to a backend that asks while no call of its client is under way. */

@@ -15,8 +15,7 @@ import {
   TemplateList,
   Username,
 } from '../../domain/account.ts';
-import { isCleanText } from '../../domain/text.ts';
-import { timestampOf } from '../../domain/timestamp.ts';
+import { isCleanText, timestampOf } from '../../domain/text.ts';
 import type { CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 

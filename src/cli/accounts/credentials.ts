@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { nearMiss } from '../../config/nearest.ts';
-import { ownCommand } from '../../domain/own-command.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure, errorCode, NotLoggedIn, UsageError, writeFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';

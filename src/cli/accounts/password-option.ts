@@ -1,8 +1,8 @@
 // Where a command gets a password from: the hidden prompt, or standard input. A value on the command line works, too,
 // but every user of the machine can read it there.
 
+import { type PasswordFault, passwordFault } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type PasswordFault, passwordFault } from '../../domain/password-rule.ts';
 import type { CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

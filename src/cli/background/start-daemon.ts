@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config.ts';
 import { reasonOf } from '../../domain/errors.ts';
-import { ownCommand } from '../../domain/own-command.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

@@ -1,8 +1,9 @@
 // `stagedoor gateway list`: every registered instance and its state.
 
 import { basename } from 'node:path';
-import { ownCommand } from '../../domain/own-command.ts';
-import { type Fields, instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
+import { ownCommand } from '../../domain/version.ts';
+import type { Fields } from '../answers.ts';
+import { instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Terminal } from '../terminal.ts';

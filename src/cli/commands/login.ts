@@ -2,7 +2,7 @@
 // forgets it. The token is never printed; accounts/credentials.ts keeps it.
 
 import { isLoopback } from '../../config/listeners.ts';
-import { ownCommand } from '../../domain/own-command.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { CredentialsFile, credentialsPath } from '../accounts/credentials.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';

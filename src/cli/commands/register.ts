@@ -4,8 +4,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { lastWords } from '../../domain/last-words.ts';
-import { ownCommand } from '../../domain/own-command.ts';
-import { type Fields, fields, shownReasonOf } from '../answers.ts';
+import { ownCommand } from '../../domain/version.ts';
+import type { Fields } from '../answers.ts';
+import { fields, shownReasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';

@@ -2,7 +2,7 @@
 
 import { nearMiss } from '../../config/nearest.ts';
 import { parseExact } from '../../domain/json.ts';
-import { ownCommand } from '../../domain/own-command.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';

@@ -6,7 +6,7 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../config/listeners.ts';
 import { nearest } from '../../config/nearest.ts';
-import { ownCommand } from '../../domain/own-command.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';

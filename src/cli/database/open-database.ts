@@ -4,7 +4,7 @@
 import { ConfigError } from '../../config/config-error.ts';
 import type { Config } from '../../config.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
-import { ownCommand } from '../../domain/own-command.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';

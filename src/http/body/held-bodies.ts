@@ -2,8 +2,8 @@
 // the number of large bodies of one caller that are read at the same time. Source: ADR 42.
 
 import { ANONYMOUS, type Principal } from '../../domain/account.ts';
-import { type ByteBounds, ByteBudget } from '../../domain/byte-budget.ts';
 import { tooManyBodies } from '../../domain/error-catalogue.ts';
+import { type ByteBounds, ByteBudget } from '../../domain/held-bytes.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /** The counted memory of one body. */

@@ -3,7 +3,6 @@
 import { isUtf8 } from 'node:buffer';
 import { malformedJson, validationFailed } from '../../domain/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors.ts';
-import { inspect } from '../../domain/inspect.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import {
   type Excess,
@@ -15,6 +14,7 @@ import {
 } from '../../domain/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isCleanText, NOT_UNICODE } from '../../domain/text.ts';
+import { inspect } from '../../domain/validation.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /**

@@ -1,10 +1,9 @@
 // Registers and deregisters instances, and decides which caller may register which command: a command is code that this
-// machine runs. The rule for callers without the scope `admin` is domain/command-policy.ts.
+// machine runs. The rule for callers without the scope `admin` is domain/command.ts.
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
-import { commandRefusal } from '../../domain/command-policy.ts';
-import { splitCommand } from '../../domain/command-words.ts';
+import { commandRefusal, splitCommand } from '../../domain/command.ts';
 import {
   BEHIND_A_PROXY,
   commandNotAllowed,

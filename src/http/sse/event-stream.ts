@@ -4,9 +4,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
-import { type ByteBounds, memoryBounds } from '../../domain/byte-budget.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Tracker } from '../../domain/exchange.ts';
+import { type ByteBounds, memoryBounds } from '../../domain/held-bytes.ts';
 import { type Slow, SlowWatch } from '../../domain/slow-watch.ts';
 import type { Refusal } from '../caller-check.ts';
 import { CallerWatch } from '../caller-check.ts';

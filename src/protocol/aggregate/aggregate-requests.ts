@@ -5,8 +5,7 @@ import { defer, from, map, type Observable, of, switchMap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonFields, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
-import type { ListField } from '../../domain/mcp.ts';
-import { listOf } from '../../domain/mcp.ts';
+import { type ListField, listOf } from '../../domain/mcp.ts';
 import type { Client } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 

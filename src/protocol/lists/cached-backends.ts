@@ -7,9 +7,7 @@ import type { ClientProfile } from '../../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { canonicalText } from '../../domain/json.ts';
-import type { ListField, Peer } from '../../domain/mcp.ts';
-import { listOf } from '../../domain/mcp.ts';
-import { announcesChanges, NOTICED_LISTS } from '../../domain/notices.ts';
+import { announcesChanges, type ListField, listOf, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
 import type {
   Backends,

@@ -16,8 +16,7 @@ import {
   throttleTime,
 } from 'rxjs';
 import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
-import type { ListField } from '../../domain/mcp.ts';
-import { changedList, LIST_NOTICES } from '../../domain/notices.ts';
+import { changedList, LIST_NOTICES, type ListField } from '../../domain/mcp.ts';
 
 /** Changes that come so close together are one notice. */
 const TOGETHER_MS = 50;

@@ -9,8 +9,14 @@ import { listenLimit } from '../../domain/error-catalogue.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type ListField, META } from '../../domain/mcp.ts';
-import { announcesChanges, announcesUpdates, changedList, NOTICED_LISTS } from '../../domain/notices.ts';
+import {
+  announcesChanges,
+  announcesUpdates,
+  changedList,
+  type ListField,
+  META,
+  NOTICED_LISTS,
+} from '../../domain/mcp.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';

@@ -14,8 +14,7 @@ import {
   JsonText,
 } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import { logRankOf } from '../../domain/log-levels.ts';
-import { META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { logRankOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc-failure.ts';

@@ -10,7 +10,7 @@ import type { Answer } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { logRankOf } from '../../domain/log-levels.ts';
+import { logRankOf } from '../../domain/mcp.ts';
 import type { SlowWatch } from '../../domain/slow-watch.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';

@@ -5,8 +5,7 @@
 import type { ClientReply } from '../../domain/client.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { META } from '../../domain/mcp.ts';
-import { withoutMeta } from '../../domain/meta.ts';
+import { META, withoutMeta } from '../../domain/mcp.ts';
 import type { InputRequest } from '../input-requests.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';

@@ -3,7 +3,6 @@
 // others.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import { decodeHeader } from '../../domain/header-text.ts';
 import { fieldValue, type JsonFields } from '../../domain/json.ts';
 import type { Tool } from '../../domain/mcp.ts';
 import {
@@ -13,6 +12,7 @@ import {
   PARAM_PREFIX,
   valueAt,
 } from '../../domain/param-headers.ts';
+import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
 import type { RpcFailure } from '../rpc-failure.ts';
 import type { ModernCall } from './modern-call.ts';

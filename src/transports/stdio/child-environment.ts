@@ -1,7 +1,7 @@
 // The environment of a program, and which variables of the gateway it lacks. Reasons name variables, never their values.
 // Source: ADR 52.
 
-import { PASS_ENV } from '../../domain/pass-env.ts';
+import { PASS_ENV } from '../../domain/command.ts';
 
 /** The variables of an instance, or those of the gateway. */
 type Variables = Readonly<Record<string, string | undefined>>;

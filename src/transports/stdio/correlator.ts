@@ -10,8 +10,7 @@ import type { Canceller, ExchangeEvent, ExchangeRequest } from '../../domain/exc
 import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import type { AnswerMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { META } from '../../domain/mcp.ts';
-import { isCustomNotice } from '../../domain/notices.ts';
+import { isCustomNotice, META } from '../../domain/mcp.ts';
 import { callerTokenOf, ECHOES, isEcho, LoneCaller, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import type { OversizeLine } from './line-decoder.ts';
 

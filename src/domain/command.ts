@@ -1,5 +1,6 @@
-// Splits a command line into words. It is never given to a shell: nothing is expanded, substituted or redirected.
-// What the words mean (program, arguments, which are allowed) is decided elsewhere.
+// The command of an instance: how a command line is split into words, without a shell, so that nothing is expanded; which commands a
+// caller without the scope `admin` may register, because a command is code that this machine will run; and which variables of the
+// gateway a program gets. Source: ADR 20, ADR 52.
 
 /** The words, or why there are none: a quote that is never closed. */
 export type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
@@ -93,3 +94,68 @@ function isSpace(letter: string): boolean {
 function isQuote(letter: string): boolean {
   return letter === '"' || letter === "'";
 }
+
+/**
+ * A whole command line. A word is taken as it is; one that begins with `*` stands for any single word that does not begin
+ * with `-`: `['npx', '-y', '@scope/server@1.2.3', '*path']`. The program itself is always named.
+ */
+export type AllowedCommand = readonly string[];
+
+/** A command to check. */
+export interface WantedCommand {
+  /** The program and its arguments, split. */
+  readonly words: readonly string[];
+  readonly workingDir?: string | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What callers without the scope `admin` may run. */
+export interface CommandRules {
+  readonly allowed: readonly AllowedCommand[];
+  /** Names of variables that the template declares. */
+  readonly declaredNames: readonly string[];
+}
+
+/** Why the command may not be registered, as a sentence; undefined when it may. */
+export function commandRefusal(
+  { words, workingDir, env = {} }: WantedCommand,
+  { allowed, declaredNames }: CommandRules,
+): string | undefined {
+  if (!allowed.some((pattern) => fits(pattern, words))) {
+    return 'This command is not in the list of allowed commands; an admin may register it.';
+  }
+  if (workingDir !== undefined) return 'Only an admin may choose the working directory of a command.';
+  for (const name of Object.keys(env)) {
+    if (CHANGES_THE_PROGRAM.test(name)) {
+      return `Only an admin may set ${name}: it decides what code runs.`;
+    }
+    if (!declaredNames.includes(name)) return `The template does not declare the variable ${name}.`;
+  }
+  return undefined;
+}
+
+/** Variables by which a loader, a shell or an interpreter runs other code than the command names. */
+const CHANGES_THE_PROGRAM =
+  /^(?:PATH|PATHEXT|LD_.*|DYLD_.*|NODE_OPTIONS|NODE_PATH|PYTHON.*|BASH_ENV|ENV|PERL5.*|RUBY(?:OPT|LIB)|JAVA_TOOL_OPTIONS)$/i;
+
+function fits(pattern: AllowedCommand, words: readonly string[]): boolean {
+  if (words.length === 0 || pattern.length !== words.length) return false;
+  return pattern.every((wanted, index) => fitsWord(wanted, words[index], index));
+}
+
+function fitsWord(wanted: string, word: string | undefined, index: number): boolean {
+  if (!wanted.startsWith('*')) return wanted === word;
+  return index > 0 && word !== undefined && word !== '' && !word.startsWith('-');
+}
+
+/** Proxies: programs look for them in one case or the other. */
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'];
+
+/** Source: ADR 52. */
+export const PASS_ENV: readonly string[] = [
+  ...PROXIES,
+  ...PROXIES.map((name) => name.toLowerCase()),
+  ...['npm_config_proxy', 'npm_config_https_proxy', 'npm_config_noproxy', 'npm_config_cafile'],
+  ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA'],
+  ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'PIP_CERT', 'UV_SYSTEM_CERTS', 'UV_NATIVE_TLS'],
+];
