@@ -5,7 +5,7 @@ import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { failureOf } from '../../src/protocol/rpc-failure.ts';
+import { failureOf } from '../../src/protocol/rpc.ts';
 import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
 
 /** What is sent, and by whom. */

@@ -14,7 +14,7 @@ import type { SessionFailover } from '../../src/domain/policy.ts';
 import { alarmOf } from '../../src/gateway/alarm.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { failureOf } from '../../src/protocol/rpc-failure.ts';
+import { failureOf } from '../../src/protocol/rpc.ts';
 import { definition, READ, Stage, WRITE } from '../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { steadyPace } from '../helpers/turns.ts';

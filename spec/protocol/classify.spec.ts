@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import { classifyRequest, namesModern } from '../../src/protocol/classify.ts';
-import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
+import { classifyRequest, namesModern } from '../../src/protocol/endpoint.ts';
+import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('classify');

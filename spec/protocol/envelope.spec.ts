@@ -2,12 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { JsonText } from '../../src/domain/json.ts';
-import {
-  errorMessage,
-  notificationMessage,
-  requestMessage,
-  resultMessage,
-} from '../../src/protocol/envelope.ts';
+import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('envelope');

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { RequestHeaders } from '../../src/protocol/headers.ts';
 import { checkGetTypes, checkPostTypes } from '../../src/protocol/headers.ts';
-import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('media types');

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { checkMirroredHeaders, checkSentHeaders } from '../../src/protocol/headers.ts';
-import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('mirrored headers');

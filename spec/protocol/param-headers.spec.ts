@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
 import { ParamHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
-import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('param headers');

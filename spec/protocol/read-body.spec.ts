@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { readBody } from '../../src/protocol/read-body.ts';
-import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
+import { readBody } from '../../src/protocol/client-message.ts';
+import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('read body');

@@ -9,7 +9,7 @@ import {
   validationFailed,
 } from '../../src/domain/error-catalogue.ts';
 import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
-import { failureOf, faultOf, RpcFailure, refused } from '../../src/protocol/rpc-failure.ts';
+import { failureOf, faultOf, RpcFailure, refused } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('rpc failure');

@@ -11,7 +11,7 @@ import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { McpEvent, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../src/protocol/legacy/legacy-endpoint.ts';
 import type { Backends, McpSession, Owner } from '../../src/protocol/ports.ts';
-import { failureOf } from '../../src/protocol/rpc-failure.ts';
+import { failureOf } from '../../src/protocol/rpc.ts';
 import type { Transport } from '../../src/transports/transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
 import { StagedBackends } from './staged-backends.ts';

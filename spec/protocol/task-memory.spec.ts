@@ -4,7 +4,7 @@ import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
-import { isTaskId, TaskMemory, taskIdIn } from '../../src/protocol/task-memory.ts';
+import { isTaskId, TaskMemory, taskIdIn } from '../../src/protocol/task-finder.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered } from './listing-backends.ts';
 

@@ -1,7 +1,7 @@
 // What a request wears in each era: `_meta` inside, headers outside.
 
 import * as assert from 'uvu/assert';
-import { eraHeaders, withEraMetadata } from '../../src/transports/era.ts';
+import { eraHeaders, withEraMetadata } from '../../src/transports/handshake.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('era');

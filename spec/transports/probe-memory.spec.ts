@@ -7,7 +7,7 @@ import {
   noteProbeFailure,
   noteSuccess,
   type ProbeOutcome,
-} from '../../src/transports/probe-memory.ts';
+} from '../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory } from '../../src/transports/transport.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -8,8 +8,8 @@ import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { Requirements } from '../templates/requirements.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
-import { childEnvironment } from '../transports/stdio/child-environment.ts';
-import { Reaper } from '../transports/stdio/reaper.ts';
+import { childEnvironment } from '../transports/stdio/child-process.ts';
+import { Reaper } from '../transports/stdio/process-group.ts';
 
 /** How the gateway introduces itself, to backends and to clients. */
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };

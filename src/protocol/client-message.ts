@@ -1,10 +1,123 @@
-// Reads the messages of one POST: requests, notifications and answers, one by one or in an array. It does not know methods and
-// eras.
+// Reads the body of a POST as JSON, within bounds, and the messages in it: requests, notifications and answers, one by one or in an
+// array. It does not know methods and eras.
 
+import { isUtf8 } from 'node:buffer';
 import type { ClientReply } from '../domain/client.ts';
-import { isJsonObject, type JsonFields, type JsonObject } from '../domain/json.ts';
-import { type JsonRpcId, readId } from '../domain/jsonrpc.ts';
-import { invalidRequest } from './rpc-failure.ts';
+import {
+  asBuffer,
+  isFields,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  parseExact,
+} from '../domain/json.ts';
+import {
+  NONE,
+  readFields,
+  type Scanned,
+  SHORT_TEXT,
+  scanned,
+  skipSpace,
+  skipValue,
+  textOf,
+} from '../domain/json-scanner.ts';
+import { type JsonRpcId, RPC, readId } from '../domain/jsonrpc.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { isCleanText } from '../domain/text.ts';
+import { invalidRequest, type RpcFailure, refused } from './rpc.ts';
+
+/** Deepest accepted nesting of arrays and objects. Deeper JSON can be read, but not serialized again. */
+export const DEEPEST = 128;
+
+/**
+ * The value of the body. Throws RpcFailure: 400 with -32700 for what is not JSON in UTF-8, with -32600 for what is
+ * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
+ * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of
+ * requests may be kept as text (readFields).
+ */
+export function readBody(bytes: Uint8Array): unknown {
+  const buffer = asBuffer(bytes);
+  if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');
+  const text = buffer.length <= SHORT_TEXT ? buffer.toString('utf8') : '';
+  const source = scanned(buffer, BOUNDS, text);
+  const start = skipSpace(buffer, 0);
+  const values: unknown[] = [];
+  const isBatch = buffer[start] === OPEN_BRACKET;
+  const end = isBatch ? readMessages(source, start, values) : readMessage(source, start, 0, values);
+  if (source.excess === 'depth') throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
+  if (source.excess === 'values') {
+    throw refused(
+      422,
+      `Invalid Request: the body has more than ${LIMITS.bodyValues} values`,
+      RPC.invalidRequest,
+    );
+  }
+  if (end === NONE || skipSpace(buffer, end) !== buffer.length) {
+    throw parseError('the body is not valid JSON'); // the message repeats nothing of the body
+  }
+  if (values.length > LIMITS.batchMessages) {
+    throw invalidRequest(`a batch has at most ${LIMITS.batchMessages} messages`);
+  }
+  if (!isCleanBody(buffer, text)) {
+    throw invalidRequest('the body holds a NUL character or half of a surrogate pair');
+  }
+  return isBatch ? values : values[0];
+}
+
+const BOUNDS = { levels: DEEPEST, values: LIMITS.bodyValues };
+const OPEN_BRACE = 0x7b;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+
+/** An array, whose items are put into `values`. */
+function readMessages(source: Scanned, start: number, values: unknown[]): number {
+  const { bytes } = source;
+  source.left -= 1;
+  let at = skipSpace(bytes, start + 1);
+  if (bytes[at] === CLOSE_BRACKET) return at + 1;
+  for (;;) {
+    at = readMessage(source, at, 1, values);
+    if (at === NONE) return NONE;
+    at = skipSpace(bytes, at);
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NONE;
+    at = skipSpace(bytes, at + 1);
+  }
+}
+
+/** A message, or any other value. Parameters of requests that the gateway does not read pass as they came: ADR 43. */
+function readMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
+  const fields: JsonFields = {};
+  const isObject = source.bytes[start] === OPEN_BRACE;
+  const end = isObject
+    ? readFields(source, start, fields, 'params', depth + 1)
+    : skipValue(source, start, depth);
+  if (end === NONE) return NONE;
+  const isRequest = isObject && Object.hasOwn(fields, 'id') && isFields(fields.params);
+  values.push(isRequest ? fields : parseExact(textOf(source, start, end)));
+  return end;
+}
+
+function isCleanBody(bytes: Buffer, shortText: string): boolean {
+  const isEscaped = shortText === '' ? bytes.includes('\\u') : SUSPICIOUS.test(shortText);
+  if (!isEscaped) return true;
+  const text = bytes.toString('utf8');
+  return !SUSPICIOUS.test(text) || isClean(JSON.parse(text));
+}
+
+/** The only ways to write characters that no backend, log or database should get. */
+const SUSPICIOUS = /\\u(?:0000|d[89a-f])/i;
+
+/** Recursion ends with the depth of the body. */
+function isClean(value: unknown): boolean {
+  if (typeof value === 'string') return isCleanText(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(([key, field]) => isCleanText(key) && isClean(field));
+}
+
+function parseError(what: string): RpcFailure {
+  return refused(400, `Parse error: ${what}`, RPC.parseError);
+}
 
 /** One message of a client. */
 export type McpMessage = ClientRequest | ClientNotification | ClientAnswer;
@@ -44,7 +157,7 @@ export function readClientMessage(parsed: unknown): McpMessage {
 }
 
 /**
- * Reads the messages of an array; too many were refused before (read-body.ts). Throws RpcFailure (400, -32600) when one
+ * Reads the messages of an array; too many were refused before (readBody). Throws RpcFailure (400, -32600) when one
  * is invalid, there are none, one is an `initialize`, or two requests have the same id.
  * Source: MCP 2025-03-26 basic/index#batching, basic/lifecycle.
  */

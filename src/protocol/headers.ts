@@ -5,7 +5,7 @@ import type { JsonFields } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { METHODS } from '../domain/mcp.ts';
 import { decodeHeader } from '../domain/text.ts';
-import { RpcFailure, refused } from './rpc-failure.ts';
+import { RpcFailure, refused } from './rpc.ts';
 
 /** Headers as Node gives them, with lower-case names. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;

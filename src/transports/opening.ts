@@ -5,7 +5,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TRANSPORTS } from './index.ts';
-import { lackedVariables } from './stdio/child-environment.ts';
+import { lackedVariables } from './stdio/child-process.ts';
 import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
 /** What opening needs besides the options of each transport. */

@@ -10,7 +10,7 @@ import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { Reaper } from './stdio/reaper.ts';
+import type { Reaper } from './stdio/process-group.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
 export interface Closed {

@@ -10,7 +10,7 @@ import {
 import { atInstance } from '../../../src/domain/errors.ts';
 import { rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ClientGone } from '../../../src/http/request.ts';
-import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';

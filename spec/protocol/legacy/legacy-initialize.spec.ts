@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
-import { initializeResult, profileOf } from '../../../src/protocol/legacy/legacy-initialize.ts';
+import { initializeResult, profileOf } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PEER, StagedBackends } from '../staged-backends.ts';
 

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { isListenersKey, LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import { positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
-import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 

@@ -1,7 +1,7 @@
 // When a session stays open that a client asked for, and when it does not.
 
 import * as assert from 'uvu/assert';
-import { openSession, type SessionRequest } from '../../../src/protocol/legacy/legacy-initialize.ts';
+import { openSession, type SessionRequest } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-stage.ts';
 import { RecordedReply } from '../recorded-reply.ts';

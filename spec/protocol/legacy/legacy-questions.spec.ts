@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { ClientReply, ServerRequest } from '../../../src/domain/client.ts';
-import { LegacyQuestions } from '../../../src/protocol/legacy/legacy-questions.ts';
+import { LegacyQuestions } from '../../../src/protocol/legacy/legacy-call.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy questions');

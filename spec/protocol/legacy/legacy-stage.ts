@@ -5,7 +5,7 @@ import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
-import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { StagedBackends } from '../staged-backends.ts';

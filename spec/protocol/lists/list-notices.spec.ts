@@ -5,7 +5,7 @@ import { Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerNotification } from '../../../src/domain/client.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
-import { listNotices, withListNotices } from '../../../src/protocol/lists/list-notices.ts';
+import { listNotices, withListNotices } from '../../../src/protocol/lists/cached-backends.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('list notices');

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import type { ModernCall } from '../../../src/protocol/modern/modern-call.ts';
 import { ListedHeaders } from '../../../src/protocol/modern/param-headers.ts';
-import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ModernStagedBackends } from './modern-stage.ts';
 

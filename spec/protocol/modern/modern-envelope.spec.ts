@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { checkVersion, readEnvelope } from '../../../src/protocol/modern/modern-call.ts';
-import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('modern envelope');

@@ -26,7 +26,7 @@ import type {
   SessionlessOptions,
   WantedChanges,
 } from '../../../src/protocol/ports.ts';
-import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 
 export const VERSION = '2026-07-28';

@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { openHttp } from '../../../src/transports/http/http-transport.ts';
+import { openHttp } from '../../../src/transports/http/http.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';

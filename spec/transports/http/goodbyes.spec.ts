@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { SessionDeletes } from '../../../src/transports/http/session-deletes.ts';
+import { SessionDeletes } from '../../../src/transports/http/http-session.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
 

@@ -1,8 +1,8 @@
 // One request, one promise: what it resolves with, and that it always does.
 
 import * as assert from 'uvu/assert';
-import { ask, type SentRequest } from '../../../src/transports/http/http-ask.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import { ask, type SentRequest } from '../../../src/transports/http/http-handshake.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, withRawServer } from '../raw-server.ts';
 

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { toolListing } from '../../../src/transports/http/http-transport.ts';
+import { toolListing } from '../../../src/transports/http/http.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('tool listing');

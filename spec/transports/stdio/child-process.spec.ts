@@ -1,9 +1,14 @@
 // Real programs as children: what they find, how they end, and that nothing they started outlives them.
 
 import * as assert from 'uvu/assert';
-import { childEnvironment, lackedVariables } from '../../../src/transports/stdio/child-environment.ts';
-import { Child, type ChildOptions, type Program } from '../../../src/transports/stdio/child-process.ts';
-import { Reaper } from '../../../src/transports/stdio/reaper.ts';
+import {
+  Child,
+  type ChildOptions,
+  childEnvironment,
+  lackedVariables,
+  type Program,
+} from '../../../src/transports/stdio/child-process.ts';
+import { Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';

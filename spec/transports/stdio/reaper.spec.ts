@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { Reaper } from '../../../src/transports/stdio/reaper.ts';
+import { Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -12,7 +12,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('reaper');
 const posix = test.needs(process.platform !== 'win32', 'Windows knows no process groups');
 
-const MODULE = new URL('../../../src/transports/stdio/reaper.ts', import.meta.url).href;
+const MODULE = new URL('../../../src/transports/stdio/process-group.ts', import.meta.url).href;
 /** Larger than any process id. */
 const UNUSED_PID = 2 ** 22 + 1;
 

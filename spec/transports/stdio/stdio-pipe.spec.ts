@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
-import { withEraMetadata } from '../../../src/transports/era.ts';
+import { withEraMetadata } from '../../../src/transports/handshake.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import { cancelledOn, see, until } from '../../conformance/transport.ts';

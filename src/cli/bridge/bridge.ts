@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { idValue, type JsonRpcId, RPC, readMessage } from '../../domain/jsonrpc.ts';
 import { METHODS } from '../../domain/mcp.ts';
-import { eraHeaders } from '../../transports/era.ts';
+import { eraHeaders } from '../../transports/handshake.ts';
 import { fields } from '../answers.ts';
 import { type BridgeMessage, idKey, readBridgeMessage } from './client-message.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';

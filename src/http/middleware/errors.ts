@@ -4,7 +4,7 @@
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
-import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc-failure.ts';
+import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc.ts';
 import { errorReply } from '../error-reply.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, bytes } from '../reply.ts';

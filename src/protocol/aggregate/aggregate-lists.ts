@@ -8,9 +8,9 @@ import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
+import { DEEPEST } from '../client-message.ts';
 import { ListMemory, StoredLists } from '../lists/list-cache.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
-import { DEEPEST } from '../read-body.ts';
 
 /** Longest wait for one template, from when it was asked. */
 const PATIENCE_MS = 1_000;

@@ -12,14 +12,12 @@ import { LIMITS } from '../../domain/limits.ts';
 import { SlowWatch } from '../../domain/slow-watch.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply } from '../endpoint-types.ts';
-import { notificationMessage, requestMessage } from '../envelope.ts';
 import type { McpSession } from '../ports.ts';
-import { failureOf, invalidRequest, refused } from '../rpc-failure.ts';
-import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
+import { failureOf, invalidRequest, notificationMessage, refused, requestMessage } from '../rpc.ts';
+import { LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
 import { EventBudget } from './legacy-event-log.ts';
 import { isListenersKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
-import { LegacyQuestions } from './legacy-questions.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
 import { LegacyStreams, positionOf } from './legacy-stream.ts';
 

@@ -1,14 +1,15 @@
-// The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
-// classify.ts decided the era before; the conversation of a session holds its state between requests.
-// Source: MCP 2025-11-25 basic/transports#streamable-http.
+// The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams. endpoint.ts decided
+// the era before; the conversation of a session holds its state between requests.
+// Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ClientProfile } from '../../domain/client.ts';
 import { sessionNotFound } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
-import { JsonText } from '../../domain/json.ts';
-import { RPC, readId } from '../../domain/jsonrpc.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { tooLongIn } from '../client-bounds.ts';
+import { isProfileTooLarge, MOST_PROFILE_UNITS, tooLongIn } from '../client-bounds.ts';
 import {
   type ClientRequest,
   type McpMessage,
@@ -16,20 +17,16 @@ import {
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
-import type { FaultListener, McpReply, McpRequest } from '../endpoint-types.ts';
-import { holdingBody } from '../endpoint-types.ts';
-import { errorMessage, resultMessage } from '../envelope.ts';
+import { type FaultListener, holdingBody, type McpReply, type McpRequest } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
-import type { Backends, McpSession } from '../ports.ts';
-import { failureOf, invalidRequest } from '../rpc-failure.ts';
-import type { TaskFinder } from '../task-finder.ts';
-import { isTaskMethod } from '../task-memory.ts';
-import type { LegacyConversation } from './legacy-conversation.ts';
-import { LegacyConversations } from './legacy-conversation.ts';
-import { openSession, profileOf } from './legacy-initialize.ts';
+import { serverInfoIn } from '../modern/modern-discover.ts';
+import type { Backends, McpSession, Owner } from '../ports.ts';
+import { errorMessage, failureOf, invalidRequest, type RpcFailure, refused, resultMessage } from '../rpc.ts';
+import { isTaskMethod, type TaskFinder } from '../task-finder.ts';
+import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
 import { asLegacy } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
-import { hasBatches, hasSession, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
+import { hasBatches, hasSession, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
 import { LegacyTasks } from './legacy-tasks.ts';
 
 /** Longest wait of a client for its backend's stream, in ms. */
@@ -65,7 +62,7 @@ export class LegacyEndpoint {
   }
 
   /**
-   * One POST whose body is JSON. `parsed` is that JSON, within the bounds of read-body.ts. This method checks the message,
+   * One POST whose body is JSON. `parsed` is that JSON, within the bounds of readBody. This method checks the message,
    * Mcp-Session-Id and MCP-Protocol-Version; media types were checked before. Throws, or rejects with,
    * RpcFailure or GatewayError, before anything was answered only. Without a promise except for `initialize` and where
    * `request.charge` needs one.
@@ -276,4 +273,75 @@ function charge(request: McpRequest, { id }: ClientRequest): void | Promise<void
 function after(waited: void | Promise<void>, then: () => void): void | Promise<void> {
   if (waited !== undefined) return waited.then(then);
   then();
+}
+
+/** Reads the profile of a client. Throws RpcFailure (400, -32602). */
+export function profileOf(params: JsonFields | undefined): ClientProfile {
+  const { protocolVersion } = params ?? {};
+  const capabilities = fieldValue(params?.capabilities);
+  const clientInfo = fieldValue(params?.clientInfo);
+  if (typeof protocolVersion !== 'string') throw badParams('protocolVersion must be a string');
+  if (!isJsonObject(capabilities)) throw badParams('capabilities must be an object');
+  if (
+    !isJsonObject(clientInfo) ||
+    typeof clientInfo.name !== 'string' ||
+    typeof clientInfo.version !== 'string'
+  ) {
+    throw badParams('clientInfo must be an object with name and version');
+  }
+  if (isProfileTooLarge(capabilities, clientInfo)) {
+    throw badParams(`capabilities and clientInfo must not exceed ${MOST_PROFILE_UNITS} characters`);
+  }
+  return { protocolVersion: versionToOpen(protocolVersion), capabilities, clientInfo };
+}
+
+/**
+ * The result of `initialize`: the handshake result of the backend, in the revision of the session. A legacy one keeps its unknown
+ * fields; of a modern one only the fields of the handshake remain.
+ */
+export function initializeResult(session: McpSession): JsonObject {
+  const { peer } = session;
+  const protocolVersion = versionOf(session);
+  if (peer.era === 'legacy') return { ...peer.greeting, protocolVersion };
+  const { capabilities, instructions } = peer.greeting;
+  return {
+    protocolVersion,
+    capabilities: isJsonObject(capabilities) ? capabilities : { tools: {} },
+    serverInfo: serverInfoIn(peer.greeting) ?? { name: peer.serverName, version: peer.serverVersion },
+    ...(typeof instructions === 'string' ? { instructions } : {}),
+  };
+}
+
+function badParams(why: string): RpcFailure {
+  return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
+}
+
+// Opens a session and answers `initialize`. A session whose id does not reach its client is closed.
+
+/** The request for a session, and its client. */
+export interface SessionRequest {
+  readonly id: JsonRpcId;
+  readonly owner: Owner;
+  readonly profile: ClientProfile;
+}
+
+/** Opens and answers. Rejects before anything was answered; then, and when the client has left, nothing is left open. */
+export async function openSession(
+  opener: SessionRequest,
+  reply: McpReply,
+  backends: Backends,
+): Promise<void> {
+  const leaving = new AbortController();
+  reply.onGone(() => leaving.abort());
+  const session = await backends.openSession(opener.owner, opener.profile, leaving.signal);
+  try {
+    const body = resultMessage(opener.id, JsonText.ofValue(initializeResult(session)));
+    reply.opens(session.id);
+    if (session.instanceId !== undefined) reply.from(session.instanceId);
+    if (leaving.signal.aborted) await session.close();
+    else reply.event(body, ['Mcp-Session-Id', session.id]);
+  } catch (thrown) {
+    await session.close(); // the handshake result of its backend cannot be serialized
+    throw thrown;
+  }
 }

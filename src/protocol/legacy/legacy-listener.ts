@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
-import { refused } from '../rpc-failure.ts';
+import { refused } from '../rpc.ts';
 import type { EventBudget } from './legacy-event-log.ts';
 import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stream.ts';
 

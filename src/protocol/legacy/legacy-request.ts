@@ -7,7 +7,7 @@ import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
-import { refused } from '../rpc-failure.ts';
+import { refused } from '../rpc.ts';
 
 const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';

@@ -11,11 +11,11 @@ import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { readBody } from '../client-message.ts';
 import type { FaultListener, McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
-import { readBody } from '../read-body.ts';
-import { failureOf, faultOf, refused } from '../rpc-failure.ts';
+import { failureOf, faultOf, refused } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */

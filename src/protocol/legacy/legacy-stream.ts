@@ -5,7 +5,7 @@
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
-import { errorMessage } from '../envelope.ts';
+import { errorMessage } from '../rpc.ts';
 import type { EventBudget, Spare } from './legacy-event-log.ts';
 import { StreamLog } from './legacy-event-log.ts';
 

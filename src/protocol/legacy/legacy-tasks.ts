@@ -20,8 +20,7 @@ import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { seenFrom, splitInstance } from '../aggregate/aggregate-names.ts';
 import { answerHere } from '../aggregate/aggregate-requests.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
-import { NOT_FOUND, TaskFinder } from '../task-finder.ts';
-import { isTaskId, isTaskMethod } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, NOT_FOUND, TaskFinder } from '../task-finder.ts';
 import { asLegacy, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */

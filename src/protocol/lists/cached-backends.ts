@@ -1,13 +1,35 @@
-// Backends whose lists come from a cache while they are fresh. A session with a conversation of its own always asks its
-// backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
-// because instances come or go.
+// Backends whose lists come from a cache while they are fresh. A session with a conversation of its own always asks its backend,
+// because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change because
+// instances come or go: one notice for many changes, soon, and at a bounded rate.
 
-import { filter, type Observable, Subject, type Subscription } from 'rxjs';
-import type { ClientProfile } from '../../domain/client.ts';
+import {
+  auditTime,
+  connect,
+  endWith,
+  filter,
+  groupBy,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  Subject,
+  type Subscription,
+  takeUntil,
+  throttleTime,
+} from 'rxjs';
+import type { ClientProfile, ServerMessage, ServerNotification } from '../../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { canonicalText } from '../../domain/json.ts';
-import { announcesChanges, type ListField, listOf, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
+import { canonicalText, type JsonObject } from '../../domain/json.ts';
+import {
+  announcesChanges,
+  changedList,
+  LIST_NOTICES,
+  type ListField,
+  listOf,
+  NOTICED_LISTS,
+  type Peer,
+} from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
 import type {
   Backends,
@@ -19,7 +41,6 @@ import type {
   WantedChanges,
 } from '../ports.ts';
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
-import { withListNotices } from './list-notices.ts';
 
 /** Shared by all sessions of one template. */
 interface CachedSessionDeps {
@@ -231,4 +252,48 @@ function keyOf(
   if (Object.keys(others).length > 0) return undefined;
   const what = `${list}${where} ${shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities))}`;
   return { list, everyone: `everyone ${what}`, own: `${whose} ${what}` };
+}
+
+/** Changes that come so close together are one notice. */
+const TOGETHER_MS = 50;
+/** Shortest time between two notices of one kind. */
+const BETWEEN_MS = 1_000;
+
+/**
+ * Notices of changed lists, at most one of each kind per BETWEEN_MS. The last change always leads to a notice, BETWEEN_MS and
+ * TOGETHER_MS after it at the latest.
+ */
+export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
+  return changes$.pipe(
+    map((list) => LIST_NOTICES[list]),
+    groupBy((method) => method),
+    mergeMap((same$) =>
+      same$.pipe(
+        auditTime(TOGETHER_MS),
+        throttleTime(BETWEEN_MS, undefined, { leading: true, trailing: true }),
+      ),
+    ),
+    map((method) => ({ kind: 'notification', method, params: {} })),
+  );
+}
+
+/**
+ * The messages, whose notices of lists are merged with the changes as in `listNotices`. Completes with the messages, without
+ * the notices that are left.
+ */
+export function withListNotices<M extends ServerMessage>(
+  messages$: Observable<M>,
+  changes$: Observable<ListField>,
+): Observable<M | ServerNotification> {
+  return messages$.pipe(
+    connect((said$) => {
+      const lists$ = said$.pipe(
+        map(({ method }) => changedList(method)),
+        filter((list) => list !== undefined),
+      );
+      const others$ = said$.pipe(filter(({ method }) => changedList(method) === undefined));
+      const ended$ = said$.pipe(ignoreElements(), endWith(true));
+      return merge(listNotices(merge(changes$, lists$)).pipe(takeUntil(ended$)), others$);
+    }),
+  );
 }

@@ -21,9 +21,8 @@ import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { FaultListener, McpReply, McpStream } from '../endpoint-types.ts';
-import { notificationMessage, resultMessage } from '../envelope.ts';
 import type { WantedChanges } from '../ports.ts';
-import type { RpcFailure } from '../rpc-failure.ts';
+import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 
 /** Open streams of all owners, and of one; while authentication is off all callers are one owner, which may have all of them. */

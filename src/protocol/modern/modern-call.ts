@@ -17,7 +17,7 @@ import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { logRankOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
-import { RpcFailure } from '../rpc-failure.ts';
+import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
 export interface ModernCall extends Tracker {

@@ -1,4 +1,4 @@
-// The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. classify.ts
+// The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. endpoint.ts
 // decided the era before; modern-exchange.ts carries a request under way.
 
 import { type Observable, switchMap } from 'rxjs';
@@ -14,11 +14,10 @@ import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import type { FaultListener, McpReply, McpRequest } from '../endpoint-types.ts';
 import { holdingBody } from '../endpoint-types.ts';
-import { resultMessage } from '../envelope.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { Backends, CallParking, ClientQuestion } from '../ports.ts';
-import { failureOf, RpcFailure } from '../rpc-failure.ts';
+import { failureOf, RpcFailure, resultMessage } from '../rpc.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { Listens } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';

@@ -14,7 +14,6 @@ import { logRankOf } from '../../domain/mcp.ts';
 import type { SlowWatch } from '../../domain/slow-watch.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
-import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
 import {
   hasRounds,
   type InputRequest,
@@ -22,7 +21,7 @@ import {
   missingCapabilityError,
 } from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';
-import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
+import { errorMessage, failureOf, faultOf, notificationMessage, RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import type { ModernRounds } from './modern-rounds.ts';

@@ -9,7 +9,7 @@ import { META, withoutMeta } from '../../domain/mcp.ts';
 import type { InputRequest } from '../input-requests.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';
-import { RpcFailure } from '../rpc-failure.ts';
+import { RpcFailure } from '../rpc.ts';
 import { callKey, invalidParams, type ModernCall, type RoutedRequest } from './modern-call.ts';
 import type { Sealer } from './sealed-state.ts';
 

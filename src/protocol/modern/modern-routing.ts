@@ -5,8 +5,7 @@ import { map, type Observable } from 'rxjs';
 import { asBuffer, isJsonObject, JsonText } from '../../domain/json.ts';
 import { listOf } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { NOT_FOUND, TaskFinder } from '../task-finder.ts';
-import { isTaskId, isTaskMethod, type TaskScope, taskIdIn } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, NOT_FOUND, TaskFinder, type TaskScope, taskIdIn } from '../task-finder.ts';
 import { invalidParams, type ModernCall, pathKey, type RoutedRequest } from './modern-call.ts';
 import type { Sealer } from './sealed-state.ts';
 

@@ -14,7 +14,7 @@ import {
 } from '../../domain/param-headers.ts';
 import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
-import type { RpcFailure } from '../rpc-failure.ts';
+import type { RpcFailure } from '../rpc.ts';
 import type { ModernCall } from './modern-call.ts';
 
 /** The headers of this kind among those of a request, to be forwarded untouched; undefined when there are none. */

@@ -8,16 +8,14 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, withEraMetadata } from '../era.ts';
-import { LoneCaller, outcomeOf } from '../handshake.ts';
+import { type ClientInfo, LoneCaller, outcomeOf, withEraMetadata } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import type { CallConversation } from './http-call.ts';
 import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
-import type { HttpSession } from './http-session.ts';
-import type { SessionDeletes } from './session-deletes.ts';
+import type { HttpSession, SessionDeletes } from './http-session.ts';
 import type { ToolHeaders } from './tool-headers.ts';
 
 /** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */

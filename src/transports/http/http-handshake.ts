@@ -1,17 +1,19 @@
-// The channel of a handshake over HTTP: which statuses are a refusal and which a failure, and the session id that comes
-// back. handshake.ts decides the order of requests.
+// The channel of a handshake over HTTP: which statuses are a refusal and which a failure, and the session id that comes back.
+// handshake.ts decides the order of requests. `ask` awaits one answer, for all that is off the hot path: handshakes and the delete
+// of a session. Calls do not use it (http-call.ts).
 
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { RPC, requestText } from '../../domain/jsonrpc.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
-import { eraHeaders } from '../era.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
+import { ECHOES, eraHeaders, isEcho } from '../handshake.ts';
 import type { AnswerEnding, RefusedEnding } from './http-answer.ts';
-import { ask } from './http-ask.ts';
+import { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
-import { answeredStatus, answerMissing } from './http-failures.ts';
+import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 
 export interface HttpHandshakeOptions {
   /** Ends the waiting. */
@@ -143,4 +145,52 @@ const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 
 
 function none(lack: string): HandshakeAnswer {
   return { kind: 'none', lack };
+}
+
+/** The answer to the request's id, or the ending of the HTTP answer without it. */
+export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer: AnswerMessage }) & {
+  readonly sessionId: string | undefined;
+};
+
+/**
+ * Sends by calling `send` and resolves with the message that answers `request`, or with the end of the HTTP answer; for
+ * a notification there is no request. Never rejects: when the signal ends the wait, or the request itself comes back, it
+ * is aborted and the outcome is `broken`.
+ */
+export function ask(
+  send: (answer: HttpAnswer) => void,
+  request: { readonly id: number; readonly method: string } | undefined,
+  signal: AbortSignal,
+): Promise<SentRequest> {
+  return new Promise((resolve) => {
+    const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: AnswerMessage }): void => {
+      signal.removeEventListener('abort', withdraw);
+      resolve({ ...outcome, sessionId: answer.sessionId });
+    };
+    const answer = new HttpAnswer({
+      message(message) {
+        if (request === undefined || message.kind === 'notification') return;
+        if (message.kind === 'request') {
+          if (!isEcho(message, request)) return;
+          answer.abort();
+          settle({ kind: 'broken', failure: backendUnavailable(ECHOES, { delivered: 'unknown' }) });
+        } else if (message.id === request.id) {
+          settle({ kind: 'answered', answer: message });
+          answer.dismiss();
+        }
+      },
+      unmatched() {
+        // The ending says what is missing.
+      },
+      finished: settle,
+    });
+    const withdraw = (): void => {
+      const failure = connectionClosed('the gateway stopped waiting for its answer', answer.sent);
+      answer.abort();
+      settle({ kind: 'broken', failure });
+    };
+    if (signal.aborted) return withdraw();
+    signal.addEventListener('abort', withdraw, { once: true });
+    send(answer);
+  });
 }

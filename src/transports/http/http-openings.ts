@@ -1,5 +1,5 @@
 // Opens the sessions that single clients have with one HTTP backend: how many at a time, for which client, and whether a backend
-// of the modern era keeps any. http-session.ts speaks in a session; http-transport.ts says which client owns it.
+// of the modern era keeps any. http-session.ts speaks in a session; http.ts says which client owns it.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';

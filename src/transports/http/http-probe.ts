@@ -6,8 +6,13 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
-import type { ClientInfo } from '../era.ts';
-import { type HandshakeAnswer, type HandshakeChannel, isModernAnswer, shakeHands } from '../handshake.ts';
+import {
+  type ClientInfo,
+  type HandshakeAnswer,
+  type HandshakeChannel,
+  isModernAnswer,
+  shakeHands,
+} from '../handshake.ts';
 import type { OpeningMemory } from '../transport.ts';
 import { wasCutOff } from './http-failures.ts';
 import type { HttpHandshake } from './http-handshake.ts';

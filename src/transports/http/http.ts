@@ -1,11 +1,47 @@
-// The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to run. A server
-// that refuses it and speaks the older transport, HTTP+SSE, gets that. See http-transport.ts and sse/sse.ts.
+// The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to run. A server that
+// refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
+// own conversation and those of single clients (http-conversation.ts); managed-http.ts starts the program behind an endpoint.
 
+import {
+  catchError,
+  defer,
+  EMPTY,
+  expand,
+  ignoreElements,
+  type Observable,
+  Subject,
+  share,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { type ClientInfo, isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
-import type { TransportType } from '../transport.ts';
-import { openHttp } from './http-transport.ts';
+import type {
+  Closed,
+  OmittedTool,
+  OpenOptions,
+  Transport,
+  TransportEvents,
+  TransportType,
+  Upstream,
+} from '../transport.ts';
+import { HttpConnection } from './http-connection.ts';
+import { type HttpBackend, HttpConversation } from './http-conversation.ts';
+import { connectionClosed, openingCalledOff } from './http-failures.ts';
+import { HttpOpenings, openHttpSession, undelivered } from './http-openings.ts';
+import { HttpSession, SessionDeletes, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
+import { OmittedTools, ToolHeaders } from './tool-headers.ts';
 
 /** Reaches `endpoint`; when the definition has a `command` too, the gateway runs the program that serves it. */
 export const http: TransportType = {
@@ -52,4 +88,191 @@ function withReason(first: unknown, second: unknown): unknown {
   const { reason = first.message } = first.facts;
   const both = `${reason}; as HTTP+SSE: ${second.facts.reason ?? second.message}`;
   return new GatewayError(first.code, first.message.replace(reason, both), { ...first.facts, reason: both });
+}
+
+interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> {
+  readonly scheduler: TaskScheduler;
+}
+
+interface Refusable {
+  /** Gets the status with which a backend that answers refused `initialize`, when no other attempt was left. */
+  readonly onRefused?: (status: number) => void;
+}
+
+/**
+ * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
+ * nothing is left open after a rejection. `patienceMs`: see SessionOptions.
+ */
+export async function openHttp(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  { patienceMs, onRefused }: Pick<SessionOptions, 'patienceMs'> & Refusable = {},
+): Promise<HttpTransport> {
+  const { client, deniedNetworks, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
+  const { endpoint = '', headers } = definition;
+  let connection: HttpConnection | undefined;
+  let session: HttpSession | undefined;
+  try {
+    connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers: options.answers });
+    session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
+    await openHttpSession(session, options.signal, handshakeTimeoutMs, scheduler);
+    return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });
+  } catch (thrown) {
+    await connection?.destroy();
+    if (options.signal.aborted) throw openingCalledOff(thrown);
+    if (session?.initializeStatus !== undefined && isRefusal(thrown)) onRefused?.(session.initializeStatus);
+    throw thrown instanceof GatewayError ? thrown : undelivered('its endpoint cannot be used', thrown);
+  }
+}
+
+/** An open transport to an HTTP backend. Made by `openHttp`. */
+export class HttpTransport implements Transport, HttpBackend {
+  readonly kind = 'http';
+  readonly connection: HttpConnection;
+  readonly client: ClientInfo;
+  readonly deletes: SessionDeletes;
+  readonly toolHeaders: ToolHeaders;
+  readonly toolListing$ = toolListing((request) => this.exchange(request));
+  readonly omitted$: Observable<OmittedTool>;
+  readonly #own: HttpConversation;
+  readonly #upstreams = new Set<HttpConversation>();
+  readonly #openings: HttpOpenings;
+  readonly #scheduler: TaskScheduler;
+  readonly #doubts = new Subject<void>();
+  #unmatchedMessages = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(connection: HttpConnection, session: HttpSession, options: Options) {
+    const { client, scheduler, memory = {} } = options;
+    memory.omitted ??= new Map();
+    const omitted = new OmittedTools(memory.omitted);
+    this.connection = connection;
+    this.client = client;
+    this.#scheduler = scheduler;
+    this.deletes = new SessionDeletes(scheduler);
+    this.toolHeaders = new ToolHeaders(omitted);
+    this.omitted$ = omitted.news$;
+    this.#own = new HttpConversation(this, session, undefined);
+    this.#openings = new HttpOpenings(connection, { ...options, era: session.peer.era });
+  }
+
+  get peer(): Peer {
+    return this.#own.peer;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#own.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#own.closed$;
+  }
+
+  get doubts$(): Observable<void> {
+    return this.#doubts;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#own.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#own.notify(method, params);
+  }
+
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    if (this.#closing !== undefined) throw connectionClosed('closed by the gateway', false);
+    if (signal.aborted) throw openingCalledOff();
+    if (this.#upstreams.size + this.#openings.count >= LIMITS.sessions) throw undelivered(NO_ROOM);
+    const session = await this.#openings.open({ profile, ownerId, signal });
+    if (session === undefined) return undefined;
+    if (this.#closing !== undefined) {
+      void this.deletes.say(session); // it came just too late to end with the others
+      throw connectionClosed('closed by the gateway', false);
+    }
+    const upstream = new HttpConversation(this, session, profile);
+    this.#upstreams.add(upstream);
+    return upstream;
+  }
+
+  facts(): TransportEvents {
+    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
+  }
+
+  close(): Promise<void> {
+    return this.end({ reason: 'closed by the gateway', expected: true });
+  }
+
+  /** Ends like `close`, for the given reason. The backend is only notified when the end is expected. */
+  end(closed: Closed): Promise<void> {
+    this.#closing ??= this.#end(closed);
+    return this.#closing;
+  }
+
+  doubted(): void {
+    this.#doubts.next();
+  }
+
+  unmatched(): void {
+    this.#unmatchedMessages += 1;
+  }
+
+  ended(conversation: HttpConversation): void {
+    this.#upstreams.delete(conversation);
+  }
+
+  #end(closed: Closed): Promise<void> {
+    const openings = this.#openings.close();
+    const upstreams = this.#scheduler.each([...this.#upstreams], (upstream) => upstream.end(closed));
+    return this.#own.end(closed, async () => {
+      await Promise.all([openings, upstreams]);
+      await this.connection.destroy();
+    });
+  }
+}
+
+const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
+
+// Lists the tools of an HTTP backend anew, for calls that it refused because a header was missing: it may have begun to ask for
+// one, or was called before its tools were listed.
+
+/**
+ * Asks for every page through `exchange` on subscription, once for all simultaneous subscribers, and completes when that is
+ * done, has failed, or has taken LIMITS.toolLookupMs. A subscriber within LIMITS.toolListAgeMs afterwards asks for nothing.
+ * The listing goes on without subscribers: one that leaves does not spoil it for the next. Never errors. `now`: a clock
+ * in ms.
+ */
+export function toolListing(
+  exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
+  now: () => number = () => performance.now(),
+): Observable<never> {
+  let endedAtMs = Number.NEGATIVE_INFINITY;
+  const ask = (cursor?: string) =>
+    exchange(cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } });
+  const listing$ = defer(() => ask()).pipe(
+    expand((event, index) => {
+      const cursor = index + 1 < LIMITS.listPages ? cursorIn(event) : undefined;
+      return cursor === undefined ? EMPTY : ask(cursor);
+    }),
+    takeUntil(timer(LIMITS.toolLookupMs)),
+    ignoreElements(),
+    catchError(() => EMPTY), // the call that needs it tells its caller what the backend said
+    tap({
+      complete: () => {
+        endedAtMs = now();
+      },
+    }),
+    share({ resetOnRefCountZero: false }),
+  );
+  return defer(() => (now() - endedAtMs < LIMITS.toolListAgeMs ? EMPTY : listing$));
+}
+
+function cursorIn(event: ExchangeEvent): string | undefined {
+  if (event.kind !== 'result') return undefined;
+  const { value } = event.result;
+  return isJsonObject(value) && typeof value.nextCursor === 'string' ? value.nextCursor : undefined;
 }

@@ -1,5 +1,5 @@
 // A backend with an endpoint whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
-// The transport is http-transport.ts or sse.ts, the process is child-process.ts; this file joins them.
+// The transport is http.ts or sse.ts, the process is child-process.ts; this file joins them.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject, type Observable } from 'rxjs';

@@ -12,11 +12,12 @@ import type { JsonObject } from '../../domain/json.ts';
 import { type BackendMessage, idValue, type RequestMessage, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { outcomeOf, REFUSED } from '../handshake.ts';
-import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
-import { ask } from '../http/http-ask.ts';
+import type { AnswerEnding, AnswerSink } from '../http/http-answer.ts';
+import { HttpAnswer } from '../http/http-answer.ts';
 import { CANCELLED } from '../http/http-call.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
+import { ask } from '../http/http-handshake.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
 import type { Closed } from '../transport.ts';
 

@@ -1,5 +1,6 @@
-// One program run as a child: its pipes, how it ended, and its end together with all it started.
-// It knows nothing of MCP: stdio.ts speaks through it, and http runs the program behind an endpoint with it.
+// One program run as a child: its environment, its pipes, how it ended, and its end together with all it started. It knows nothing
+// of MCP: stdio.ts speaks through it, and http runs the program behind an endpoint with it. Reasons name variables, never their
+// values. Source: ADR 52.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -7,11 +8,10 @@ import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
+import { PASS_ENV } from '../../domain/command.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { childEnvironment } from './child-environment.ts';
-import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
-import type { Reaper } from './reaper.ts';
+import { groupRuns, killGroup, killTree, ownsGroup, type Reaper } from './process-group.ts';
 
 /** What to run. Words go to the program as they are: there is no shell. */
 export interface Program {
@@ -20,7 +20,7 @@ export interface Program {
   readonly workingDir?: string | undefined;
   /** Where it runs, if not on this machine as it is. */
   readonly container?: ContainerRef | undefined;
-  /** Added to the few variables that every program gets; see child-environment.ts. */
+  /** Added to the few variables that every program gets; see childEnvironment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -286,4 +286,45 @@ function cut(line: string): string {
 /** Programs write colours even without a terminal, and the cut may have split a character. */
 function readable(line: string): string {
   return stripVTControlCharacters(line).trimEnd().toWellFormed();
+}
+
+/** The variables of an instance, or those of the gateway. */
+type Variables = Readonly<Record<string, string | undefined>>;
+
+const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
+const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
+
+/** `user:password@` at the front, or behind a scheme. */
+const CREDENTIALS = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/\\]*@/i;
+
+/**
+ * The environment of a program: PATH, HOME and LANG (and what Windows programs cannot do without), what `passEnv` names, then
+ * its own variables. Secrets of the gateway stay with the gateway: without `passEnv` those of PASS_ENV are passed, and of these
+ * no URL with credentials.
+ */
+export function childEnvironment(
+  own: Readonly<Record<string, string>>,
+  source: Variables = process.env,
+  platform: NodeJS.Platform = process.platform,
+  passEnv?: readonly string[],
+): Record<string, string> {
+  const environment: Record<string, string> = {};
+  const always = platform === 'win32' ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
+  for (const name of [...always, ...(passEnv ?? PASS_ENV)]) {
+    const value = source[name];
+    if (value === undefined) continue;
+    if (always.includes(name) || passEnv !== undefined || !CREDENTIALS.test(value)) environment[name] = value;
+  }
+  return { ...environment, ...own };
+}
+
+/** Names of PASS_ENV that the gateway has and a program with these variables does not get, in either case of letters. */
+export function lackedVariables(
+  own: Readonly<Record<string, string>>,
+  passEnv?: readonly string[],
+  source: Variables = process.env,
+): string[] {
+  const given = Object.keys(childEnvironment(own, source, process.platform, passEnv));
+  const names = new Set(given.map((name) => name.toUpperCase()));
+  return PASS_ENV.filter((name) => source[name] && !names.has(name.toUpperCase()));
 }

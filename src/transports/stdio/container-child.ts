@@ -11,7 +11,7 @@ import {
   type Program,
   settlesWithin,
 } from './child-process.ts';
-import type { Reaper } from './reaper.ts';
+import type { Reaper } from './process-group.ts';
 
 export interface ContainerChildOptions extends Pick<ChildOptions, 'onOutput' | 'ladder' | 'reaper'> {
   readonly runInContainer: RunInContainer | undefined;

@@ -10,7 +10,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, withEraMetadata } from '../era.ts';
+import { type ClientInfo, withEraMetadata } from '../handshake.ts';
 import type {
   Closed,
   OpenOptions,

@@ -1,10 +1,10 @@
-// Failures of the MCP endpoint: JSON-RPC errors with an HTTP status. Errors of the gateway become one here; error answers of
+// JSON-RPC messages for clients, as text: the bytes of a result are copied as they came from the backend and never parsed; and the
+// failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway become one here; error answers of
 // backends are no failures and pass unchanged.
 
 import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
-import type { JsonObject } from '../domain/json.ts';
-import { type JsonRpcError, type JsonRpcId, RPC } from '../domain/jsonrpc.ts';
-import { errorMessage } from './envelope.ts';
+import type { JsonFields, JsonObject, JsonText } from '../domain/json.ts';
+import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/jsonrpc.ts';
 
 /** A refusal: thrown before anything was answered, or written where an answer was awaited. */
 export class RpcFailure extends Error {
@@ -109,4 +109,33 @@ function headersOf({ delivered, facts: { retryAfterSeconds } }: GatewayError): r
   return retryAfterSeconds === undefined || delivered !== 'no'
     ? []
     : ['Retry-After', String(retryAfterSeconds)];
+}
+
+const CLOSE_BRACE = Buffer.from('}');
+
+/** The answer to request `id`: `{"jsonrpc":"2.0","id":…,"result":…}` in UTF-8. One copy of the result, no parse. */
+export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
+  const { bytes } = result;
+  const head = `{"jsonrpc":"2.0","id":${JSON.stringify(idValue(id))},"result":`;
+  const headBytes = Buffer.byteLength(head);
+  const message = Buffer.allocUnsafe(headBytes + bytes.length + 1);
+  message.write(head);
+  message.set(bytes, headBytes);
+  message.set(CLOSE_BRACE, headBytes + bytes.length);
+  return message;
+}
+
+/** The error answer to request `id`; null when no id could be read. Source: JSON-RPC 2.0 section 5. */
+export function errorMessage(id: JsonRpcId | null, error: JsonRpcError): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), error });
+}
+
+/** A notification as JSON text. */
+export function notificationMessage(method: string, params: JsonFields): string {
+  return JSON.stringify({ jsonrpc: '2.0', method, params });
+}
+
+/** A request of a server to its client as JSON text. */
+export function requestMessage(id: JsonRpcId, method: string, params: JsonObject): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), method, params });
 }
