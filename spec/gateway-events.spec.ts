@@ -53,26 +53,37 @@ test('tells when, where, and how it went', async () => {
   await codeOf(gateway.call('t', 'unknown'));
   for (const { atMs } of events) assert.ok(atMs >= before && atMs <= Date.now());
   const [finished] = events.filter(({ type }) => type === 'exchange.finished');
-  const { durationMs } = finished?.type === 'exchange.finished' ? finished : { durationMs: -1 };
-  assert.ok(durationMs >= 0);
+  const { durationMs, waitMs } =
+    finished?.type === 'exchange.finished' ? finished : { durationMs: -1, waitMs: -1 };
+  assert.ok(durationMs >= 0 && waitMs >= 0);
   assert.equal(finished, {
     type: 'exchange.finished',
     atMs: finished?.atMs,
     template: 't',
     instanceId: 'a',
     serverId: 'a',
+    call: 1,
     method: 'tools/call',
+    tool: 'echo',
     principal: 'anonymous',
+    requestId: undefined,
+    attempt: 1,
+    waitMs,
     outcome: 'result',
     durationMs,
+    code: undefined,
   });
   const refused = events.at(-1);
   assert.equal(refused, {
     type: 'exchange.refused',
     atMs: refused?.atMs,
     template: 't',
+    call: 2,
     method: 'tools/call',
+    tool: 'unknown',
     principal: 'anonymous',
+    requestId: undefined,
+    waitMs: refused?.type === 'exchange.refused' ? refused.waitMs : -1,
     code: 'TOOL_NOT_FOUND',
   });
 });

@@ -6,6 +6,7 @@ import { Metrics } from '../../src/actors/metrics.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import { suite } from '../helpers/suite.ts';
 
+const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
 const test = suite('metrics');
 const NOTHING = { requests: 0, errorRate: 0, averageResponseTimeMs: 0, ejections: 0 };
 let events = new Subject<GatewayEvent>();
@@ -146,7 +147,7 @@ function begin(id: string): void {
 
 function start(calls: number): void {
   for (let call = 0; call < calls; call += 1) {
-    events.next({ type: 'exchange.started', atMs: 1, template: 't', method: 'ping', principal: 'user:1' });
+    events.next({ type: 'exchange.started', atMs: 1, template: 't', ...PINGED });
   }
 }
 
@@ -155,8 +156,8 @@ function refuse(): void {
     type: 'exchange.refused',
     atMs: 1,
     template: 't',
-    method: 'ping',
-    principal: 'user:1',
+    ...PINGED,
+    waitMs: 0,
     code: 'NO_HEALTHY_INSTANCE',
   });
 }
@@ -165,8 +166,9 @@ function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
   events.next({
     type: 'exchange.finished',
     ...fact(id),
-    method: 'ping',
-    principal: 'user:1',
+    ...PINGED,
+    attempt: 1,
+    waitMs: 0,
     outcome,
     durationMs,
   });

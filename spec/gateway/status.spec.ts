@@ -63,6 +63,7 @@ test('counts what the events tell, until its end', () => {
     type: 'exchange.started',
     atMs: 0,
     template: 't',
+    call: 1,
     method: 'tools/call',
     principal: 'user:1',
   };

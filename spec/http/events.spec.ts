@@ -65,7 +65,7 @@ test('tells of one template, and of one type or group of types, only', async () 
 test('tells callers without the scope admin of their own calls, without arguments', async () => {
   const echo = { body: { name: 'echo', arguments: { text: 'a-secret' } } };
   await app.as(app.admin, 'POST', '/mcp/demo/tools/call', echo);
-  await app.as(app.user, 'POST', '/mcp/demo/tools/call', echo);
+  const answer = await app.as(app.user, 'POST', '/mcp/demo/tools/call', echo);
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'nothing' } });
   const mine = await eventsFor(app.user, '');
   assert.equal(
@@ -74,6 +74,23 @@ test('tells callers without the scope admin of their own calls, without argument
   );
   const me = (await app.as(app.user, 'GET', '/auth/me')).body;
   assert.ok(mine.every(({ data }) => data.principal === me.id));
+  const [started, finished, next, refused] = mine.map(({ data }) => data);
+  assert.equal(started, {
+    type: 'exchange.started',
+    at: started?.at,
+    template: 'demo',
+    call: started?.call,
+    method: 'tools/call',
+    tool: 'echo',
+    principal: me.id,
+    request_id: answer.headers.get('x-request-id'),
+  });
+  assert.equal([finished?.call, finished?.tool, finished?.attempt], [started?.call, 'echo', 1]);
+  assert.equal(
+    [refused?.call, refused?.tool, next?.call],
+    [next?.call, 'nothing', Number(started?.call) + 1],
+  );
+  assert.ok([finished, refused].every((data) => Number(data?.wait_ms) >= 0));
   const all = await eventsFor(app.admin, '?type=exchange.finished');
   assert.equal(all.length, 2);
   assert.not.match(JSON.stringify([mine, all]), 'a-secret');

@@ -13,7 +13,7 @@ test('is what the gateway lists', async () => {
   const listed = { items: [{ name: 'a' }], instanceId: 'i' };
   const { signal } = new AbortController();
   assert.is(
-    await gatherList({ list: async () => listed }, 't', 'tools', { signal, callerId: 'ann' }),
+    await gatherList({ list: async () => listed }, 't', 'tools', { signal, callerId: 'ann', id: 'r' }),
     listed,
   );
 });
@@ -22,7 +22,9 @@ test('fails as the gateway fails, unless nobody waits any more', async () => {
   const error = serverNotFound('x');
   const list = () => Promise.reject(error);
   const outcomeOf = (signal: AbortSignal) =>
-    gatherList({ list }, 't', 'tools', { signal, callerId: 'ann' }).catch((thrown: unknown) => thrown);
+    gatherList({ list }, 't', 'tools', { signal, callerId: 'ann', id: 'r' }).catch(
+      (thrown: unknown) => thrown,
+    );
   assert.is(await outcomeOf(new AbortController().signal), error);
   assert.instance(await outcomeOf(AbortSignal.abort()), ClientGone);
 });

@@ -35,9 +35,27 @@ interface Plain {
 
 /** About a call. */
 interface CallFact {
+  /** Number of the call in this run of the gateway: the same in all of its events. */
+  readonly call: number;
   readonly method: string;
+  /** Of `tools/call`: the name of the tool. */
+  readonly tool?: string | undefined;
   /** Id of the caller; `anonymous` without credentials. */
   readonly principal: string;
+  /** Id of the HTTP request that it came with, if it did. */
+  readonly requestId?: string | undefined;
+}
+
+/** About a call at one instance. */
+interface AttemptFact extends InstanceFact, CallFact {
+  /** 1 for the first instance that was asked, and so on. Two may be under way at the same time. */
+  readonly attempt: number;
+}
+
+/** How long a call waited. */
+interface WaitFact {
+  /** From the arrival of the call to the moment when it was sent there, or given up: in the queue, or at other instances. */
+  readonly waitMs: number;
 }
 
 /** What a stop waits for. */
@@ -96,16 +114,16 @@ export interface GatewayEvents {
   'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
   /** A call came in; it ends in one `exchange.refused`, or in an `exchange.finished` per instance that was tried. */
   'exchange.started': Plain & CallFact & { readonly template: string };
-  'exchange.refused': Plain & CallFact & { readonly template: string; readonly code: ErrorCode };
-  'exchange.finished': InstanceFact &
-    CallFact & {
+  'exchange.refused': Plain & CallFact & WaitFact & { readonly template: string; readonly code: ErrorCode };
+  'exchange.finished': AttemptFact &
+    WaitFact & {
       readonly outcome: ExchangeOutcome;
       readonly durationMs: number;
       /** Set when the exchange failed on its way. */
-      readonly code?: ErrorCode;
+      readonly code?: ErrorCode | undefined;
     };
   /** The call goes on to another instance after this one failed it. */
-  'exchange.retried': InstanceFact & CallFact & { readonly code: ErrorCode };
+  'exchange.retried': AttemptFact & { readonly code: ErrorCode };
   /** A client has a session now. A session that cannot be opened is no event: its client gets the error. */
   'session.opened': SessionFact;
   /** It continues at this instance, instead of `fromInstanceId`. The state in its old backend is lost. */

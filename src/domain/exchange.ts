@@ -29,6 +29,19 @@ export interface ExchangeRequest {
   readonly canceller?: Canceller;
   /** Learns where the request is sent. It is not sent itself. */
   readonly tracker?: Tracker;
+  /** Id of the HTTP request that it came with, for events. It is not sent. */
+  readonly requestId?: string | undefined;
+  /** Given with a request that may be repeated as a whole: the repeats belong to the same call. It is not sent. Default: a
+   *  call of its own. */
+  readonly record?: CallRecord;
+}
+
+/** The number of a call and its attempts so far. The dispatcher writes it. */
+export interface CallRecord {
+  /** Unique in this run of the gateway, from 1 on; 0 before the call has begun. */
+  call: number;
+  /** Instances that it was sent to, or could not be sent to because something failed to open before. */
+  attempts: number;
 }
 
 /** Name of the tool that a request calls, if it does. */

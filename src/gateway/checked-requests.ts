@@ -59,7 +59,7 @@ export function checkEventName(name: EventName): void {
 
 function refusalOfOptions(options: RequestOptions): GatewayError | undefined {
   if (!isFields(options)) return refused('options', 'expected an object');
-  const { timeoutMs, instanceId, signal, caller } = options;
+  const { timeoutMs, instanceId, signal, caller, requestId } = options;
   // However much: no call may take longer than LIMITS.callLongestMs.
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
     return refused('timeoutMs', 'expected milliseconds above 0');
@@ -67,6 +67,8 @@ function refusalOfOptions(options: RequestOptions): GatewayError | undefined {
     return refused('instanceId', 'expected the id of an instance');
   if (caller !== undefined && typeof caller !== 'string')
     return refused('caller', 'expected the id of a caller');
+  if (requestId !== undefined && typeof requestId !== 'string')
+    return refused('requestId', 'expected the id of a request');
   if (signal !== undefined && !(signal instanceof AbortSignal))
     return refused('signal', 'expected an AbortSignal');
   return undefined;

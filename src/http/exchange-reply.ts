@@ -34,8 +34,9 @@ export function exchangeReply(
   request: ExchangeRequest,
   client: HttpRequest,
 ): Reply | Promise<Reply> {
-  const { callerId } = client;
-  const exchange = callerId === undefined ? request : { ...request, caller: callerId };
+  const { callerId, id: requestId } = client;
+  const exchange =
+    callerId === undefined ? { ...request, requestId } : { ...request, requestId, caller: callerId };
   if (!client.wantsEventStream) return resultReply({ gateway, template }, exchange, client, passThrough);
   const tracker: Tracker = {};
   const answers$ = gateway.exchange(template, { ...exchange, tracker });
@@ -131,10 +132,10 @@ export async function gatherList(
   gateway: Pick<Gateway, 'list'>,
   template: string,
   field: ListField,
-  { signal, callerId }: Pick<HttpRequest, 'signal' | 'callerId'>,
+  { signal, callerId, id: requestId }: Pick<HttpRequest, 'signal' | 'callerId' | 'id'>,
 ): Promise<ListResult> {
   try {
-    return await gateway.list(template, field, { signal, caller: callerId });
+    return await gateway.list(template, field, { signal, caller: callerId, requestId });
   } catch (thrown) {
     throw signal.aborted ? new ClientGone() : thrown;
   }

@@ -14,6 +14,8 @@ export interface McpRequest {
   /** The template of the path; undefined for all templates of the caller. */
   readonly template: string | undefined;
   readonly principal: Principal;
+  /** Id of the HTTP request, for events. */
+  readonly requestId?: string | undefined;
   /** Of a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
   /** Of a POST to a path for the messages of HTTP+SSE: the id of the connection that the answer goes to. */

@@ -200,12 +200,17 @@ test('is told from start to end in order', async () => {
   assert.equal(
     stage.events
       .filter(({ type }) => type.startsWith('exchange.'))
-      .map((event) => [event.type, 'instanceId' in event ? event.instanceId : '']),
+      .map((event) => [
+        event.type,
+        'instanceId' in event ? event.instanceId : '',
+        'call' in event ? event.call : 0,
+        'attempt' in event ? event.attempt : 0,
+      ]),
     [
-      ['exchange.started', ''],
-      ['exchange.retried', 'a'],
-      ['exchange.finished', 'a'],
-      ['exchange.finished', 'b'],
+      ['exchange.started', '', 1, 0],
+      ['exchange.retried', 'a', 1, 1],
+      ['exchange.finished', 'a', 1, 1],
+      ['exchange.finished', 'b', 1, 2],
     ],
   );
 });

@@ -42,6 +42,14 @@ for (const [tool, failover, isRepeated] of [
     if (isRepeated) assert.is(await resultOf(call), 'b');
     else assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.is(stage.inner.told('exchange.retried').length, isRepeated ? 1 : 0);
+    const attempts = stage.inner.told('exchange.finished').filter((event) => event.tool === tool);
+    assert.equal(
+      attempts.map(({ attempt }) => attempt),
+      isRepeated ? [1, 2] : [1],
+    );
+    const calls = new Set(attempts.map(({ call }) => call));
+    const started = stage.inner.told('exchange.started').filter((event) => calls.has(event.call));
+    assert.equal([calls.size, started.length], [1, 1], 'it is one call');
   });
 }
 

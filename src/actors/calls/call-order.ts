@@ -24,6 +24,11 @@ export function asSent(request: ExchangeRequest): ExchangeRequest {
   return sent;
 }
 
+/** Name of the tool that a request calls, if it does. */
+export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
+  return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
+}
+
 /** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
 export function mayLackTool({ wantedTool }: CallOrder, { tools }: InstanceRef): boolean {
   return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';

@@ -16,10 +16,10 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, CallRecord, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
+import { type Attempted, finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
 import { asSent, type CallOrder, certainlyLacksTool, mayLackTool } from './call-order.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
@@ -37,7 +37,7 @@ export interface CallDeps extends Clock {
 }
 
 /** The call at one instance. */
-interface Attempt {
+interface Attempt extends Attempted {
   readonly ref: InstanceRef;
   readonly passage: Passage;
   readonly sent: Sent<InstanceRef>;
@@ -51,6 +51,7 @@ interface Attempt {
 interface Failure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
+  readonly attempt: number;
   /** The budget was asked for a repeat after it. */
   isPaid: boolean;
   /** An event reported a repeat after it. */
@@ -61,6 +62,7 @@ interface Failure {
 export class Call implements QueuedCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
+  readonly #record: CallRecord;
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
@@ -81,9 +83,11 @@ export class Call implements QueuedCall {
   #opening: Subscription | undefined;
   #openingAt: InstanceRef | undefined;
 
-  constructor(deps: CallDeps, order: CallOrder, subscriber: Subscriber<Answer>) {
+  /** `record`: the number of the call, and the attempts before, if it is repeated. */
+  constructor(deps: CallDeps, order: CallOrder, record: CallRecord, subscriber: Subscriber<Answer>) {
     this.#deps = deps;
     this.#order = order;
+    this.#record = record;
     this.#route = order.route;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
@@ -174,7 +178,7 @@ export class Call implements QueuedCall {
   /** Counts as a failed attempt, although nothing was sent. */
   #unopened(ref: InstanceRef, error: GatewayError): void {
     this.#openingAt = undefined;
-    this.#fail(ref, error);
+    this.#fail(ref, error, this.#countAttempt());
     if (this.#mayGoOn(error, false)) this.#try();
     else this.#giveUp();
   }
@@ -220,10 +224,14 @@ export class Call implements QueuedCall {
     const { group } = this.#order;
     const { request, upstream } = passage;
     this.#track(ref);
+    const sent = group.pool.sent(ref);
     const attempt: Attempt = {
+      call: this.#record.call,
+      attempt: this.#countAttempt(),
+      waitMs: sent.atMs - this.#deadline.beganAtMs,
       ref,
       passage,
-      sent: group.pool.sent(ref),
+      sent,
       mayRepeat: isRepeatable(request, ref),
       subscription: new Subscription(),
       overdue: undefined,
@@ -244,6 +252,12 @@ export class Call implements QueuedCall {
         complete: () => this.#subscriber.complete(),
       }),
     );
+  }
+
+  /** The number of the attempt that begins, or that ended before it was sent. */
+  #countAttempt(): number {
+    this.#record.attempts += 1;
+    return this.#record.attempts;
   }
 
   #track(ref: InstanceRef | undefined): void {
@@ -281,13 +295,13 @@ export class Call implements QueuedCall {
     return attempt === this.#attempt ? this.#slowAttempt : this.#attempt;
   }
 
-  #failed(attempt: Attempt, error: GatewayError): void {
-    const { ref, passage, mayRepeat } = attempt;
-    this.#attempt = this.#other(attempt);
+  #failed(failed: Attempt, error: GatewayError): void {
+    const { ref, passage, mayRepeat, attempt } = failed;
+    this.#attempt = this.#other(failed);
     this.#slowAttempt = undefined;
     this.#track(this.#attempt?.ref);
     const isAgain = !this.#isAnswering && this.#attempt === undefined && passage.failed?.(error);
-    if (!isAgain) this.#fail(ref, error);
+    if (!isAgain) this.#fail(ref, error, attempt);
     if (isAgain) this.#try();
     else if (this.#attempt !== undefined) this.#trySecond();
     else if (this.#mayGoOn(error, mayRepeat)) this.#try();
@@ -295,11 +309,12 @@ export class Call implements QueuedCall {
   }
 
   /** A request that certainly did not arrive the last time may have arrived before. */
-  #fail(ref: InstanceRef, error: GatewayError): void {
+  #fail(ref: InstanceRef, error: GatewayError, attempt: number): void {
     const isUncertain = error.delivered === 'no' && this.#lastFailure?.error.delivered === 'unknown';
     this.#lastFailure = {
       ref,
       error: isUncertain ? perhapsDelivered(error) : error,
+      attempt,
       isPaid: error.delivered === 'no',
       isTold: false,
     };
@@ -332,7 +347,14 @@ export class Call implements QueuedCall {
       return;
     }
     const silentMs = Math.round(this.#deps.now() - silent.sent.atMs);
-    this.#tellRetry({ ref: silent.ref, error: backendTimeout(silentMs), isPaid: true, isTold: true });
+    const { ref: silentRef, attempt } = silent;
+    this.#tellRetry({
+      ref: silentRef,
+      error: backendTimeout(silentMs),
+      attempt,
+      isPaid: true,
+      isTold: true,
+    });
     if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#tried));
   }
 
@@ -355,7 +377,8 @@ export class Call implements QueuedCall {
   #tellRetry(failure: Failure): void {
     failure.isTold = true;
     this.#retries += 1;
-    this.#deps.emit(retriedEvent(failure.ref, this.#order.request, failure.error.code));
+    const { ref, attempt, error } = failure;
+    this.#deps.emit(retriedEvent(ref, { call: this.#record.call, attempt }, this.#order.request, error.code));
   }
 
   /** Joins the queue, or keeps its turn there, while an instance that may serve it is only full. */
@@ -390,14 +413,18 @@ export class Call implements QueuedCall {
   #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
     const { group, request } = this.#order;
     this.#leaveQueue(); // first: what the caller does in its error handler may move the queue
-    if (this.#asked === undefined) this.#deps.emit(refusedEvent(group.template, request, error.code));
+    if (this.#asked === undefined) {
+      const waitMs = this.#deps.now() - this.#deadline.beganAtMs;
+      this.#deps.emit(refusedEvent(group.template, this.#record, request, error.code, waitMs));
+    }
     this.#subscriber.error(error);
   }
 
-  #finished({ ref, sent, passage }: Attempt, ending: ExchangeEnding): void {
+  #finished(attempt: Attempt, ending: ExchangeEnding): void {
     const { group, request } = this.#order;
+    const { ref, sent, passage } = attempt;
     passage.ended?.(ending);
-    this.#deps.emit(finishedEvent(ref, request, ending));
+    this.#deps.emit(finishedEvent(ref, attempt, request, ending));
     group.pool.ended(sent, callEndOf(ending));
     group.queue.advance(ref);
   }

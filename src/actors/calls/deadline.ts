@@ -11,7 +11,8 @@ export class Deadline {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #onOver: (passedMs: number) => void;
-  readonly #beganAtMs: number;
+  /** When the call was made, or arrived. */
+  readonly beganAtMs: number;
   readonly #onSlow: (() => number) | undefined;
   #heardAtMs: number;
   /** The next time to report the call as slow. */
@@ -37,9 +38,9 @@ export class Deadline {
     this.#timeoutMs = timeoutMs;
     this.#onOver = onOver;
     const now = clock.now();
-    this.#beganAtMs = cameAtMs ?? now;
-    this.#heardAtMs = this.#beganAtMs;
-    if (onSlow !== undefined) this.#slowAtMs = this.#beganAtMs + timeoutMs / SLOW_PART;
+    this.beganAtMs = cameAtMs ?? now;
+    this.#heardAtMs = this.beganAtMs;
+    if (onSlow !== undefined) this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
     this.#disarm = this.#arm(now);
   }
 
@@ -70,7 +71,7 @@ export class Deadline {
   }
 
   get #endsAtMs(): number {
-    const hardEndMs = this.#beganAtMs + LIMITS.callLongestMs;
+    const hardEndMs = this.beganAtMs + LIMITS.callLongestMs;
     return this.#unanswered > 0 ? hardEndMs : Math.min(this.#heardAtMs + this.#timeoutMs, hardEndMs);
   }
 
@@ -83,7 +84,7 @@ export class Deadline {
   #ring(): void {
     const now = this.#clock.now();
     if (now >= this.#endsAtMs) {
-      this.#onOver(now - this.#beganAtMs);
+      this.#onOver(now - this.beganAtMs);
       return;
     }
     if (now >= this.#slowAtMs) this.#slowAtMs = this.#onSlow?.() ?? Number.POSITIVE_INFINITY;

@@ -23,6 +23,8 @@ export interface DispatcherDeps extends CallDeps {
 
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
+  /** Calls so far. */
+  #calls = 0;
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
@@ -76,20 +78,26 @@ export class Dispatcher {
   /** Like `exchange`, for any route. `orderOf` throws when no instance can ever take the call. */
   carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
-      const { emit, budget, isAccepting } = this.#deps;
-      emit(startedEvent(template, request));
+      const { emit, budget, isAccepting, now } = this.#deps;
+      const record = request.record ?? { call: 0, attempts: 0 };
+      if (record.call === 0) {
+        this.#calls += 1;
+        record.call = this.#calls;
+        emit(startedEvent(template, record, request));
+      }
       let order: CallOrder;
       try {
         if (!isAccepting()) throw shuttingDown();
         order = orderOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
-        emit(refusedEvent(template, request, error.code));
+        const waitMs = request.cameAtMs === undefined ? 0 : now() - request.cameAtMs;
+        emit(refusedEvent(template, record, request, error.code, waitMs));
         subscriber.error(error);
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, order, subscriber);
+      const call = new Call(this.#deps, order, record, subscriber);
       subscriber.add(() => call.end());
       call.begin();
     });

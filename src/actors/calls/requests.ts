@@ -15,6 +15,8 @@ import { gatherPages } from './list-pages.ts';
 export interface RequestOptions extends ExchangeOptions {
   /** See ExchangeRequest.caller; overrides that of the request. */
   readonly caller?: string | undefined;
+  /** See ExchangeRequest.requestId; overrides that of the request. */
+  readonly requestId?: string | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -49,9 +51,10 @@ export class Requests {
   async ask(
     template: string,
     request: ExchangeRequest,
-    { signal, caller, ...options }: RequestOptions = {},
+    { signal, caller, requestId, ...options }: RequestOptions = {},
   ): Promise<CallResult> {
-    const answer = await finalAnswer(this.#exchange(template, askedBy(caller, request), options), signal);
+    const asked = withOrigin(request, caller, requestId);
+    const answer = await finalAnswer(this.#exchange(template, asked, options), signal);
     const { event, instanceId, serverId } = answer;
     if (event.kind === 'error') {
       throw await this.errorOf(template, request, { error: event.error, instanceId }, signal);
@@ -61,10 +64,11 @@ export class Requests {
 
   /** All pages of one list, from one instance, with numbers as they came (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
-    const { signal, caller, ...rest } = options;
+    const { signal, caller, requestId, ...rest } = options;
     let pinned: ExchangeOptions = rest;
     const items = await gatherPages(field, async (request) => {
-      const answer = await finalAnswer(this.#exchange(template, askedBy(caller, request), pinned), signal);
+      const asked = withOrigin(request, caller, requestId);
+      const answer = await finalAnswer(this.#exchange(template, asked, pinned), signal);
       pinned = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
       return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
     });
@@ -98,6 +102,11 @@ export class Requests {
   }
 }
 
-function askedBy(caller: string | undefined, request: ExchangeRequest): ExchangeRequest {
-  return caller === undefined ? request : { ...request, caller };
+function withOrigin(
+  request: ExchangeRequest,
+  caller = request.caller,
+  requestId = request.requestId,
+): ExchangeRequest {
+  if (caller === request.caller && requestId === request.requestId) return request;
+  return caller === undefined ? { ...request, requestId } : { ...request, caller, requestId };
 }

@@ -6,8 +6,9 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import { backendTimeout, placeYielded } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import type { Answer, CallRecord, ExchangeRequest } from '../../domain/exchange.ts';
 import { retriedEvent } from '../calls/call-events.ts';
 import { affords, mayGoOn } from '../calls/retry.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
@@ -57,6 +58,7 @@ export class ClientCall implements Waiter, YieldingCall {
   readonly #subscriber: Subscriber<Answer>;
   readonly #stay: Binding | undefined;
   readonly #cameAtMs: number;
+  readonly #record: CallRecord = { call: 0, attempts: 0 };
   #hasWaited = false;
   #needsOwn = false;
   #heard: Answer | undefined;
@@ -210,7 +212,10 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#asked = binding.ref;
     const attempt = new Subscription();
     this.#attempt = attempt; // before subscribing: it may fail in there, and be followed by the next
-    const request = this.#hasWaited ? { ...this.#request, cameAtMs: this.#cameAtMs } : this.#request;
+    const record = this.#record;
+    const request = this.#hasWaited
+      ? { ...this.#request, record, cameAtMs: this.#cameAtMs }
+      : { ...this.#request, record };
     const slow = this.#isSafe ? () => this.#slow(binding) : undefined;
     attempt.add(this.#host.answers(request, binding, binding === this.#stay, slow).subscribe(this));
   }
@@ -277,7 +282,8 @@ export class ClientCall implements Waiter, YieldingCall {
 
   /** Adds the instance of the failure to the error. */
   #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
-    this.#host.deps.emit(retriedEvent(ref, this.#request, code));
+    const { call, attempts: attempt } = this.#record;
+    this.#host.deps.emit(retriedEvent(ref, { call, attempt }, this.#request, code));
   }
 }
 

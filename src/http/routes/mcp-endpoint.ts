@@ -267,6 +267,7 @@ function talk(
         body: body instanceof Uint8Array ? body : NO_BYTES,
         template: name,
         principal,
+        requestId: request.id,
         holdBody: request.holdBody,
         ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
         ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),

@@ -221,11 +221,11 @@ export class LegacyEndpoint {
     const caller = session.ownerId;
     const canceller = conversation;
     const tracker = post;
+    const { template, principal: owner, requestId } = from;
     const request =
       params === undefined
-        ? { method, caller, canceller, tracker }
-        : { method, params, caller, canceller, tracker };
-    const { template, principal: owner } = from;
+        ? { method, caller, canceller, tracker, requestId }
+        : { method, params, caller, canceller, tracker, requestId };
     if (isTaskMethod(method)) {
       const about$ = this.#tasks.exchange(request, session, { owner, template, backends });
       conversation.begin(id, post, holdingBody(about$, from));

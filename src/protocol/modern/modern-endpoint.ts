@@ -189,6 +189,7 @@ export class ModernEndpoint {
       params: routed?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
       tracker: call,
+      requestId: from.requestId,
     };
     const sought$ = routed === undefined ? this.#deps.tasks.seek(call) : undefined;
     if (sought$ !== undefined) return fromFound(sought$, request, call);
