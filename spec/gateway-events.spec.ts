@@ -71,6 +71,7 @@ test('tells when, where, and how it went', async () => {
     waitMs,
     outcome: 'result',
     durationMs,
+    isLast: true,
     code: undefined,
   });
   const refused = events.at(-1);

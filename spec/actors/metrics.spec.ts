@@ -167,8 +167,7 @@ function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
     type: 'exchange.finished',
     ...fact(id),
     ...PINGED,
-    attempt: 1,
-    waitMs: 0,
+    ...{ attempt: 1, waitMs: 0, isLast: true },
     outcome,
     durationMs,
   });

@@ -112,13 +112,21 @@ export interface GatewayEvents {
    * reason, or after a list that had the tool.
    */
   'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
-  /** A call came in; it ends in one `exchange.refused`, or in an `exchange.finished` per instance that was tried. */
+  /**
+   * A call came in. There is an `exchange.finished` for each instance that was tried, and one last event: an `exchange.finished`
+   * with `isLast`, an `exchange.refused` or an `exchange.cancelled`.
+   */
   'exchange.started': Plain & CallFact & { readonly template: string };
+  /** No instance takes it, or none any more. */
   'exchange.refused': Plain & CallFact & WaitFact & { readonly template: string; readonly code: ErrorCode };
+  /** Its caller left while no instance worked on it. */
+  'exchange.cancelled': Plain & CallFact & WaitFact & { readonly template: string };
   'exchange.finished': AttemptFact &
     WaitFact & {
       readonly outcome: ExchangeOutcome;
       readonly durationMs: number;
+      /** The call has ended with it. */
+      readonly isLast: boolean;
       /** Set when the exchange failed on its way. */
       readonly code?: ErrorCode | undefined;
     };
@@ -169,6 +177,7 @@ export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
   'tool.omitted': true,
   'exchange.started': true,
   'exchange.refused': true,
+  'exchange.cancelled': true,
   'exchange.finished': true,
   'exchange.retried': true,
   'session.opened': true,

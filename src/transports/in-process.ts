@@ -140,7 +140,7 @@ class InProcessTransport implements Transport {
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
       // The gateway's notes on the request are not for the function; it may write the rest as JSON.
-      const { canceller: _c, tracker: _t, record: _r, requestId: _id, ...request } = call.request;
+      const { canceller: _, tracker: __, requestId: ___, ...request } = call.request;
       const result = await this.#handler(request, { signal, notify });
       // Written out at once: a result that is no JSON fails here, and one that is changed later stays as it was.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };

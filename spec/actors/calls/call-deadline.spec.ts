@@ -126,9 +126,10 @@ test('says nothing about the instance when the caller went away in time', async 
   const ref = await stage.add('a', silent);
   stage.call('write').subscription.unsubscribe();
   assert.equal(
-    stage.told('exchange.finished').map(({ outcome }) => outcome),
-    ['cancelled'],
+    stage.told('exchange.finished').map(({ outcome, isLast }) => [outcome, isLast]),
+    [['cancelled', true]],
   );
+  assert.is(stage.told('exchange.cancelled').length, 0);
   assert.is(ref.successRate, 1);
   assert.is(ref.snapshot(0).errors, 0);
 });

@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
 import {
+  cancelledEvent,
   finishedEvent,
   refusedEvent,
   retriedEvent,
@@ -18,9 +19,11 @@ const PINGED = { call: 7, method: 'ping', tool: undefined, principal: 'user:1', 
 
 test('are about a template until an instance is asked', () => {
   const refused = refusedEvent('t', RECORD, PING, 'QUEUE_FULL', 12);
-  assert.equal([startedEvent('t', RECORD, PING), refused].map(timeless), [
+  const cancelled = cancelledEvent('t', RECORD, PING, 13);
+  assert.equal([startedEvent('t', RECORD, PING), refused, cancelled].map(timeless), [
     { type: 'exchange.started', template: 't', ...PINGED },
     { type: 'exchange.refused', template: 't', ...PINGED, waitMs: 12, code: 'QUEUE_FULL' },
+    { type: 'exchange.cancelled', template: 't', ...PINGED, waitMs: 13 },
   ]);
 });
 
@@ -43,15 +46,21 @@ test('name the instance that failed a call which goes on', () => {
 test('tell the end at an instance, with a code only when it failed', () => {
   const answered = { outcome: 'result', durationMs: 3, error: undefined } as const;
   const attempted = { call: 7, attempt: 1, waitMs: 2 };
-  const finished = { type: 'exchange.finished', ...AT, ...PINGED, ...attempted, durationMs: 3 };
-  assert.equal(timeless(finishedEvent(INSTANCE, attempted, PING, answered)), {
+  const finished = {
+    ...{ type: 'exchange.finished', ...AT, ...PINGED },
+    ...attempted,
+    durationMs: 3,
+  };
+  assert.equal(timeless(finishedEvent(INSTANCE, attempted, PING, answered, true)), {
     ...finished,
+    isLast: true,
     outcome: 'result',
     code: undefined,
   });
   const failed = { outcome: 'failed', durationMs: 3, error: queueFull('t') } as const;
-  assert.equal(timeless(finishedEvent(INSTANCE, attempted, PING, failed)), {
+  assert.equal(timeless(finishedEvent(INSTANCE, attempted, PING, failed, false)), {
     ...finished,
+    isLast: false,
     outcome: 'failed',
     code: 'QUEUE_FULL',
   });

@@ -103,6 +103,14 @@ test('waits 5 s in all, however often a place was free that it could not use', a
   finishOne('a');
   mock.timers.tick(1_000);
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  const [refused, ...others] = stage.told('exchange.refused');
+  const ends = stage.told('exchange.finished').filter(({ call: number }) => number === refused?.call);
+  assert.equal([refused?.code, refused?.waitMs, others], ['BACKEND_UNAVAILABLE', 5_000, []]);
+  assert.equal(
+    ends.map(({ attempt, isLast }) => [attempt, isLast]),
+    [[1, false]],
+    'it ended in line, not at its first instance',
+  );
 });
 
 test('leaves a place that it cannot use to the next in line', async () => {
@@ -195,11 +203,16 @@ test('is over when it was ended in line, whatever its caller does then', async (
   assert.equal([errors, stage.ref('a').inFlight, stage.asked('a')], [1, 255, 256]);
 });
 
-test('leaves the line without a trace when the caller goes away', async () => {
+test('leaves the line when the caller goes away', async () => {
   await stage.add('a', silent);
   fill('a');
   const call = stage.call('write');
+  mock.timers.tick(1_000);
   call.subscription.unsubscribe();
+  assert.equal(
+    stage.told('exchange.cancelled').map(({ tool, waitMs }) => [tool, waitMs]),
+    [['write', 1_000]],
+  );
   assert.is(waiting(), 0);
   finishOne('a');
   mock.timers.tick(60_000);

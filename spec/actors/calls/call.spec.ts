@@ -205,12 +205,13 @@ test('is told from start to end in order', async () => {
         'instanceId' in event ? event.instanceId : '',
         'call' in event ? event.call : 0,
         'attempt' in event ? event.attempt : 0,
+        'isLast' in event && event.isLast,
       ]),
     [
-      ['exchange.started', '', 1, 0],
-      ['exchange.retried', 'a', 1, 1],
-      ['exchange.finished', 'a', 1, 1],
-      ['exchange.finished', 'b', 1, 2],
+      ['exchange.started', '', 1, 0, false],
+      ['exchange.retried', 'a', 1, 1, false],
+      ['exchange.finished', 'a', 1, 1, false],
+      ['exchange.finished', 'b', 1, 2, true],
     ],
   );
 });

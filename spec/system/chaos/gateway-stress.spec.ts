@@ -152,11 +152,13 @@ class World {
     const told = (type: string) => this.#events.filter((event) => event.type === type);
     const finished = this.#events.filter((event) => event.type === 'exchange.finished');
     const refused = told('exchange.refused').length;
-    const retried = told('exchange.retried').length;
+    const cancelled = told('exchange.cancelled').length;
     assert.is(told('exchange.started').length, outcomes.length);
-    // Who goes away before an instance was asked leaves without a word; everybody else has one end, after the repeats.
-    const silent = outcomes.length - (finished.length - retried + refused);
-    assert.ok(silent >= 0 && silent <= this.#cancelled, `${silent} calls ended without a word`);
+    assert.ok(cancelled <= this.#cancelled, `${cancelled} calls were cancelled while they waited`);
+    assert.is(finished.filter(({ isLast }) => isLast).length + refused + cancelled, outcomes.length);
+    const ends = this.#events.filter((event) => event.type.startsWith('exchange.') && isEnd(event));
+    const calls = new Set(ends.map((event) => 'call' in event && event.call));
+    assert.is(calls.size, outcomes.length, 'each call has one last event');
     const answers = outcomes.filter(
       (outcome) => typeof outcome === 'object' && 'resolvedWith' in Object(outcome),
     );
@@ -166,6 +168,11 @@ class World {
     assert.is(errorRate, ended === 0 ? 0 : (failed + refused) / ended);
     await this.gateway.close();
   }
+}
+
+function isEnd(event: GatewayEvent): boolean {
+  if (event.type === 'exchange.finished') return event.isLast;
+  return event.type === 'exchange.refused' || event.type === 'exchange.cancelled';
 }
 
 /** `special` is offered by one of the three only. */

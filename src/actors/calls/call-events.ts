@@ -36,7 +36,7 @@ export function startedEvent(template: string, { call }: CallRecord, request: Ev
   };
 }
 
-/** A call that never reached an instance, after a wait. */
+/** A call that no instance takes, after a wait. */
 export function refusedEvent(
   template: string,
   { call }: CallRecord,
@@ -55,6 +55,26 @@ export function refusedEvent(
     requestId: request.requestId,
     waitMs,
     code,
+  };
+}
+
+/** A call whose caller left during the wait. */
+export function cancelledEvent(
+  template: string,
+  { call }: CallRecord,
+  request: Told,
+  waitMs: number,
+): GatewayEvent {
+  return {
+    type: 'exchange.cancelled',
+    atMs: Date.now(),
+    template,
+    call,
+    method: request.method,
+    tool: toolIn(request),
+    principal: request.caller ?? ANONYMOUS.id,
+    requestId: request.requestId,
+    waitMs,
   };
 }
 
@@ -81,12 +101,13 @@ export function retriedEvent(
   };
 }
 
-/** How it ended there. */
+/** How it ended there, and whether the call has ended with it. */
 export function finishedEvent(
   { template, id, serverId }: EventInstance,
   { call, attempt, waitMs }: Attempted,
   request: EventRequest,
   { outcome, durationMs, error }: ExchangeEnding,
+  isLast: boolean,
 ): GatewayEvent {
   return {
     type: 'exchange.finished',
@@ -103,6 +124,7 @@ export function finishedEvent(
     waitMs,
     outcome,
     durationMs,
+    isLast,
     code: error?.code,
   };
 }

@@ -17,10 +17,10 @@ export interface CallOrder {
   readonly slow: (() => void) | undefined;
 }
 
-/** The request as it is sent, without its arrival time, which is for the gateway alone. */
+/** The request as it is sent, without its arrival time and its record, which are for the gateway alone. */
 export function asSent(request: ExchangeRequest): ExchangeRequest {
-  if (request.cameAtMs === undefined) return request;
-  const { cameAtMs: _, ...sent } = request;
+  if (request.cameAtMs === undefined && request.record === undefined) return request;
+  const { cameAtMs: _, record: __, ...sent } = request;
   return sent;
 }
 

@@ -19,7 +19,7 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import type { Answer, CallRecord, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type Attempted, finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
+import { type Attempted, cancelledEvent, finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
 import { asSent, type CallOrder, certainlyLacksTool, mayLackTool } from './call-order.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
@@ -79,6 +79,9 @@ export class Call implements QueuedCall {
   /** The attempt before it, which is silent and goes on. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
+  /** Attempts whose end was not reported yet. */
+  #underWay = 0;
+  #isReported = false;
   /** The opening before an attempt, and its instance. */
   #opening: Subscription | undefined;
   #openingAt: InstanceRef | undefined;
@@ -126,6 +129,9 @@ export class Call implements QueuedCall {
     this.#slowAttempt?.subscription.unsubscribe();
     this.#attempt?.subscription.unsubscribe();
     this.#route.end();
+    if (this.#isReported || this.#underWay > 0) return; // the end of the attempt reports it
+    const { group, request } = this.#order;
+    this.#deps.emit(cancelledEvent(group.template, this.#record, request, this.#passedMs));
   }
 
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
@@ -183,7 +189,12 @@ export class Call implements QueuedCall {
     else this.#giveUp();
   }
 
-  #answer({ id, serverId }: InstanceRef, event: FinalEvent): void {
+  #answer(ref: InstanceRef, event: FinalEvent): void {
+    const { id, serverId } = ref;
+    const attempt = { call: this.#record.call, attempt: this.#countAttempt(), waitMs: this.#passedMs };
+    const ending = { outcome: event.kind, durationMs: 0, error: undefined };
+    this.#isReported = true;
+    this.#deps.emit(finishedEvent(ref, attempt, this.#order.request, ending, true));
     this.#subscriber.next({ event, instanceId: id, serverId });
     this.#subscriber.complete();
   }
@@ -236,6 +247,7 @@ export class Call implements QueuedCall {
       subscription: new Subscription(),
       overdue: undefined,
     };
+    this.#underWay += 1;
     const exchange$ = ref.exchange(asSent(request), {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
@@ -409,13 +421,17 @@ export class Call implements QueuedCall {
     return noInstanceError(search, this.#deps.fleet.members(template));
   }
 
-  /** Ends the call. A call that reached an instance was reported by its end there; any other is reported as refused. */
+  get #passedMs(): number {
+    return this.#deps.now() - this.#deadline.beganAtMs;
+  }
+
+  /** Ends the call. It is reported by the end of an attempt under way, if there is one; else as refused. */
   #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
     const { group, request } = this.#order;
     this.#leaveQueue(); // first: what the caller does in its error handler may move the queue
-    if (this.#asked === undefined) {
-      const waitMs = this.#deps.now() - this.#deadline.beganAtMs;
-      this.#deps.emit(refusedEvent(group.template, this.#record, request, error.code, waitMs));
+    if (this.#underWay === 0) {
+      this.#isReported = true;
+      this.#deps.emit(refusedEvent(group.template, this.#record, request, error.code, this.#passedMs));
     }
     this.#subscriber.error(error);
   }
@@ -424,7 +440,10 @@ export class Call implements QueuedCall {
     const { group, request } = this.#order;
     const { ref, sent, passage } = attempt;
     passage.ended?.(ending);
-    this.#deps.emit(finishedEvent(ref, attempt, request, ending));
+    this.#underWay -= 1;
+    const isLast = this.#subscriber.closed && attempt !== this.#slowAttempt;
+    if (isLast) this.#isReported = true;
+    this.#deps.emit(finishedEvent(ref, attempt, request, ending, isLast));
     group.pool.ended(sent, callEndOf(ending));
     group.queue.advance(ref);
   }
