@@ -57,7 +57,20 @@ test('tells of one template, and of one type or group of types, only', async () 
   );
   const group = await eventsFor(app.admin, '?type=instance&template=demo');
   assert.ok(group.length > 2 && group.every(({ name }) => name.startsWith('instance.')));
-  for (const query of ['type=instance.helthy', 'type=inst', 'follow=perhaps', 'template=A', 'since=1']) {
+  const several = await eventsFor(app.admin, '?type=instance.healthy,template');
+  assert.equal(new Set(several.map(({ name }) => name)), new Set(['instance.healthy', 'template.changed']));
+  const { body } = await app.as(app.admin, 'GET', '/events?type=instance,instance.helthy');
+  assert.match(JSON.stringify(body), 'instance.healthy');
+  for (const query of [
+    'type=instance.helthy',
+    'type=inst',
+    'type=',
+    'type=instance,',
+    'type=,',
+    'follow=perhaps',
+    'template=A',
+    'since=1',
+  ]) {
     assert.is((await app.as(app.admin, 'GET', `/events?${query}`)).status, 422, query);
   }
 });

@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
+import { serving } from '../../helpers/function-backend.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
@@ -34,6 +35,17 @@ test('shows some of them only', async () => {
   const { code, err } = await gateway.run('gateway', 'events', '--type', 'nothing');
   assert.is(code, 1);
   assert.match(err, /\(VALIDATION_ERROR\)$/);
+});
+
+test('shows a call with what is unusual about it', async () => {
+  const { gateway: facade } = gateway.server;
+  await facade.register('calls', { id: 'one', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
+  await facade.call('calls', 'echo', {}, { caller: 'user:1', requestId: 'r-1' });
+  const { out } = await gateway.run('gateway', 'events', '--type', 'exchange.refused,exchange.finished');
+  assert.match(
+    out,
+    /^[^\n]+ exchange\.finished {2}calls\/one {2}call=1 {2}method=tools\/call {2}tool=echo {2}principal=user:1 {2}request_id=r-1 {2}(wait_ms=\S+ {2})?outcome=result {2}duration_ms=[\d.]+$/m,
+  );
 });
 
 test('prints each as a line of JSON', async () => {

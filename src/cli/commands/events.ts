@@ -22,9 +22,9 @@ export const events: CommandDefinition = {
     { flags: '--follow', short: 'f', description: 'Keep printing new events until Ctrl-C' },
     { flags: '--template <name>', description: 'Events of this template only' },
     {
-      flags: '--type <word>',
+      flags: '--type <words>',
       description:
-        'Events of this type only, such as instance.unhealthy, or of a group: instance, exchange, session',
+        'Events of these types only, such as instance.unhealthy,session.ended; or of groups: instance, exchange, session',
     },
     ...CLIENT_OPTIONS.map((option) =>
       option.flags === '--json' ? { ...option, description: 'Print each event as one line of JSON' } : option,
@@ -32,7 +32,7 @@ export const events: CommandDefinition = {
   ],
   examples: [
     'gateway events',
-    'gateway events --follow --type instance',
+    'gateway events --follow --type instance,session.ended',
     'gateway events -f --template search --json',
   ],
   run: async (input, terminal) => {
@@ -81,21 +81,29 @@ async function show(
   }
 }
 
-/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
+/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. Fields that say nothing unusual are left out. */
 function line(
   terminal: Terminal,
-  { type, at, template, instance_id: id, server_id: _, ...rest }: Fields,
+  { type, at, template, instance_id: id, server_id: _, is_last: __, ...rest }: Fields,
 ): string {
   const clock = typeof at === 'string' ? new Date(at).toTimeString().slice(0, 8) : ' '.repeat(8);
   const place = [template, id].filter((part) => part !== undefined).join('/');
-  const details = Object.entries(rest).map(([name, value]) => `${name}=${worded(value)}`);
+  const details = Object.entries(rest)
+    .filter(([name, value]) => !isUsual(name, value))
+    .map(([name, value]) => `${name}=${worded(value)}`);
   return [`${terminal.paint('dim', clock)} ${painted(terminal, String(type))}`, place, ...details]
     .filter((part) => part !== '')
     .join('  ');
 }
 
+/** Most calls are sent to one instance, at once. */
+function isUsual(name: string, value: unknown): boolean {
+  return (name === 'attempt' && value === 1) || (name === 'wait_ms' && Number(value) < 1);
+}
+
 function painted(terminal: Terminal, type: string): string {
-  if (/\.(unhealthy|crashed|failed|refused|ejected)$|^missed$/.test(type)) return terminal.paint('red', type);
+  if (/\.(unhealthy|crashed|failed|refused|retried|ejected)$|^missed$/.test(type))
+    return terminal.paint('red', type);
   return type === 'instance.healthy' ? terminal.paint('green', type) : type;
 }
 

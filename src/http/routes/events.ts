@@ -1,8 +1,10 @@
 // The events of the gateway as a stream: those of the embedding API, each for the callers that may read it.
 
 import Type from 'typebox';
+import { nearest } from '../../config/nearest.ts';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
+import { validationFailed } from '../../domain/request-errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { eventStream } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -11,7 +13,8 @@ import { EVENT_STREAM_TYPE } from '../sse/server-sent-events.ts';
 
 const NAMES = Object.keys(EVENT_NAMES);
 /** `instance` selects all types that begin with `instance.`. */
-const GROUPS = [...new Set(NAMES.map((name) => name.replace(/\..*$/, '')))];
+const GROUPS = [...new Set(NAMES.map(groupOf))];
+const SELECTABLE = [...NAMES, ...GROUPS];
 
 export const eventRoutes: readonly Route[] = [
   defineRoute({
@@ -27,8 +30,14 @@ export const eventRoutes: readonly Route[] = [
         {
           /** Events of this template only. */
           template: Type.Optional(TemplateId),
-          /** Events of this type, or of this group of types, only. */
-          type: Type.Optional(Type.Enum([...NAMES, ...GROUPS])),
+          /** Events of these types, or groups of types, only. */
+          type: Type.Optional(
+            Type.String({
+              maxLength: 1_024,
+              examples: ['instance,exchange.finished'],
+              description: `Several are separated by commas: ${SELECTABLE.join(', ')}`,
+            }),
+          ),
           /** True: continues with new events. Default false: ends after the kept events. */
           follow: Type.Optional(Type.Boolean()),
         },
@@ -47,11 +56,12 @@ export const eventRoutes: readonly Route[] = [
     },
     errors: [],
     handler: ({ query, principal, request }, { events }) => {
-      const { template, type, follow = false } = query;
+      const { template, follow = false } = query;
+      const types = query.type === undefined ? undefined : typesIn(query.type);
       const isFollowing = follow && !request.isHead;
       const after = request.headers['last-event-id'];
       const isSelected = (event: GatewayEvent): boolean =>
-        (type === undefined || event.type === type || event.type.startsWith(`${type}.`)) &&
+        (types === undefined || types.has(event.type)) &&
         (template === undefined || ('template' in event && event.template === template)) &&
         mayRead(principal, event);
       return eventStream((reader) =>
@@ -60,6 +70,21 @@ export const eventRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function groupOf(name: string): string {
+  return name.replace(/\..*$/, '');
+}
+
+/** VALIDATION_ERROR for a name that is neither a type nor a group. */
+function typesIn(list: string): ReadonlySet<string> {
+  const wanted = new Set(list.split(',').map((name) => name.trim()));
+  for (const name of wanted) {
+    if (SELECTABLE.includes(name)) continue;
+    const msg = `There is no type or group of events of this name; "${nearest(name, SELECTABLE)}" is the nearest`;
+    throw validationFailed([{ loc: ['query', 'type'], msg, type: 'enum' }]);
+  }
+  return new Set(NAMES.filter((name) => wanted.has(name) || wanted.has(groupOf(name))));
+}
 
 /** Admins read all events of their templates; other callers read their own calls and sessions. */
 function mayRead(principal: Principal, event: GatewayEvent): boolean {

@@ -19,6 +19,8 @@ export interface ReadOptions {
 export class RecentEvents {
   readonly #size: number;
   readonly #ring: (GatewayEvent | undefined)[];
+  /** The events as text, each made for the first reader that gets it. */
+  readonly #texts: (string | undefined)[];
   /** Prefix of every id: ids of another run of the gateway do not match. */
   readonly #run = crypto.randomUUID().slice(0, 8);
   readonly #readings = new Set<Reading>();
@@ -31,6 +33,7 @@ export class RecentEvents {
   constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents) {
     this.#size = size;
     this.#ring = new Array(size);
+    this.#texts = new Array(size);
     events$.subscribe({
       next: (event) => this.#keep(event),
       complete: () => {
@@ -67,6 +70,7 @@ export class RecentEvents {
     const slot = this.#next % this.#size;
     if (this.#readings.size > 0) this.#notifyReaders(this.#ring[slot]);
     this.#ring[slot] = event;
+    this.#texts[slot] = undefined;
     this.#next += 1;
   }
 
@@ -98,11 +102,13 @@ export class RecentEvents {
         reading.missed = 0;
         continue;
       }
-      const event = this.#ring[reading.number % this.#size];
+      const slot = reading.number % this.#size;
+      const event = this.#ring[slot];
       const id = `${this.#run}-${reading.number}`;
       reading.number += 1;
       if (event === undefined || !isSelected(event)) continue;
-      subscriber.next({ name: event.type, id, data: JSON.stringify(eventView(event)) });
+      this.#texts[slot] ??= JSON.stringify(eventView(event));
+      subscriber.next({ name: event.type, id, data: this.#texts[slot] });
     }
     const isAtEnd = reading.number >= end && reading.missed === 0;
     if (isAtEnd && (this.#isOver || reading.number >= reading.end)) subscriber.complete();
@@ -132,11 +138,12 @@ interface Reading {
   missed: number;
 }
 
-/** The format of the API: names in snake_case, the time as text. */
+/** The format of the API: names in snake_case, the time as text, durations in ms with three decimals. */
 function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
   const view: Record<string, unknown> = { type, at: new Date(atMs).toISOString() };
   for (const [name, value] of Object.entries(fields)) {
-    view[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = value;
+    const rounded = typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
+    view[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = rounded;
   }
   return view;
 }
