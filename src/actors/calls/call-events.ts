@@ -62,7 +62,7 @@ export function refusedEvent(
 export function cancelledEvent(
   template: string,
   { call }: CallRecord,
-  request: Told,
+  request: EventRequest,
   waitMs: number,
 ): GatewayEvent {
   return {

@@ -3,8 +3,8 @@
 import Type from 'typebox';
 import { nearest } from '../../config/nearest.ts';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
-import { validationFailed } from '../../domain/request-errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { eventStream } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
