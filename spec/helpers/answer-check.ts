@@ -135,11 +135,13 @@ function pathOf(target: string): readonly string[] {
   return (path.length > 1 ? path.replace(/\/$/, '') : path).split('/');
 }
 
+/** `{path}` is the rest of a path: OpenAPI has no notation for it. */
 function fits(segments: readonly string[], path: readonly string[]): boolean {
+  const isOpenEnded = segments.at(-1) === '{path}' && path.length > segments.length;
   return (
-    segments.length === path.length &&
+    (isOpenEnded || segments.length === path.length) &&
     segments.every((segment, index) =>
-      segment.startsWith('{') ? path[index] !== '' : segment === path[index],
+      segment.startsWith('{') ? isOpenEnded || path[index] !== '' : segment === path[index],
     )
   );
 }

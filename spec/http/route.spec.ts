@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { createGateway } from '../../src/gateway.ts';
+import { ConsoleFiles } from '../../src/http/docs/console.ts';
 import { createDocuments } from '../../src/http/docs/documents.ts';
 import { TemplateParams } from '../../src/http/parameters.ts';
 import { createProxies } from '../../src/http/proxies.ts';
@@ -51,6 +52,7 @@ async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
       build: '1.2.3',
     },
     ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map(), events: new RecentEvents(NEVER) },
+    consoleFiles: new ConsoleFiles(),
   };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {

@@ -10,7 +10,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('who may do what');
 // Which sessions there are is none of the door's business.
-const started = startWithAccounts({ mcp: fakeMcp() });
+const started = startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url) });
 test.before(async () => (await started).serve('demo', 'one'));
 test.after(async () => (await started).close());
 
@@ -90,6 +90,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   'GET /redoc': { needs: open, admitted: '200' },
   'GET /docs/assets/:file': { needs: open, admitted: '200', params: { file: 'swagger-ui.min.css' } },
   'GET /redoc/assets/:file': { needs: open, admitted: '200', params: { file: 'redoc.standalone.js' } },
+  'GET /console': { needs: open, admitted: '404 NOT_FOUND' },
+  'GET /console/*path': { needs: open, admitted: '404 NOT_FOUND', params: { path: 'templates' } },
   'GET /gateway/stats': { needs: read, admitted: '200' },
   'GET /stats': { needs: read, admitted: '200' },
   'GET /gateway/registry': { needs: read, admitted: '200' },
@@ -232,7 +234,7 @@ for (const caller of CALLERS) {
       const row = ROWS[keyOf(route)];
       if (row === undefined) continue; // the test above tells of it
       const params = { template: 'demo', instance_id: 'one', server_id: 'one', ...row.params };
-      const path = route.path.replaceAll(/:(\w+)/g, (_name, field) => String(Reflect.get(params, field)));
+      const path = route.path.replaceAll(/[:*](\w+)/g, (_name, field) => String(Reflect.get(params, field)));
       const ask = row.body === undefined ? {} : { body: row.body() };
       const answer = await app.as(credentials, route.method, path, ask);
       const what = `${keyOf(route)} for ${caller.who}`;

@@ -21,6 +21,13 @@ export function routeNotFound(method: string, path: string): GatewayError {
   );
 }
 
+export function consoleNotBuilt(): GatewayError {
+  return new GatewayError(
+    'NOT_FOUND',
+    'The console is not built. Run `npm run build:console` in the folder of the gateway; no restart is needed.',
+  );
+}
+
 export function methodNotAllowed(method: string, path: string, allow: readonly string[]): GatewayError {
   const message = `${path} does not answer ${method}; it answers ${allow.join(', ')}.`;
   return new GatewayError('METHOD_NOT_ALLOWED', message, { allow });

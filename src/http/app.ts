@@ -16,6 +16,7 @@ import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect, readKoaBody } from './body/read.ts';
+import { ConsoleFiles } from './docs/console.ts';
 import { createDocuments } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { accessLog } from './middleware/access-log.ts';
@@ -61,6 +62,8 @@ export interface AppOptions {
   readonly trustedProxies: readonly string[];
   /** Version of this package. */
   readonly build: string;
+  /** Folder of the built console. Default: that of this package. */
+  readonly consoleFolder?: URL;
   /** Largest request body. Default LIMITS.requestBodyBytes. */
   readonly maxBodyBytes?: number;
   /** Bytes of bodies held at one time; one body of the largest size always fits. Default: from the available memory. */
@@ -114,7 +117,10 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   });
   const trail = auditTrail(auth.audit, proxies);
   const events = new RecentEvents(gateway.events$);
-  const services: Services = { gateway, auth, mcp, allowedCommands, definitions, events, documents, build };
+  const consoleFiles = new ConsoleFiles(options.consoleFolder);
+  const services: Services = {
+    ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, build },
+  };
 
   // Per route, after the list below. A body is read after authorization only.
   const stepsOf = (route: Route): RouteMiddleware[] => [

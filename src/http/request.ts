@@ -65,6 +65,9 @@ interface Matched {
 export type RouteContext = ParameterizedContext<RequestState, Matched>;
 export type RouteMiddleware = Middleware<RequestState, Matched>;
 
+/** How the body of an answer may be encoded. */
+export type ContentEncoding = 'br' | 'gzip' | 'identity';
+
 /** What a handler may read of a request besides its input. Everything is computed on demand: the hot path needs little of it. */
 export class HttpRequest {
   readonly #context: HttpContext;
@@ -137,6 +140,11 @@ export class HttpRequest {
     return this.#context.accepts('application/json', 'text/html') === 'text/html';
   }
 
+  /** The smallest encoding that the client accepts, by `Accept-Encoding`. */
+  get encoding(): ContentEncoding {
+    return ENCODINGS.find((encoding) => this.#context.acceptsEncodings(encoding) !== false) ?? 'identity';
+  }
+
   /** Counts the HTTP request as this many requests of the caller, where authorize.ts did not; see rate-limit.ts. */
   consume(limiter: RateLimiter, count: number): void | Promise<void> {
     return consumeRateLimitUpTo(this.#context.state, limiter, count);
@@ -163,6 +171,8 @@ export class HttpRequest {
     whenGone(this.#context.res, listener);
   }
 }
+
+const ENCODINGS = ['br', 'gzip'] as const satisfies readonly ContentEncoding[];
 
 /** Keeps the first error of a JSON-RPC request for its log line, with the error code of the gateway if there is one. */
 export function noteFailure(state: RequestState, rpcError: number, errorCode: ErrorCode | undefined): void {

@@ -13,6 +13,7 @@ import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
+import type { ConsoleFiles } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
 import { pathRefused, queryReader } from './parameters.ts';
 import type { Reply } from './reply.ts';
@@ -34,6 +35,7 @@ export interface Services {
   readonly events: RecentEvents;
   /** The API description and the pages that show it. */
   readonly documents: Documents;
+  readonly consoleFiles: ConsoleFiles;
   /** Version of this package. */
   readonly build: string;
 }
@@ -58,7 +60,7 @@ export interface AnswerDoc {
 /** The part of a route that is data. */
 export interface RouteAccess {
   readonly method: Method;
-  /** Parameters are written `:name`. */
+  /** Parameters are written `:name`; `*name` is the rest of the path, slashes included. */
   readonly path: string;
   /** One line for the API description. */
   readonly summary: string;

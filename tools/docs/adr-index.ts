@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Structure of the program': [1, 2, 3, 63, 13, 37],
-  'Configuration, errors and documents': [4, 5, 21],
+  'Configuration, errors and documents': [4, 5, 21, 72],
   'Instances, templates and the registry': [6, 15, 57, 58, 59, 60],
   'Balancing, health and retries': [7, 9, 39, 40, 41, 67, 68],
   'Child processes': [11, 14, 26, 38, 48, 51, 52, 69],

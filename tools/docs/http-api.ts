@@ -1,6 +1,6 @@
 // Every route: method, path, what it does and the permission that it needs. Made from the table of routes.
 
-import { TAGS, tagOf } from '../../src/http/openapi/document.ts';
+import { pathTemplate, TAGS, tagOf } from '../../src/http/openapi/document.ts';
 import type { Route } from '../../src/http/route.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { code, table } from './markdown.ts';
@@ -16,5 +16,5 @@ export function routesReference(): string {
 
 function row({ method, path, summary, scope }: Route): readonly string[] {
   const scopes = [scope].flat().map((each) => (each === 'open' ? 'none' : code(each)));
-  return [code(`${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`), summary, scopes.join(' or ')];
+  return [code(`${method} ${pathTemplate(path)}`), summary, scopes.join(' or ')];
 }

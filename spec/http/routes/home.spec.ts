@@ -1,11 +1,11 @@
-// What stands at `/`.
+// What stands at `/` while the console is not built; with a console: console.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the first page');
-const started = startWithAccounts();
+const started = startWithAccounts({ consoleFolder: new URL('none/', import.meta.url) });
 test.after(async () => (await started).close());
 
 /** As browsers send it. */

@@ -91,17 +91,17 @@ export function operationOf(route: Route, shared: SharedAnswers): OperationObjec
   };
 }
 
-/** `/mcp/:template/health` as OpenAPI writes it: `/mcp/{template}/health`. */
+/** `/mcp/:template/health` as OpenAPI writes it: `/mcp/{template}/health`. It has no notation for the rest of a path. */
 export function pathTemplate(path: string): string {
-  return path.replaceAll(/:(\w+)/g, '{$1}');
+  return path.replaceAll(/[:*](\w+)/g, '{$1}');
 }
 
 /** Method and words of the path, with a parameter at the end, and `OfAll` for a row beside that of a template. */
 function operationId({ method, path, unlessTemplate }: Route): string {
   const words = path
     .split('/')
-    .filter((word, index, all) => !word.startsWith(':') || index === all.length - 1)
-    .map((word) => (word.startsWith(':') ? `by-${word.slice(1)}` : word))
+    .filter((word, index, all) => !/^[:*]/.test(word) || index === all.length - 1)
+    .map((word) => (/^[:*]/.test(word) ? `by-${word.slice(1)}` : word))
     .flatMap((word) => word.split(/[^A-Za-z0-9]+/))
     .filter((word) => word !== '');
   const capitals = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1));
@@ -193,8 +193,8 @@ export const TAGS: readonly Tag[] = [
   },
   {
     name: 'Documents',
-    description: 'This description and the pages that show it.',
-    paths: /^\/(?:$|(?:docs|redoc|openapi\.json)(?:\/|$))/,
+    description: 'This description, the pages that show it, and the console.',
+    paths: /^\/(?:$|(?:docs|redoc|openapi\.json|console)(?:\/|$))/,
   },
   { name: 'Process', description: 'Liveness and readiness of the process.', paths: /^/ },
 ];

@@ -1,14 +1,15 @@
-// The start page at `/`: status and links, as a page for browsers and as JSON for other clients. The page runs no script and
-// loads nothing.
+// The start at `/`: status and links as JSON; for browsers the console, or without one a page that runs no script and loads
+// nothing.
 
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
-import { bytes, json } from '../reply.ts';
+import { bytes, json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { text } from '../schemas.ts';
 import { GatewayHealthView, gatewayHealthView } from './health.ts';
 
 const LINKS = {
+  console: '/console',
   mcp: '/mcp',
   mcp_template: '/mcp/{template}',
   health: '/gateway/health',
@@ -28,7 +29,7 @@ export const homeRoutes: readonly Route[] = [
   defineRoute({
     method: 'GET',
     path: '/',
-    summary: 'What this is, and where to go on: a page for browsers, JSON for others',
+    summary: 'What this is, and where to go on: the console for browsers, JSON for others',
     scope: 'open',
     answers: {
       200: {
@@ -38,9 +39,15 @@ export const homeRoutes: readonly Route[] = [
         example: { name: 'stagedoor', status: 'healthy', version: API_VERSION, links: LINKS },
         headers: { Vary: '`Accept` decides between the two' },
       },
+      303: {
+        description: 'For browsers, when the console is built',
+        headers: { Location: 'The console, relative to this address', Vary: '`Accept`' },
+      },
     },
     errors: [],
-    handler: async ({ request }, { gateway, build }) => {
+    handler: async ({ request }, { gateway, build, consoleFiles }) => {
+      if (request.wantsPage && consoleFiles.isBuilt)
+        return { ...noContent({ headers: [...COMMON, 'Location', 'console'] }), status: 303 };
       const { status } = gatewayHealthView(gateway, await gateway.databaseStatus(), build);
       const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
       if (!request.wantsPage) return json(200, view, { headers: COMMON });

@@ -5,6 +5,7 @@ import type { Route } from '../route.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
+import { consoleRoutes } from './console.ts';
 import { documentRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
 import { healthRoutes } from './health.ts';
@@ -43,5 +44,6 @@ export const ROUTES: readonly Route[] = [
   ...serverToolRoutes,
   ...auditRoutes,
   ...documentRoutes,
+  ...consoleRoutes,
   ...homeRoutes,
 ];

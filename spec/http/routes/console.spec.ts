@@ -1,0 +1,197 @@
+// The files of the console over HTTP: a built folder of the spec, and none.
+
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import * as assert from 'uvu/assert';
+import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of the console');
+
+const SCRIPT = `export const rows = [${'"a row of a table", '.repeat(200)}];\n`;
+const PAGE = `<!doctype html>
+<html><head><link rel="icon" href="./favicon.svg"><script type="module" src="./assets/index-B1a2c3D4.js"></script></head>
+<body><noscript><a href="../docs">API</a></noscript></body></html>
+`;
+const FILES: Readonly<Record<string, string>> = {
+  'index.html': PAGE,
+  'favicon.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>',
+  'assets/index-B1a2c3D4.js': SCRIPT,
+  'assets/index-B1a2c3D4.js.map': '{}',
+  'assets/index-e5F6a7b8.css': 'body { margin: 0 }',
+};
+
+let folder: string;
+let app: AccountsFixture;
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'console-'));
+  await writeFile(join(folder, 'secret.js'), 'the secret');
+  const built = join(folder, 'dist');
+  await mkdir(join(built, 'assets'), { recursive: true });
+  for (const [name, content] of Object.entries(FILES)) await writeFile(join(built, name), content);
+  await symlink(join(folder, 'secret.js'), join(built, 'assets', 'link.js'));
+  app = await startWithAccounts({ consoleFolder: pathToFileURL(`${built}/`) });
+});
+test.after(async () => {
+  await app.close();
+  await rm(folder, { recursive: true });
+});
+
+const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+  app.ask('GET', path, { headers: { 'accept-encoding': 'identity', ...headers } });
+const raw = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+  sendRaw(app.port, head(`GET ${path}`, { Connection: 'close', ...headers }));
+
+test('serve the files as they are, those with a hash in their name for ever', async () => {
+  for (const [path, type, caching] of [
+    ['favicon.svg', 'image/svg+xml', 'no-cache'],
+    ['assets/index-B1a2c3D4.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'],
+    ['assets/index-e5F6a7b8.css', 'text/css; charset=utf-8', 'public, max-age=31536000, immutable'],
+  ] as const) {
+    const { status, headers, text } = await get(`/console/${path}`);
+    assert.equal([status, headers.get('content-type'), headers.get('cache-control')], [200, type, caching]);
+    assert.is(text, FILES[path]);
+  }
+});
+
+test('allow no script, style or address but those of the gateway, and no frame', async () => {
+  for (const path of ['/console', '/console/sessions', '/console/favicon.svg']) {
+    const { headers } = await get(path);
+    assert.is(
+      headers.get('content-security-policy'),
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+        "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    );
+    assert.equal(
+      ['x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy'].map((name) =>
+        headers.get(name),
+      ),
+      ['nosniff', 'no-referrer', 'same-origin'],
+    );
+  }
+});
+
+test('answer every other path with the page, whose links lead to its files from there', async () => {
+  for (const path of [
+    ...['/console', '/console/', '/console/sessions', '/console/sessions/', '/console/index.html'],
+    ...['/console/templates/everything', '/console/templates/everything/playground/x.y'],
+  ]) {
+    const { status, headers, text } = await get(path);
+    assert.equal(
+      [status, headers.get('content-type'), headers.get('cache-control')],
+      [200, 'text/html; charset=utf-8', 'no-cache'],
+      path,
+    );
+    const links = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(
+      ([, link = '']) => new URL(link, `${app.url}${path}`).pathname,
+    );
+    assert.equal(links, ['/console/favicon.svg', '/console/assets/index-B1a2c3D4.js', '/docs'], path);
+  }
+});
+
+test('send the smallest encoding that the browser accepts', async () => {
+  const path = '/console/assets/index-B1a2c3D4.js';
+  for (const [accepted, encoding, decode] of [
+    ['gzip, deflate, br, zstd', 'br', brotliDecompressSync],
+    ['gzip, deflate', 'gzip', gunzipSync],
+    ['br;q=0, gzip', 'gzip', gunzipSync],
+  ] as const) {
+    const answer = await raw(path, { 'Accept-Encoding': accepted });
+    const [top = '', body = ''] = answer.split('\r\n\r\n', 2);
+    assert.match(top, new RegExp(`\r\nContent-Encoding: ${encoding}\r\n`), accepted);
+    assert.match(top, /\r\nVary: Accept-Encoding\r\n/);
+    assert.ok(body.length < SCRIPT.length / 5);
+    assert.is(decode(Buffer.from(answer.slice(top.length + 4), 'latin1')).toString(), SCRIPT);
+  }
+  const plain = await get(path);
+  assert.equal([plain.headers.get('content-encoding'), plain.headers.get('vary')], [null, 'Accept-Encoding']);
+});
+
+test('answer 304 to a browser that has it, and HEAD without a body', async () => {
+  for (const path of ['/console', '/console/assets/index-B1a2c3D4.js']) {
+    const first = await app.ask('HEAD', path, { headers: { 'accept-encoding': 'br' } });
+    assert.is(first.text, '');
+    const etag = first.headers.get('etag') ?? '';
+    const again = await get(path, { 'accept-encoding': 'br', 'if-none-match': etag });
+    assert.equal([again.status, again.text], [304, ''], path);
+  }
+});
+
+test('have one tag for each encoding', async () => {
+  const path = '/console/assets/index-B1a2c3D4.js';
+  const tags = await Promise.all(
+    ['br', 'gzip', 'identity'].map(async (encoding) =>
+      (await get(path, { 'accept-encoding': encoding })).headers.get('etag'),
+    ),
+  );
+  assert.is(new Set(tags).size, 3);
+});
+
+test('do not answer the page instead of a missing script', async () => {
+  for (const name of ['index-00000000.js', 'index-B1a2c3D4.js.map', 'link.js', '', 'toString']) {
+    const { status, body } = await get(`/console/assets/${name}`);
+    assert.equal([status, body.error_code], [404, 'NOT_FOUND'], name);
+  }
+});
+
+test('never leave their folder', async () => {
+  for (const path of [
+    '/console/../secret.js',
+    '/console/%2e%2e/secret.js',
+    '/console/..%2fsecret.js',
+    '/console/..%5csecret.js',
+    '/console/assets/../../secret.js',
+    '/console/assets/..%2f..%2fsecret.js',
+    '/console//etc/passwd',
+    '/console/%00',
+    `/console/${'x/'.repeat(50)}`,
+    `/console/${'x'.repeat(5_000)}`,
+  ]) {
+    const answer = await raw(path);
+    assert.match(answer, /^HTTP\/1\.1 (?:200|404|422) /, path);
+    assert.not.match(answer, /the secret|root:/, path);
+    if (answer.startsWith('HTTP/1.1 200')) assert.match(answer, /<!doctype html>/, path);
+  }
+});
+
+test('are open, but not to a page of another host', async () => {
+  const refused = await raw('/console', { Host: 'evil.example' });
+  assert.match(refused, /^HTTP\/1\.1 403 [\s\S]*ORIGIN_NOT_ALLOWED/);
+  const foreign = await get('/console', { origin: 'https://evil.example' });
+  assert.equal([foreign.status, foreign.body.error_code], [403, 'ORIGIN_NOT_ALLOWED']);
+});
+
+test('are where `/` sends browsers', async () => {
+  const answer = await raw('/', { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
+  assert.match(answer, /^HTTP\/1\.1 303 [\s\S]*\r\nLocation: console\r\n/);
+  const { status, body } = await get('/', { accept: 'application/json' });
+  assert.equal([status, body.name], [200, 'stagedoor']);
+});
+
+test('say how the console is built when it is not, until it is', async () => {
+  const later = join(folder, 'later');
+  const other = await startWithAccounts({ consoleFolder: pathToFileURL(`${later}/`) });
+  try {
+    for (const path of ['/console', '/console/templates/x', '/console/assets/x.js']) {
+      const { status, body } = await other.ask('GET', path);
+      assert.equal([status, body.error_code], [404, 'NOT_FOUND']);
+      assert.match(String(body.detail), 'npm run build:console');
+    }
+    await mkdir(later);
+    await writeFile(join(later, 'index.html'), PAGE);
+    assert.is((await other.ask('GET', '/console')).status, 200);
+  } finally {
+    await other.close();
+  }
+});
+
+test('refuse another method', async () => {
+  const { status, headers } = await app.ask('POST', '/console/x', { body: {} });
+  assert.equal([status, headers.get('allow')], [405, 'GET, HEAD, OPTIONS']);
+});
+
+test.run();
