@@ -28,6 +28,7 @@ test('carry the claims that are promised, and are read back', async () => {
   });
   assert.equal(await tokens.read(accessToken), {
     userId: user.id,
+    id: jti,
     credentialsAtMs: START_MS - 5_000,
     expiresAtMs: (seconds + 3_600) * 1_000,
   });

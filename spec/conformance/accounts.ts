@@ -127,6 +127,38 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal(await accounts.listUsers(), [unrestricted, ada]);
   });
 
+  declare('an ended token is known until it has expired, and makes a new revision', async (store) => {
+    const { accounts } = store;
+    await accounts.insertUser(ada);
+    const isEnded = (userId: string, ids: readonly string[]) =>
+      Promise.all(ids.map((id) => accounts.isTokenEnded(userId, id)));
+    assert.equal(await isEnded(ada.id, ['one']), [false]);
+    const before = await store.revision();
+    assert.is(await accounts.endToken(ada.id, { id: 'one', expiresAtMs: 2_000 }, 1_000), true);
+    assert.is(await accounts.endToken(ada.id, { id: 'two', expiresAtMs: 3_000 }, 1_000), true);
+    assert.is(await accounts.endToken(ada.id, { id: 'two', expiresAtMs: 3_000 }, 1_000), true);
+    assert.ok((await store.revision()) > before);
+    assert.equal(await isEnded(ada.id, ['one', 'two', 'three']), [true, true, false]);
+    assert.equal(await isEnded(zoe.id, ['one', 'two']), [false, false]);
+    assert.is(await accounts.endToken(ada.id, { id: 'three', expiresAtMs: 9_000 }, 2_500), true);
+    assert.equal(await isEnded(ada.id, ['one', 'two', 'three']), [false, true, true]);
+  });
+
+  declare('so many ended tokens of one user are refused that the list stays short', async (store) => {
+    const { accounts } = store;
+    await accounts.insertUser(zoe);
+    await accounts.insertUser(ada);
+    for (let number = 0; number < 100; number += 1)
+      assert.is(await accounts.endToken(ada.id, { id: `t${number}`, expiresAtMs: 2_000 }, 1_000), true);
+    const before = await store.revision();
+    assert.is(await accounts.endToken(ada.id, { id: 'more', expiresAtMs: 2_000 }, 1_000), false);
+    assert.equal([await store.revision(), await accounts.isTokenEnded(ada.id, 't0')], [before, true]);
+    assert.is(await accounts.endToken(zoe.id, { id: 'more', expiresAtMs: 2_000 }, 1_000), true);
+    assert.is(await accounts.endToken(ada.id, { id: 'later', expiresAtMs: 9_000 }, 2_000), true);
+    await accounts.deleteUser(ada.id);
+    assert.is(await accounts.isTokenEnded(ada.id, 'later'), false);
+  });
+
   declare('unknown users and keys are told apart', async ({ accounts }) => {
     const updatedAt = ada.updatedAt;
     assert.is(await codeOf(accounts.changeUser(uuid('9'), { updatedAt })), 'USER_NOT_FOUND');

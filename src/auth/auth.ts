@@ -29,6 +29,11 @@ export interface Auth {
   watchSessions(open: () => Iterable<string>): void;
   /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken>;
+  /**
+   * Ends the token among verified credentials: refused here at once, by other nodes within 10 s. An API key stays valid.
+   * DATABASE_UNAVAILABLE.
+   */
+  logout(credentials: Credentials): Promise<void>;
   /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
   close(): Promise<void>;
 }

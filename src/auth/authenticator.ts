@@ -71,6 +71,16 @@ export class Authenticator {
     }
   }
 
+  /** As Auth.logout says. */
+  async endToken({ authorization }: Credentials): Promise<void> {
+    const token = authorization === undefined ? undefined : bearerOf(authorization);
+    if (token === undefined || isKey(token)) return;
+    const { userId, isAll } = await this.#options.verifier.endToken(token);
+    if (isAll) this.forget({ userId });
+    else this.#forgetQueries();
+    this.#cache.entries.delete(digestOf(token));
+  }
+
   /** News of the store. */
   hear(news: StoreChange): void {
     if (this.#cache.hear(news, this.#options.now())) this.#forgetQueries();
@@ -84,7 +94,7 @@ export class Authenticator {
   }
 
   #principalOf(credential: string): Principal | Promise<Principal> {
-    const digest = hash('sha256', credential, 'base64');
+    const digest = digestOf(credential);
     const remembered = this.#cache.entries.get(digest);
     if (remembered === undefined) return this.#once(digest, credential, undefined);
     const nowMs = this.#options.now();
@@ -142,6 +152,10 @@ export class Authenticator {
   }
 }
 
+function digestOf(credential: string): string {
+  return hash('sha256', credential, 'base64');
+}
+
 function bearerOf(authorization: string): string {
   if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();
   // RFC 7235: the scheme is case-insensitive. Slices, because a regular expression costs as much as the rest of this path.
@@ -169,7 +183,10 @@ export interface Identity {
 }
 
 export interface VerifierOptions {
-  readonly accounts: Pick<AccountStore, 'findUser' | 'findApiKey'>;
+  readonly accounts: Pick<
+    AccountStore,
+    'findUser' | 'findApiKey' | 'isTokenEnded' | 'endToken' | 'changeUser'
+  >;
   readonly tokens: Tokens;
   readonly limits: HourlyLimits;
   /** Milliseconds since 1970. */
@@ -192,12 +209,27 @@ export class Verifier {
     return isKey(credential) ? this.#verifyKey(credential) : this.#verifyToken(credential);
   }
 
+  /**
+   * Records a token as ended. When a user has ended too many, its `credentialsChangedAt` is moved on, which ends all of its
+   * tokens (`isAll`): the list stays short, and none that was ended is forgotten.
+   */
+  async endToken(token: string): Promise<{ readonly userId: string; readonly isAll: boolean }> {
+    const { tokens, accounts, now } = this.#options;
+    const { userId, id, expiresAtMs } = await tokens.read(token);
+    const isRecorded = await accounts.endToken(userId, { id, expiresAtMs }, now());
+    const at = new Date(now()).toISOString();
+    if (!isRecorded) await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
+    return { userId, isAll: !isRecorded };
+  }
+
   async #verifyToken(token: string): Promise<Identity> {
-    const { userId, credentialsAtMs, expiresAtMs } = await this.#options.tokens.read(token);
-    const user = await this.#options.accounts.findUser(userId);
-    if (!isActive(user) || Date.parse(user.credentialsChangedAt) !== credentialsAtMs)
+    const { tokens, accounts, limits } = this.#options;
+    const { userId, id, credentialsAtMs, expiresAtMs } = await tokens.read(token);
+    const user = await accounts.findUser(userId);
+    const isCurrent = isActive(user) && Date.parse(user.credentialsChangedAt) === credentialsAtMs;
+    if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
       throw invalidCredentials('The token is no longer valid; log in again');
-    const principal = userPrincipal(user, this.#options.limits);
+    const principal = userPrincipal(user, limits);
     return { principal, expiresAtMs, status: userStatus(user) };
   }
 

@@ -91,6 +91,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     changed$,
     watchSessions: enabled ? (open) => revalidator.watch(open) : () => {},
     login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
+    logout: (credentials) => authenticator.endToken(credentials),
     close: async () => {
       news.unsubscribe();
       revalidator.close();

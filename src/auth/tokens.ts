@@ -15,6 +15,8 @@ const ISSUER = 'stagedoor';
 /** The claims of a token that the gateway uses. */
 interface TokenClaims {
   readonly userId: string;
+  /** Claim `jti`. */
+  readonly id: string;
   /**
    * Claim `credentials_at`: the moment, in ms since 1970, of the user's last change of credentials when the token was
    * issued. It must still be that moment. `iat` has whole seconds of one node's clock and could not tell a token issued
@@ -62,10 +64,10 @@ export function createTokens({ secret, lifetimeMs, now }: TokenOptions): Tokens 
       return { accessToken, expiresInSeconds: lifetimeSeconds };
     },
     read: async (token) => {
-      const { sub, exp, credentials_at: credentialsAt } = await verified(token, key, now());
-      if (typeof sub !== 'string' || typeof exp !== 'number' || typeof credentialsAt !== 'number')
-        throw invalidCredentials();
-      return { userId: sub, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
+      const { sub, jti, exp, credentials_at: credentialsAt } = await verified(token, key, now());
+      const isOurs = typeof sub === 'string' && typeof jti === 'string' && typeof exp === 'number';
+      if (!isOurs || typeof credentialsAt !== 'number') throw invalidCredentials();
+      return { userId: sub, id: jti, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
     },
   };
 }

@@ -51,6 +51,27 @@ export interface User {
   readonly updatedAt: string;
 }
 
+/** A token that was ended before its time, by a logout. */
+export interface EndedToken {
+  /** Claim `jti`. */
+  readonly id: string;
+  /** Ms since 1970. */
+  readonly expiresAtMs: number;
+}
+
+/** Ended tokens of one user that are remembered until they expire. */
+const MOST_ENDED = 100;
+
+/** The rule of every store for its list of one user; undefined when there are too many of them. */
+export function withEndedToken(
+  ended: readonly EndedToken[],
+  token: EndedToken,
+  nowMs: number,
+): readonly EndedToken[] | undefined {
+  const others = ended.filter(({ id, expiresAtMs }) => id !== token.id && expiresAtMs > nowMs);
+  return others.length < MOST_ENDED ? [...others, token] : undefined;
+}
+
 /** By what names are compared: `Ada` and `ada` are one user. */
 export function usernameKey(username: string): string {
   return username.toLowerCase();

@@ -4,11 +4,13 @@
 import {
   type ApiKey,
   type AuditEntry,
+  type EndedToken,
   isActiveAdmin,
   type User,
   type UserChange,
   usernameKey,
   withChange,
+  withEndedToken,
 } from '../domain/account.ts';
 import {
   configIncomplete,
@@ -139,6 +141,7 @@ function keyOf(template: string, id: string): string {
 class MemoryAccounts implements AccountStore {
   readonly #users = new Map<string, User>();
   readonly #keys = new Map<string, ApiKey>();
+  readonly #ended = new Map<string, readonly EndedToken[]>();
   readonly #changed: () => void;
 
   constructor(changed: () => void) {
@@ -179,8 +182,21 @@ class MemoryAccounts implements AccountStore {
   async deleteUser(id: string): Promise<void> {
     this.#keepAnAdmin(this.#existing(id), undefined);
     this.#users.delete(id);
+    this.#ended.delete(id);
     for (const key of this.#keys.values()) if (key.ownerId === id) this.#keys.delete(key.id);
     this.#changed();
+  }
+
+  async endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
+    const ended = withEndedToken(this.#ended.get(userId) ?? [], token, nowMs);
+    if (ended === undefined) return false;
+    this.#ended.set(userId, ended);
+    this.#changed();
+    return true;
+  }
+
+  async isTokenEnded(userId: string, tokenId: string): Promise<boolean> {
+    return this.#ended.get(userId)?.some(({ id }) => id === tokenId) ?? false;
   }
 
   async listApiKeys(): Promise<ApiKey[]> {

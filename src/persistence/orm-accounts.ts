@@ -6,6 +6,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   type ApiKey,
   type AuditEntry,
+  type EndedToken,
   isActiveAdmin,
   type Role,
   type Scope,
@@ -13,6 +14,7 @@ import {
   type UserChange,
   usernameKey,
   withChange,
+  withEndedToken,
 } from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
 import {
@@ -83,7 +85,28 @@ export class OrmAccounts implements AccountStore {
       if (user === undefined) throw userNotFound(id);
       await keepAnAdmin(em, tables, user, undefined);
       await em.nativeDelete(tables.apiKeys, { ownerId: id });
+      await em.nativeDelete(tables.settings, { name: endedName(id) });
       await em.nativeDelete(tables.users, { id });
+    });
+  }
+
+  endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
+    return this.#session.changeIf(async (em, tables) => {
+      const before = await endedTokensOf(em, tables, userId);
+      const ended = withEndedToken(before ?? [], token, nowMs);
+      if (ended === undefined) return false;
+      const name = endedName(userId);
+      const value = toDocument(ended);
+      if (before === undefined) await em.insert(tables.settings, { name, value });
+      else await em.nativeUpdate(tables.settings, { name }, { value });
+      return true;
+    });
+  }
+
+  isTokenEnded(userId: string, tokenId: string): Promise<boolean> {
+    return this.#session.run(async (em, tables) => {
+      const ended = await endedTokensOf(em, tables, userId);
+      return ended?.some(({ id }) => id === tokenId) ?? false;
     });
   }
 
@@ -141,6 +164,22 @@ export class OrmAccounts implements AccountStore {
 async function userById(em: SqlEntityManager, { users }: Tables, id: string): Promise<User | undefined> {
   const row = await em.findOne(users, { id }, AS_IT_IS);
   return row === null ? undefined : userOf(row);
+}
+
+/** The setting that lists the ended tokens of a user. */
+function endedName(userId: string): string {
+  return `ended-tokens:${userId}`;
+}
+
+/** Undefined when there is no such list. */
+async function endedTokensOf(
+  em: SqlEntityManager,
+  { settings }: Tables,
+  userId: string,
+): Promise<EndedToken[] | undefined> {
+  const row = await em.findOne(settings, { name: endedName(userId) }, AS_IT_IS);
+  // Written by `endToken`.
+  return row === null ? undefined : (fromDocument(row.value) as EndedToken[]);
 }
 
 async function userByName(

@@ -1,7 +1,7 @@
 // The interface of a store: the registry, the accounts, a few settings and the audit log. Values are domain types, whatever
 // stores them. Runtime state (health, counts) is never stored.
 
-import type { ApiKey, AuditEntry, User, UserChange } from '../domain/account.ts';
+import type { ApiKey, AuditEntry, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 
@@ -70,6 +70,13 @@ export interface AccountStore {
   changeUser(id: string, change: UserChange): Promise<User>;
   /** One transaction, together with the user's API keys. USER_NOT_FOUND, LAST_ADMIN. */
   deleteUser(id: string): Promise<void>;
+  /**
+   * One transaction: records an ended token of a user and drops those that have expired. False, and nothing is changed, when
+   * too many are recorded.
+   */
+  endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
+  /** True while a token of a user is recorded as ended. */
+  isTokenEnded(userId: string, tokenId: string): Promise<boolean>;
   listApiKeys(): Promise<ApiKey[]>;
   findApiKey(id: string): Promise<ApiKey | undefined>;
   /** As `findUsers`. */
@@ -81,7 +88,7 @@ export interface AccountStore {
   touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
 }
 
-/** Values of the whole installation: the signing secret of a server database. */
+/** Values of the whole installation, as the signing secret of a server database. */
 export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Writes the value unless there is one; resolves with the present value, whichever node wrote it. */
