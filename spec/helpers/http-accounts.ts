@@ -39,6 +39,7 @@ const HOUR_MS = 3_600_000;
 export interface AccountsOptions extends Partial<AppOptions> {
   readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
   readonly gateway?: GatewayOptions;
+  readonly logLevel?: string;
   readonly store?: Pick<Store, 'accounts' | 'audit'>;
   /** Of bcrypt. Default 4, the cheapest. */
   readonly passwordCost?: number;

@@ -144,6 +144,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: open, admitted: '200' },
     body: () => ({ username: 'ada', password: PASSWORD }),
   },
+  'POST /auth/logout': { needs: SCOPES, admitted: '204' },
   'GET /auth/me': { needs: SCOPES, admitted: '200' },
   'GET /auth/users': { needs: admin, admitted: '200' },
   'POST /auth/users': {
@@ -196,9 +197,9 @@ const CALLERS: readonly Caller[] = [
   },
   {
     ...{ who: 'a user', scopes: ['gateway:read', 'tools:call'], limit: '1000' },
-    credentials: async () => (await started).user,
+    credentials: async () => (await started).login('ada'),
   },
-  { who: 'an admin', scopes: SCOPES, limit: null, credentials: async () => (await started).admin },
+  { who: 'an admin', scopes: SCOPES, limit: null, credentials: async () => (await started).login('admin') },
   ...SCOPES.map((scope) => ({
     who: `a key with ${scope}`,
     scopes: scope === 'admin' ? SCOPES : [scope],
@@ -222,6 +223,10 @@ function expected({ needs, admitted, elsewhere = admitted }: Row, caller: Caller
 
 const keyOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`;
 
+/** It ends the token. */
+const LOGOUT = 'POST /auth/logout';
+const LOGOUT_LAST = ROUTES.toSorted((a, b) => Number(keyOf(a) === LOGOUT) - Number(keyOf(b) === LOGOUT));
+
 test('is written down here for every route, and for no other', () => {
   assert.equal(Object.keys(ROWS).sort(), ROUTES.map(keyOf).sort());
 });
@@ -230,7 +235,7 @@ for (const caller of CALLERS) {
   test(`is the same as it is written down for ${caller.who}`, async () => {
     const app = await started;
     const credentials = await caller.credentials();
-    for (const route of ROUTES) {
+    for (const route of LOGOUT_LAST) {
       const row = ROWS[keyOf(route)];
       if (row === undefined) continue; // the test above tells of it
       const params = { template: 'demo', instance_id: 'one', server_id: 'one', ...row.params };

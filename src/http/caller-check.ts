@@ -2,7 +2,7 @@
 // is src/auth.
 
 import type { IncomingMessage } from 'node:http';
-import type { Auth, Credentials } from '../auth/auth.ts';
+import type { Auth } from '../auth/auth.ts';
 import { mayDo, mayUse, type Principal, type Scope } from '../domain/account.ts';
 import {
   accountsNeedAllTemplates,
@@ -13,6 +13,7 @@ import {
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { credentialsOf } from './credentials.ts';
 
 /** Why a caller is refused; undefined for an authorized caller. */
 export type Refusal = GatewayError | undefined;
@@ -20,18 +21,15 @@ export type Refusal = GatewayError | undefined;
 /** What a check reads of the request that a caller made. */
 interface CheckedRequest {
   readonly req: Pick<IncomingMessage, 'headers'>;
-  readonly state: { readonly principal?: Principal; readonly template?: string | undefined };
+  readonly state: {
+    readonly principal?: Principal;
+    readonly template?: string | undefined;
+    readonly isSameHost?: boolean;
+  };
 }
 
 /** Checks the caller of one request again. Never throws or rejects; without a promise when the credentials were verified lately. */
 export type CallerCheck = (context: CheckedRequest) => Refusal | Promise<Refusal>;
-
-/** The credentials of a request. */
-export function credentialsOf({ headers }: Pick<IncomingMessage, 'headers'>): Credentials {
-  const { authorization, 'x-api-key': key } = headers;
-  // Node joins repeated headers; only a few others come as a list.
-  return { authorization, apiKey: typeof key === 'string' ? key : undefined };
-}
 
 /** True for routes that need the registry: all but those for admins, which manage accounts. */
 export function readsRegistry(anyOf: readonly Scope[]): boolean {
@@ -55,7 +53,8 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
  * longer an admin, because its events were selected by them. While the database does not answer, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
-  return ({ req: request, state: { principal: before, template } }) => {
+  return (context) => {
+    const { principal: before, template } = context.state;
     const refusalNow = (now: Principal): Refusal => {
       if (now === before || before === undefined) return undefined;
       if (now.id !== before.id) return invalidCredentials();
@@ -64,7 +63,7 @@ export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authentic
       return isOther ? insufficientPermissions(anyOf) : callerRefusalOf(now, anyOf, template);
     };
     try {
-      const principal = auth.authenticate(credentialsOf(request));
+      const principal = auth.authenticate(credentialsOf(context));
       return principal instanceof Promise
         ? principal.then(refusalNow).catch(refusalAfter)
         : refusalNow(principal);

@@ -3,12 +3,14 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
-import type { RateLimiter } from '../auth/auth.ts';
+import type { Credentials, RateLimiter } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
+import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import type { CallerCheck } from './caller-check.ts';
+import { credentialsOf, isOwnHost, saysConsole } from './credentials.ts';
 import type { Proxies } from './proxies.ts';
 import { type CountedRequest, consumeRateLimitUpTo } from './rate-limit.ts';
 
@@ -22,6 +24,8 @@ export interface RequestState extends CountedRequest {
   isPrivate?: boolean;
   /** The answer names the origin that may read it; set by middleware/host-origin-check.ts. */
   variesByOrigin?: boolean;
+  /** The host of the `Origin` is that of the request; set by middleware/host-origin-check.ts when there is an `Origin`. */
+  isSameHost?: boolean;
   /** Memory of its body, unless the body is small; see body/held-bodies.ts. */
   heldBody?: HeldBody;
   /** Details of a successful answer for the audit log; set by the step that runs the route. */
@@ -102,6 +106,25 @@ export class HttpRequest {
   /** True when the caller runs on this machine and the request passed no untrusted proxy. */
   get isLocal(): boolean {
     return this.#proxies.isLocal(this.#context.req);
+  }
+
+  /** True when the client sent the request over TLS. */
+  get isSecure(): boolean {
+    return this.#proxies.scheme(this.#context.req) === 'https';
+  }
+
+  /** True for a request of the console. ORIGIN_NOT_ALLOWED when it says so and comes from another host. */
+  get isConsole(): boolean {
+    if (!saysConsole(this.#context)) return false;
+    if (isOwnHost(this.#context)) return true;
+    throw originNotAllowed(
+      'The console was opened by another host name than the gateway got. Behind a proxy, see trusted_proxies.',
+    );
+  }
+
+  /** For the end of a session. */
+  get credentials(): Credentials {
+    return credentialsOf(this.#context);
   }
 
   /** All headers, credentials included: never forward them as they are. */

@@ -80,6 +80,8 @@ export interface RouteAccess {
    * JSON-RPC errors; refusals of authorization are ordinary errors. HEAD is not answered. Default: none of this.
    */
   readonly speaks?: 'json-rpc';
+  /** Not counted by the rate limit: a caller over its limit may end its session. */
+  readonly isFree?: boolean;
   /** Does not match while a template of this name exists: the path then belongs to the row of that template. */
   readonly unlessTemplate?: string;
   /** Request headers, for the API description: their purpose, by name. */

@@ -184,6 +184,7 @@ test('is there for what changes something, and for logins', () => {
         'PATCH /gateway/templates/:template',
         'POST /auth/api-keys',
         'POST /auth/login',
+        'POST /auth/logout',
         'POST /auth/users',
       ],
       'POST /gateway/instances/:template/:instance_id/drain',

@@ -8,7 +8,8 @@ import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { accountsFromHereOnly } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { callerCheck, callerRefusalOf, credentialsOf, readsRegistry } from '../caller-check.ts';
+import { callerCheck, callerRefusalOf, readsRegistry } from '../caller-check.ts';
+import { credentialsOf } from '../credentials.ts';
 import type { Proxies } from '../proxies.ts';
 import { consumeRateLimit } from '../rate-limit.ts';
 import type { RouteContext, RouteMiddleware } from '../request.ts';
@@ -16,14 +17,14 @@ import type { RouteAccess } from '../route.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for bad credentials,
- * 429 over the limit, 403 without the scope, 404 for a template that the principal may not use, exactly as for one that
+ * 429 over the limit (unless the route is free), 403 without the scope, 404 for a template that the principal may not use, exactly as for one that
  * does not exist. Requests that are refused after counting stay counted, so probing is limited, too. Open routes need no
  * credentials and count nothing. Routes of JSON-RPC are counted by their handlers, because one HTTP request may hold
  * several requests or none. While the gateway starts, routes that need the registry answer NO_HEALTHY_INSTANCE: a
  * template that is not loaded yet is not unknown.
  */
 export function authorize(
-  route: Pick<RouteAccess, 'scope' | 'speaks'>,
+  route: Pick<RouteAccess, 'scope' | 'speaks' | 'isFree'>,
   auth: Auth,
   gateway: Pick<Gateway, 'phase'>,
 ): RouteMiddleware {
@@ -36,7 +37,7 @@ export function authorize(
   const anyOf: readonly Scope[] = typeof route.scope === 'string' ? [route.scope] : route.scope;
 
   const check = callerCheck(anyOf, auth);
-  const isCountedLater = route.speaks === 'json-rpc';
+  const isCountedHere = route.speaks !== 'json-rpc' && route.isFree !== true;
   const needsRegistry = readsRegistry(anyOf);
 
   const enter = (principal: Principal, { params }: RouteContext, next: Next): Promise<unknown> => {
@@ -50,7 +51,7 @@ export function authorize(
     const { state } = context;
     state.principal = principal;
     state.check = check;
-    if (isCountedLater) {
+    if (!isCountedHere) {
       const window = auth.limiter.look(principal);
       if (window !== undefined) state.rateLimit = window;
       return enter(principal, context, next);
@@ -62,7 +63,7 @@ export function authorize(
 
   return (context, next) => {
     context.state.isPrivate = true;
-    const principal = auth.authenticate(credentialsOf(context.req));
+    const principal = auth.authenticate(credentialsOf(context));
     if (!(principal instanceof Promise)) return count(principal, context, next);
     return principal.then((verified) => count(verified, context, next));
   };

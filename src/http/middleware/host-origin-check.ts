@@ -50,8 +50,9 @@ function localCheck({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOp
     }
     const { origin } = request.headers;
     if (origin === undefined) return next();
+    const isSame = isSameOrigin(origin, context, proxies);
     if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
-    if (isSameOrigin(origin, context, proxies)) return next();
+    if (isSame) return next();
     throw originNotAllowed('The Origin of the request is not allowed. See allowed_origins.');
   };
 }
@@ -62,9 +63,10 @@ function publicCheck({ allowedOrigins, corsOrigins, proxies }: HostOriginCheckOp
   return (context, next) => {
     const { origin } = context.req.headers;
     if (origin === undefined) return next();
+    const isSame = isSameOrigin(origin, context, proxies);
     if (isForAll) return shareWith('*', context, next);
     if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
-    if (isSameOrigin(origin, context, proxies)) return next();
+    if (isSame) return next();
     throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
   };
 }
@@ -73,16 +75,18 @@ function originSet(origins: readonly string[]): ReadonlySet<string> {
   return new Set(origins.map(lowerCase).filter(isOneOrigin));
 }
 
-function isSameOrigin(origin: string, { req: request }: HttpContext, proxies: Proxies): boolean {
-  const host = proxies.host(request);
-  return host !== undefined && origin.toLowerCase() === `${proxies.scheme(request)}://${host}`.toLowerCase();
+/** Also notes whether the host is the same, for the session cookie of the console. */
+function isSameOrigin(origin: string, { req: request, state }: HttpContext, proxies: Proxies): boolean {
+  const [scheme, host] = origin.toLowerCase().split('://', 2);
+  state.isSameHost = host !== undefined && host === proxies.host(request)?.toLowerCase();
+  return state.isSameHost && scheme === proxies.scheme(request);
 }
 
 const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 
-/** Makes the answer readable for one other origin, or for all (`*`). Credentials are never allowed: there are no cookies. */
+/** Makes the answer readable for one other origin, or for all (`*`). Never with cookies: they belong to pages of this gateway. */
 function shareWith(
   origin: string,
   context: HttpContext,
@@ -104,7 +108,7 @@ const EXPOSED_HEADERS = [
   ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'Mcp-Session-Id'],
 ].join(', ');
 
-/** Headers that a page may send. */
+/** Headers that a page may send. Never `X-Stagedoor-Console`: beside it the session cookie counts. */
 const ALLOWED_HEADERS: readonly string[] = [
   ...['Accept', 'Authorization', 'Content-Type', 'X-API-Key', 'X-Request-ID', 'Last-Event-ID'],
   ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],

@@ -1,10 +1,14 @@
-// Credentials of the caller: a token for a user name and a password, and the account that the sent credentials belong to.
+// Credentials of the caller: a token for a user name and a password, as a session cookie for the console, too; its end; and
+// the account that the sent credentials belong to.
 
 import Type from 'typebox';
 import { SCOPES } from '../../domain/account.ts';
-import { json } from '../reply.ts';
+import { sessionCookie } from '../credentials.ts';
+import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { integer, NOT_STORED, nullableTemplates, nullableText, text } from '../schemas.ts';
+
+const CONSOLE_HEADER = 'X-Stagedoor-Console';
 
 /** Longer texts cannot be a name or a password, and are not hashed. */
 const entry = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
@@ -39,7 +43,20 @@ export const accountRoutes: readonly Route[] = [
     scope: 'open',
     reader: 'form',
     request: { body: LoginBody },
-    answers: { 200: { description: 'Send it as `Authorization: Bearer <access_token>`', body: Token } },
+    requestHeaders: {
+      [CONSOLE_HEADER]: 'With `1`, of a page of this gateway, the token also becomes its session cookie.',
+    },
+    answers: {
+      200: {
+        description: 'Send it as `Authorization: Bearer <access_token>`',
+        body: Token,
+        headers: {
+          'Set-Cookie':
+            'For the console: `stagedoor_session`. It counts only beside the header `X-Stagedoor-Console: 1`, and when ' +
+            'the request has no other credentials.',
+        },
+      },
+    },
     errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
     handler: async ({ body, request }, { auth }) => {
       const { username, password } = body;
@@ -49,8 +66,32 @@ export const accountRoutes: readonly Route[] = [
       return json(
         200,
         { access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
-        { headers: NOT_STORED, trail: { actor: { id: `user:${user.id}`, name: user.username } } },
+        {
+          headers: request.isConsole
+            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, request.isSecure)]
+            : NOT_STORED,
+          trail: { actor: { id: `user:${user.id}`, name: user.username } },
+        },
       );
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/auth/logout',
+    summary: 'Log out: ends the token that was sent; an API key stays valid',
+    scope: SCOPES,
+    isFree: true,
+    requestHeaders: { [CONSOLE_HEADER]: 'With `1` the session cookie ends.' },
+    answers: {
+      204: {
+        description: 'The token is refused from now on, by other gateways of the database within 10 s',
+        headers: { 'Set-Cookie': 'For the console: without its session.' },
+      },
+    },
+    errors: ['DATABASE_UNAVAILABLE'],
+    handler: async ({ request }, { auth }) => {
+      await auth.logout(request.credentials);
+      return noContent({ headers: request.isConsole ? sessionCookie('', 0, request.isSecure) : [] });
     },
   }),
   defineRoute({

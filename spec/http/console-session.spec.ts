@@ -1,0 +1,278 @@
+// The session of the console: a cookie that counts only beside a header which no foreign page can send.
+
+import { createServer } from 'node:http';
+import * as assert from 'uvu/assert';
+import {
+  type AccountsFixture,
+  type AccountsOptions,
+  PASSWORD,
+  startWithAccounts,
+} from '../helpers/http-accounts.ts';
+import { portOf } from '../helpers/http-app.ts';
+import { head, openRaw, readAll, readUntil, sendRaw } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the session of the console');
+let app: AccountsFixture;
+test.before(async () => {
+  app = await startWithAccounts({ callerCheckMs: 50, logLevel: 'debug' });
+  await app.serve('demo', 'one');
+});
+test.after(() => app.close());
+
+const CONSOLE = { 'x-stagedoor-console': '1' };
+
+async function signIn(name = 'ada', headers: Readonly<Record<string, string>> = CONSOLE, on = app) {
+  const answer = await on.ask('POST', '/auth/login', {
+    body: { username: name, password: PASSWORD },
+    headers,
+  });
+  const set = answer.headers.get('set-cookie') ?? '';
+  return { ...answer, set, cookie: set.split(';')[0] ?? '' };
+}
+
+async function withApp(options: AccountsOptions, work: (app: AccountsFixture) => Promise<void>) {
+  const other = await startWithAccounts(options);
+  try {
+    await work(other);
+  } finally {
+    await other.close();
+  }
+}
+
+test('is a cookie that no script reads and no other site sends, with the token of the login', async () => {
+  const { status, set, body, headers } = await signIn();
+  assert.is(status, 200);
+  assert.is(set, `stagedoor_session=${body.access_token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=3600`);
+  assert.is(headers.get('cache-control'), 'no-store');
+});
+
+test('begins only for the console: other clients get no cookie', async () => {
+  for (const headers of [{}, { 'x-stagedoor-console': '0' }, { 'x-stagedoor-console': '' }])
+    assert.is((await signIn('ada', headers)).set, '');
+  const wrong = await app.ask('POST', '/auth/login', {
+    body: { username: 'ada', password: 'wrong horse' },
+    headers: CONSOLE,
+  });
+  assert.equal([wrong.status, wrong.headers.get('set-cookie')], [401, null]);
+});
+
+test('is of its user and may do what the user may', async () => {
+  const { cookie } = await signIn();
+  const as = (method: string, path: string, body?: unknown) =>
+    app.ask(method, path, { headers: { cookie, ...CONSOLE }, body });
+  assert.equal((await as('GET', '/auth/me')).body.name, 'ada');
+  assert.is((await as('GET', '/auth/users')).status, 403);
+  const called = await as('POST', '/mcp/demo/tools/call', { name: 'echo', arguments: { message: 'hi' } });
+  assert.is(called.status, 200);
+  const limits = (await as('HEAD', '/gateway/registry')).headers.get('x-ratelimit-limit');
+  assert.is(limits, '1000');
+});
+
+test('counts only beside the header', async () => {
+  const { cookie } = await signIn('admin');
+  for (const extra of [{}, { 'x-stagedoor-console': 'true' }, { 'x-stagedoor-console': '1, 1' }]) {
+    for (const [method, path] of [
+      ['GET', '/auth/me'],
+      ['HEAD', '/auth/users'],
+      ['GET', '/events'],
+      ['POST', '/mcp/demo'],
+      ['POST', '/mcp'],
+      ['POST', '/auth/logout'],
+    ] as const) {
+      const { status } = await app.ask(method, path, {
+        headers: { cookie, ...extra },
+        ...(method === 'POST' ? { body: { jsonrpc: '2.0', id: 1, method: 'ping' } } : {}),
+      });
+      assert.is(status, 401, `${method} ${path}`);
+    }
+  }
+});
+
+test('does not stand in for credentials that are sent and wrong', async () => {
+  const { cookie } = await signIn('admin');
+  for (const wrong of [
+    { authorization: 'Bearer nonsense' },
+    { 'x-api-key': 'sd_0_0' },
+    { authorization: '' },
+  ]) {
+    const { status } = await app.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE, ...wrong } });
+    assert.is(status, 401);
+  }
+});
+
+test('is refused when the cookie is no token, or there are two', async () => {
+  const { cookie } = await signIn('admin');
+  const { 'x-api-key': key = '' } = await app.key(['admin']);
+  for (const cookies of [
+    `stagedoor_session=${key}`,
+    `${cookie}; stagedoor_session=a.b.c`,
+    `${cookie}; ${cookie}`,
+    'stagedoor_session=',
+    'stagedoor_session="a.b.c"',
+    `other_${cookie}`,
+    `stagedoor_session=${'x'.repeat(5_000)}.y.z`,
+  ]) {
+    const { status } = await app.ask('GET', '/auth/me', { headers: { cookie: cookies, ...CONSOLE } });
+    assert.is(status, 401, cookies.slice(0, 60));
+  }
+  const among = await app.ask('GET', '/auth/me', { headers: { cookie: `a=b;${cookie} ; c=d`, ...CONSOLE } });
+  assert.is(among.status, 200);
+});
+
+test('is of no use to a page of another origin, whatever origins may call', async () => {
+  await withApp(
+    { isPublic: true, corsOrigins: ['*'], allowedOrigins: ['https://friend.example'] },
+    async (other) => {
+      const { cookie } = await signIn('admin', CONSOLE, other);
+      for (const origin of ['https://evil.example', 'https://friend.example', 'null', 'http://127.0.0.1:1']) {
+        const headers = { origin, cookie, ...CONSOLE };
+        assert.is((await other.ask('GET', '/auth/me', { headers })).status, 401, origin);
+        assert.is((await other.ask('POST', '/mcp', { headers, body: {} })).status, 401, origin);
+        const login = await signIn('admin', { origin, ...CONSOLE }, other);
+        assert.equal(
+          [login.status, login.set, login.body.error_code],
+          [403, '', 'ORIGIN_NOT_ALLOWED'],
+          origin,
+        );
+        const preflight = await other.ask('OPTIONS', '/auth/me', {
+          headers: {
+            origin,
+            'access-control-request-method': 'GET',
+            'access-control-request-headers': 'x-stagedoor-console',
+          },
+        });
+        assert.is(preflight.status, 204);
+        assert.not.match(preflight.headers.get('access-control-allow-headers') ?? '', /console/i);
+        assert.is(preflight.headers.get('access-control-allow-credentials'), null);
+      }
+      const own = { origin: other.url, cookie, ...CONSOLE };
+      assert.is((await other.ask('GET', '/auth/me', { headers: own })).status, 200);
+    },
+  );
+});
+
+test('is marked for TLS only behind a trusted proxy that speaks it', async () => {
+  const forwarded = { ...CONSOLE, 'x-forwarded-proto': 'https' };
+  assert.not.match((await signIn('ada', forwarded)).set, /Secure/);
+  await withApp({ trustedProxies: ['127.0.0.1'] }, async (other) => {
+    assert.match((await signIn('ada', forwarded, other)).set, /; Max-Age=3600; Secure$/);
+    assert.not.match((await signIn('ada', CONSOLE, other)).set, /Secure/);
+  });
+});
+
+test('ends with a logout, for the token in a header, too, and for no other session', async () => {
+  const first = await signIn();
+  const second = await signIn();
+  const as = (cookie: string, method = 'GET', path = '/auth/me') =>
+    app.ask(method, path, { headers: { cookie, ...CONSOLE } });
+  assert.equal([(await as(first.cookie)).status, (await as(second.cookie)).status], [200, 200]);
+  const out = await as(first.cookie, 'POST', '/auth/logout');
+  assert.equal([out.status, out.text], [204, '']);
+  assert.is(
+    out.headers.get('set-cookie'),
+    'stagedoor_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0',
+  );
+  const refused = await as(first.cookie);
+  assert.equal([refused.status, refused.body.error_code], [401, 'INVALID_CREDENTIALS']);
+  const bearer = { authorization: `Bearer ${first.body.access_token}` };
+  assert.is((await app.ask('GET', '/auth/me', { headers: bearer })).status, 401);
+  assert.is((await as(first.cookie, 'POST', '/auth/logout')).status, 401);
+  assert.is((await as(second.cookie)).status, 200);
+});
+
+test('can be ended by a caller that is over its limit', async () => {
+  await withApp({ limits: { userPerHour: 1, apiKeyPerHour: 1 } }, async (other) => {
+    const { cookie } = await signIn('ada', CONSOLE, other);
+    const as = (method: string, path: string) => other.ask(method, path, { headers: { cookie, ...CONSOLE } });
+    assert.equal([(await as('GET', '/auth/me')).status, (await as('GET', '/auth/me')).status], [200, 429]);
+    assert.is((await as('POST', '/auth/logout')).status, 204);
+    assert.is((await as('GET', '/auth/me')).status, 401);
+  });
+});
+
+test('of a token in a header ends without a cookie; a key outlives it', async () => {
+  const { body } = await signIn('ada', {});
+  const bearer = { authorization: `Bearer ${body.access_token}` };
+  const out = await app.as(bearer, 'POST', '/auth/logout');
+  assert.equal([out.status, out.headers.get('set-cookie')], [204, null]);
+  assert.is((await app.as(bearer, 'GET', '/auth/me')).status, 401);
+  const key = await app.key(['gateway:read']);
+  assert.is((await app.as(key, 'POST', '/auth/logout')).status, 204);
+  assert.is((await app.as(key, 'GET', '/auth/me')).status, 200);
+});
+
+test('that has expired says so', async () => {
+  const { authorization = '' } = await app.expired();
+  const cookie = `stagedoor_session=${authorization.replace('Bearer ', '')}`;
+  const { status, body } = await app.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE } });
+  assert.equal([status, body.error_code], [401, 'TOKEN_EXPIRED']);
+});
+
+test('takes its event streams with it', async () => {
+  const { cookie } = await signIn();
+  const socket = await openRaw(app.port);
+  socket.write(
+    head('GET /events?follow=true', { Cookie: cookie, 'X-Stagedoor-Console': '1', Connection: 'close' }),
+  );
+  await readUntil(socket, 'event: ');
+  await app.ask('POST', '/auth/logout', { headers: { cookie, ...CONSOLE } });
+  assert.match(await readAll(socket), /event: error\r?\n?[\s\S]*INVALID_CREDENTIALS/);
+});
+
+test('is in no log line', async () => {
+  const { cookie, body } = await signIn('admin');
+  await app.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE } });
+  await app.ask('GET', '/nowhere', { headers: { cookie, ...CONSOLE } });
+  await app.ask('POST', '/auth/logout', { headers: { cookie, ...CONSOLE } });
+  await app.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE } });
+  const lines = JSON.stringify(app.log);
+  assert.ok(app.log.length > 3);
+  assert.not.match(lines, 'stagedoor_session');
+  assert.not.match(lines, String(body.access_token).split('.')[2] ?? '');
+  const audit = await app.as(app.admin, 'GET', '/gateway/audit');
+  assert.match(audit.text, 'POST /auth/logout');
+  assert.not.match(audit.text, String(body.access_token).split('.')[2] ?? '');
+});
+
+test('is never sent to a server', async () => {
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(JSON.stringify(request.rawHeaders));
+    request.resume();
+    response.writeHead(400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const endpoint = `http://127.0.0.1:${portOf(server)}/mcp`;
+    const { cookie } = await signIn('admin');
+    const headers = { cookie, ...CONSOLE };
+    await app.ask('POST', '/gateway/register?wait=1', { headers, body: { template_name: 'far', endpoint } });
+    await app.ask('POST', '/mcp/far/tools/call', { headers, body: { name: 'echo' } });
+    await app.ask('POST', '/mcp/far', { headers, body: { jsonrpc: '2.0', id: 1, method: 'ping' } });
+    assert.ok(seen.length > 0);
+    assert.equal(
+      seen.filter((lines) => /cookie|console|stagedoor_session/i.test(lines)),
+      [],
+    );
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('does not count over a raw connection that names another host', async () => {
+  const { cookie } = await signIn('admin');
+  const answer = await sendRaw(
+    app.port,
+    head('GET /auth/me', {
+      Host: 'evil.example',
+      Cookie: cookie,
+      'X-Stagedoor-Console': '1',
+      Connection: 'close',
+    }),
+  );
+  assert.match(answer, /^HTTP\/1\.1 403 /);
+});
+
+test.run();
