@@ -52,6 +52,7 @@ async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
       build: '1.2.3',
     },
     ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map(), events: new RecentEvents(NEVER) },
+    log: { level: 'info' },
     consoleFiles: new ConsoleFiles(),
   };
   let outcome: unknown;

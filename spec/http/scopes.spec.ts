@@ -164,6 +164,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
   'GET /gateway/audit': { needs: admin, admitted: '200' },
+  'GET /gateway/log-level': { needs: admin, admitted: '200' },
+  'PATCH /gateway/log-level': { needs: admin, admitted: '200', body: () => ({ level: 'silent' }) },
 };
 
 interface Caller {

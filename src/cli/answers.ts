@@ -56,6 +56,7 @@ const WRITTEN_AS: Readonly<Record<string, string>> = {
   is_superuser: '--role',
   templates: '--templates',
   name: '<name>',
+  level: '<level>',
   permissions: '--permissions',
   expires_at: '--expires',
 };

@@ -119,7 +119,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const events = new RecentEvents(gateway.events$);
   const consoleFiles = new ConsoleFiles(options.consoleFolder);
   const services: Services = {
-    ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, build },
+    ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log, build },
   };
 
   // Per route, after the list below. A body is read after authorization only.

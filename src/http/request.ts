@@ -52,7 +52,7 @@ export interface RequestState extends CountedRequest {
 export interface Trail {
   /** The user that logged in. */
   readonly actor?: Pick<Principal, 'id' | 'name'>;
-  /** Path of the created resource. */
+  /** Path of the created resource, or what was changed. */
   readonly subject?: string;
 }
 

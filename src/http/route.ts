@@ -36,6 +36,8 @@ export interface Services {
   /** The API description and the pages that show it. */
   readonly documents: Documents;
   readonly consoleFiles: ConsoleFiles;
+  /** The log; its level can be changed. */
+  readonly log: { level: string };
   /** Version of this package. */
   readonly build: string;
 }

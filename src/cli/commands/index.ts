@@ -11,6 +11,7 @@ import { doctor } from './doctor.ts';
 import { events } from './events.ts';
 import { deleteTemplate, deregister, drain, restart, resume } from './instances.ts';
 import { list } from './list.ts';
+import { logLevel } from './log-level.ts';
 import { login, logout } from './login.ts';
 import { logs } from './logs.ts';
 import { register } from './register.ts';
@@ -45,6 +46,7 @@ const commands: readonly CommandDefinition[] = [
   health,
   stats,
   events,
+  logLevel,
   tools,
   call,
   login,

@@ -12,6 +12,7 @@ import { healthRoutes } from './health.ts';
 import { homeRoutes } from './home.ts';
 import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
+import { logLevelRoutes } from './log-level.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { promptRoutes } from './prompts.ts';
 import { registrationRoutes } from './registration.ts';
@@ -43,6 +44,7 @@ export const ROUTES: readonly Route[] = [
   ...serverRoutes,
   ...serverToolRoutes,
   ...auditRoutes,
+  ...logLevelRoutes,
   ...documentRoutes,
   ...consoleRoutes,
   ...homeRoutes,

@@ -1,0 +1,23 @@
+// `stagedoor gateway log-level`: shows or changes the level of the log of a running gateway.
+
+import { fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+
+/** Row of the command table. */
+export const logLevel: CommandDefinition = {
+  name: 'gateway log-level',
+  positionals: '[level]',
+  summary: 'Show the level of the log, or change it until the next start',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway log-level', 'gateway log-level debug'],
+  run: async (input, terminal) => {
+    const gateway = await gatewayOf(input, terminal);
+    const [level] = input.positionals;
+    const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
+    const answer = await gateway.request('/gateway/log-level', change);
+    const { json } = await import('../output.ts');
+    terminal.print(input.switch('json') ? json(answer) : String(fields(answer).level));
+    return 0;
+  },
+};
