@@ -64,6 +64,8 @@ export interface ExchangeOptions {
 /** Knows the instance that works on a request, before it answers: the last one of several; none while it waits in line. */
 export interface Tracker {
   sentTo?: SentTo | undefined;
+  /** Instances that it was sent to, or could not be sent to because something failed to open before. */
+  attempts?: number;
 }
 
 /** An instance by its id, and its template. */

@@ -19,7 +19,7 @@ import { readDirect, readKoaBody } from './body/read.ts';
 import { ConsoleFiles } from './docs/console.ts';
 import { createDocuments } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import { accessLog } from './middleware/access-log.ts';
+import { accessLog, reportLog } from './middleware/access-log.ts';
 import { auditTrail } from './middleware/audit-trail.ts';
 import { authorize, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
@@ -116,6 +116,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     return openApiDocument(ROUTES);
   });
   const trail = auditTrail(auth.audit, proxies);
+  const onReport = reportLog(log);
   const events = new RecentEvents(gateway.events$);
   const consoleFiles = new ConsoleFiles(options.consoleFolder);
   const services: Services = {
@@ -130,7 +131,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
     ...(route.scope === 'tools:call' ? [streams.unread.room] : []),
     ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
-    handle(route, services, proxies, streams),
+    handle(route, services, proxies, streams, onReport),
   ];
   const routerOf = (routes: readonly Route[]): Router<RequestState, Record<never, never>> => {
     const router = new Router<RequestState, Record<never, never>>({ sensitive: true });

@@ -1,18 +1,17 @@
 // One exchange with a backend as one reply: the bytes of the result, or an event stream; and whole lists.
 // This is the hot path: one subscription, no operators, and the result is never parsed.
 
-import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { concatMap, filter, from, of, tap, throwError } from 'rxjs';
+import type { CallEnd } from '../domain/call-report.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import {
-  type Answer,
-  type ExchangeEvent,
-  type ExchangeRequest,
-  isFinal,
-  type Tracker,
-} from '../domain/exchange.ts';
-import type { JsonText } from '../domain/json.ts';
+import { asGatewayError } from '../domain/errors.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import { isFinal } from '../domain/exchange.ts';
+import { JsonText } from '../domain/json.ts';
 import type { ListField } from '../domain/mcp.ts';
+import { LIST_METHODS } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ListResult } from '../gateway-types.ts';
 import { bytes, eventStream, type Reply, type StreamEvent } from './reply.ts';
@@ -38,8 +37,14 @@ export function exchangeReply(
   const exchange =
     callerId === undefined ? { ...request, requestId } : { ...request, requestId, caller: callerId };
   if (!client.wantsEventStream) return resultReply({ gateway, template }, exchange, client, passThrough);
-  const tracker: Tracker = {};
-  const answers$ = gateway.exchange(template, { ...exchange, tracker });
+  const tracker = client.report(request);
+  const answers$ = gateway.exchange(template, { ...exchange, tracker }).pipe(
+    tap({
+      next: ({ event }) => isFinal(event) && tracker.ended(event),
+      error: (thrown: unknown) => tracker.ended(failed(thrown)),
+      unsubscribe: () => tracker.ended({ kind: 'cancelled' }),
+    }),
+  );
   // concatMap keeps the order: events before the error are sent before it.
   return eventStream(
     answers$.pipe(
@@ -70,10 +75,12 @@ export function resultReply(
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     let isAnswered = false;
-    const subscription = gateway.exchange(template, request, options).subscribe({
+    const tracker = client.report(request);
+    const subscription = gateway.exchange(template, { ...request, tracker }, options).subscribe({
       next: ({ event, instanceId }) => {
         if (!isFinal(event)) return;
         isAnswered = true;
+        tracker.ended(event);
         if (event.kind === 'result') {
           try {
             resolve(replyOf(event.result, instanceId));
@@ -85,16 +92,24 @@ export function resultReply(
             .errorOf(template, request, { instanceId, error: event.error }, client.signal)
             .then(reject);
       },
-      error: reject,
+      error: (thrown: unknown) => {
+        tracker.ended(failed(thrown));
+        reject(thrown);
+      },
       complete: () => {
         if (!isAnswered) reject(backendUnavailable('it ended without an answer', { delivered: 'unknown' }));
       },
     });
     client.onGone(() => {
       subscription.unsubscribe();
+      tracker.ended({ kind: 'cancelled' });
       reject(new ClientGone());
     });
   });
+}
+
+function failed(thrown: unknown): CallEnd {
+  return { kind: 'failed', code: asGatewayError(thrown).code };
 }
 
 function passThrough(result: JsonText, instanceId: string): Reply {
@@ -127,16 +142,24 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
   'notifications/message': 'log',
 };
 
+/** The report of a list needs none. */
+const NO_RESULT = JsonText.ofValue({});
+
 /** All items of a list and the instance that returned them. Rejects with ClientGone when the client disconnects, which cancels the call. */
 export async function gatherList(
   gateway: Pick<Gateway, 'list'>,
   template: string,
   field: ListField,
-  { signal, callerId, id: requestId }: Pick<HttpRequest, 'signal' | 'callerId' | 'id'>,
+  request: Pick<HttpRequest, 'signal' | 'callerId' | 'id' | 'report'>,
 ): Promise<ListResult> {
+  const { signal, callerId: caller, id: requestId } = request;
+  const tracker = request.report({ method: LIST_METHODS[field] });
   try {
-    return await gateway.list(template, field, { signal, caller: callerId, requestId });
+    const list = await gateway.list(template, field, { signal, caller, requestId, tracker });
+    tracker.ended({ kind: 'result', result: NO_RESULT });
+    return list;
   } catch (thrown) {
+    tracker.ended(signal.aborted ? { kind: 'cancelled' } : failed(thrown));
     throw signal.aborted ? new ClientGone() : thrown;
   }
 }

@@ -9,6 +9,7 @@ import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { HeldBody } from './body/held-bodies.ts';
+import { HttpCallReport, type Reported } from './call-report.ts';
 import type { CallerCheck } from './caller-check.ts';
 import { credentialsOf, isOwnHost, saysConsole } from './credentials.ts';
 import type { Proxies } from './proxies.ts';
@@ -46,6 +47,10 @@ export interface RequestState extends CountedRequest {
   rpcError?: number;
   /** A credential. Only its fingerprint is logged. */
   sessionId?: string;
+  /** The MCP request that came with it; of a batch the latest one. */
+  report?: HttpCallReport;
+  /** Its line is written: a request that goes on gets a line of its own at its end. */
+  isLogged?: boolean;
 }
 
 /** What only the handler knows of an audited request. */
@@ -71,16 +76,20 @@ export type RouteMiddleware = Middleware<RequestState, Matched>;
 
 /** How the body of an answer may be encoded. */
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
+/** Called at the end of each MCP request, which may be after the end of its HTTP request. */
+export type ReportListener = (report: HttpCallReport, state: RequestState) => void;
 
 /** What a handler may read of a request besides its input. Everything is computed on demand: the hot path needs little of it. */
 export class HttpRequest {
   readonly #context: HttpContext;
   readonly #proxies: Proxies;
+  readonly #onReport: ReportListener | undefined;
   #leaving: AbortController | undefined;
 
-  constructor(context: HttpContext, proxies: Proxies) {
+  constructor(context: HttpContext, proxies: Proxies, onReport?: ReportListener) {
     this.#context = context;
     this.#proxies = proxies;
+    this.#onReport = onReport;
   }
 
   /** The value of `X-Request-ID`. */
@@ -166,6 +175,13 @@ export class HttpRequest {
   /** The smallest encoding that the client accepts, by `Accept-Encoding`. */
   get encoding(): ContentEncoding {
     return ENCODINGS.find((encoding) => this.#context.acceptsEncodings(encoding) !== false) ?? 'identity';
+  }
+
+  /** Opens the report of an MCP request. */
+  report(request: Reported): HttpCallReport {
+    const { state } = this.#context;
+    state.report = new HttpCallReport(request, (report) => this.#onReport?.(report, state));
+    return state.report;
   }
 
   /** Counts the HTTP request as this many requests of the caller, where authorize.ts did not; see rate-limit.ts. */

@@ -2,7 +2,9 @@
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
+import type { CallReport } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { ExchangeRequest } from '../domain/exchange.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -25,6 +27,8 @@ export interface McpRequest {
    * Undefined for a small body, which is not counted.
    */
   readonly holdBody?: (() => () => void) | undefined;
+  /** Opens the report of one request of its message, or of a batch. Default: requests are not reported. */
+  report?(request: Pick<ExchangeRequest, 'method' | 'params'>): CallReport;
   /**
    * Counts JSON-RPC requests against the caller's rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise
    * when this process counts on its own.

@@ -47,10 +47,14 @@ const demo = { method: 'POST', template: 'demo' };
 
 test('has the method and the session of every message, from the one that opens it to the one that ends it', async () => {
   const { line, headers, session } = await open();
-  assert.equal(line, { ...demo, status: 200, rpc_method: 'initialize', session, instance_id: 'one' });
+  assert.equal(line, {
+    ...{ ...demo, status: 200, rpc_method: 'initialize', session, instance_id: 'one' },
+    outcome: 'result',
+  });
   const called = await lineOf(call(2, 'name'), headers);
   const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
-  assert.equal(called.line, { ...asked, instance_id: 'one' });
+  const done = { tool: 'name', attempts: 1, outcome: 'result' };
+  assert.equal(called.line, { ...asked, instance_id: 'one', ...done });
   const told = await lineOf({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
   assert.equal(told.line, { ...demo, status: 202, rpc_method: 'notifications/initialized', session });
   const answered = await lineOf({ jsonrpc: '2.0', id: 9, result: {} }, headers);
@@ -63,16 +67,22 @@ test('has the code of an error, whoever made it, and the word for it where the g
   const { headers, session } = await open();
   const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
   const ofBackend = await lineOf(call(2, 'error', { code: -32_000 }), headers);
-  assert.equal(ofBackend.line, { ...asked, instance_id: 'one', rpc_error: -32_000 });
+  assert.equal(ofBackend.line, {
+    ...{ ...asked, instance_id: 'one', rpc_error: -32_000 },
+    ...{ tool: 'error', attempts: 1, outcome: 'error' },
+  });
   const list = { jsonrpc: '2.0', id: 3, method: 'tools/list', params: { cursor: 'x'.repeat(100_000) } };
   const tooLong = await lineOf(list, headers);
-  assert.equal(tooLong.line, { ...asked, rpc_method: 'tools/list', rpc_error: -32_602 });
+  assert.equal(tooLong.line, { ...asked, rpc_method: 'tools/list', rpc_error: -32_602, outcome: 'error' });
   await app.gateway.deregister('demo', 'one');
   const ofGateway = await lineOf(call(4, 'name'), headers);
-  assert.equal(ofGateway.line, { ...asked, rpc_error: 503, error_code: 'NO_HEALTHY_INSTANCE' });
+  assert.equal(ofGateway.line, {
+    ...{ ...asked, rpc_error: 503, error_code: 'NO_HEALTHY_INSTANCE' },
+    ...{ tool: 'name', attempts: 0, outcome: 'failed' },
+  });
   await lineOf(undefined, headers, 'DELETE');
   const unknown = await lineOf(call(5, 'name'), headers);
-  assert.equal(unknown.line, { ...asked, status: 404, rpc_error: -32_001 });
+  assert.equal(unknown.line, { ...asked, status: 404, rpc_error: -32_001, outcome: 'error' });
   const noMessage = await lineOf({ jsonrpc: '1.0' }, headers);
   assert.equal(noMessage.line, { ...demo, status: 400, session, rpc_error: -32_600 });
 });
@@ -80,9 +90,20 @@ test('has the code of an error, whoever made it, and the word for it where the g
 test('has how many messages came at once, and the first error among the answers', async () => {
   const { headers, session } = await open();
   const batch = [call(2, 'name'), call(3, 'error', { code: -32_000 }), call(4, 'error', { code: -32_001 })];
-  const { line } = await lineOf(batch, headers);
-  const told = { rpc_messages: 3, rpc_error: -32_000, session };
+  const before = app.log.length;
+  await lineOf(batch, headers);
+  const lines = app.log.slice(before);
+  const { level, time, pid, hostname, ms, request_id, path, principal, ...line } = lines.at(-1) ?? {};
+  const told = { rpc_messages: 3, rpc_error: -32_000, session, msg: 'request' };
   assert.equal(line, { ...demo, status: 200, instance_id: 'one', ...told });
+  assert.equal(
+    lines.slice(0, -1).map((each) => [each.msg, each.request_id, each.tool, each.outcome, each.rpc_error]),
+    [
+      ['call', request_id, 'name', 'result', undefined],
+      ['call', request_id, 'error', 'error', -32_000],
+      ['call', request_id, 'error', 'error', -32_001],
+    ],
+  );
 });
 
 test('has the method and the error of clients without sessions', async () => {
@@ -97,14 +118,64 @@ test('has the method and the error of clients without sessions', async () => {
     return lineOf(message, name === undefined ? headers : { ...headers, 'mcp-name': name });
   };
   const discovered = await ask('server/discover');
-  assert.equal(discovered.line, { ...demo, status: 200, rpc_method: 'server/discover' });
+  assert.equal(discovered.line, { ...demo, status: 200, rpc_method: 'server/discover', outcome: 'result' });
   const failed = await ask('tools/call', { name: 'error', arguments: { code: -32_000 } }, 'error');
   const asked = { ...demo, rpc_method: 'tools/call' };
-  assert.equal(failed.line, { ...asked, status: 200, instance_id: 'one', rpc_error: -32_000 });
+  assert.equal(failed.line, {
+    ...{ ...asked, status: 200, instance_id: 'one', rpc_error: -32_000 },
+    ...{ tool: 'error', attempts: 1, outcome: 'error' },
+  });
   const mismatched = await ask('tools/call', { name: 'name' }, 'another');
-  assert.equal(mismatched.line, { ...asked, status: 400, rpc_error: -32_020 });
+  assert.equal(mismatched.line, { ...asked, status: 400, rpc_error: -32_020, outcome: 'error' });
   const removed = await ask('ping');
-  assert.equal(removed.line, { ...demo, status: 404, rpc_method: 'ping', rpc_error: -32_601 });
+  assert.equal(removed.line, {
+    ...demo,
+    status: 404,
+    rpc_method: 'ping',
+    rpc_error: -32_601,
+    outcome: 'error',
+  });
+});
+
+test('has method, tool and outcome of a request by REST', async () => {
+  const line = async (path: string, body?: object) => {
+    const before = app.log.length;
+    await app.ask(body === undefined ? 'GET' : 'POST', path, body && { body });
+    while (app.log.length === before) await new Promise(setImmediate);
+    const { instance_id, rpc_method, tool, attempts, outcome, error_code } = app.log[before] ?? {};
+    return [instance_id, rpc_method, tool, attempts, outcome, error_code];
+  };
+  const called = (name: string) => line('/mcp/demo/tools/call', { name });
+  assert.equal(await called('name'), ['one', 'tools/call', 'name', 1, 'result', undefined]);
+  assert.equal(await called('fail'), ['one', 'tools/call', 'fail', 1, 'tool_error', undefined]);
+  const unknown = [undefined, 'tools/call', 'none', 0, 'failed', 'TOOL_NOT_FOUND'];
+  assert.equal(await called('none'), unknown);
+  const server = await line('/tools/call', { server_id: 'one', tool_name: 'fail' });
+  assert.equal(server, ['one', 'tools/call', 'fail', 1, 'tool_error', 'TOOL_EXECUTION_FAILED']);
+  const list = await line('/mcp/demo/tools/list');
+  assert.equal(list, ['one', 'tools/list', undefined, 1, 'result', undefined]);
+});
+
+test('has a line of its own for a call that ends after its connection', async () => {
+  const { headers } = await open();
+  const abort = new AbortController();
+  const left = fetch(`${app.url}/mcp/demo`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: JSON.stringify(call(2, 'sleep', { ms: 150 })),
+    signal: abort.signal,
+  }).catch(() => undefined);
+  while (app.gateway.stats().activeConnections === 0) await new Promise(setImmediate);
+  abort.abort();
+  await left;
+  while (app.log.at(-1)?.msg !== 'call') await new Promise(setImmediate);
+  const [gone, ended] = app.log.slice(-2);
+  assert.equal([gone?.status, gone?.outcome, gone?.attempts], [499, undefined, 1]);
+  assert.equal([ended?.tool, ended?.outcome, ended?.request_id], ['sleep', 'result', gone?.request_id]);
 });
 
 test('never has an id of a session, an argument or a result', async () => {

@@ -269,6 +269,8 @@ export class Call implements QueuedCall {
   /** The number of the attempt that begins, or that ended before it was sent. */
   #countAttempt(): number {
     this.#record.attempts += 1;
+    const { tracker } = this.#order.request;
+    if (tracker !== undefined) tracker.attempts = (tracker.attempts ?? 0) + 1;
     return this.#record.attempts;
   }
 

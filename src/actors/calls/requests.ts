@@ -3,8 +3,9 @@
 
 import type { Observable } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import { atInstance, type GatewayError } from '../../domain/errors.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/exchange.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import { atInstance } from '../../domain/errors.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest, Tracker } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { JsonRpcError } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';
@@ -17,6 +18,8 @@ export interface RequestOptions extends ExchangeOptions {
   readonly caller?: string | undefined;
   /** See ExchangeRequest.requestId; overrides that of the request. */
   readonly requestId?: string | undefined;
+  /** See ExchangeRequest.tracker; of a list it tracks the requests for all pages. */
+  readonly tracker?: Tracker | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -51,9 +54,9 @@ export class Requests {
   async ask(
     template: string,
     request: ExchangeRequest,
-    { signal, caller, requestId, ...options }: RequestOptions = {},
+    { signal, caller, requestId, tracker, ...options }: RequestOptions = {},
   ): Promise<CallResult> {
-    const asked = withOrigin(request, caller, requestId);
+    const asked = withOrigin(request, { caller, requestId, tracker });
     const answer = await finalAnswer(this.#exchange(template, asked, options), signal);
     const { event, instanceId, serverId } = answer;
     if (event.kind === 'error') {
@@ -64,10 +67,10 @@ export class Requests {
 
   /** All pages of one list, from one instance, with numbers as they came (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
-    const { signal, caller, requestId, ...rest } = options;
+    const { signal, caller, requestId, tracker, ...rest } = options;
     let pinned: ExchangeOptions = rest;
     const items = await gatherPages(field, async (request) => {
-      const asked = withOrigin(request, caller, requestId);
+      const asked = withOrigin(request, { caller, requestId, tracker });
       const answer = await finalAnswer(this.#exchange(template, asked, pinned), signal);
       pinned = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
       return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
@@ -104,9 +107,12 @@ export class Requests {
 
 function withOrigin(
   request: ExchangeRequest,
-  caller = request.caller,
-  requestId = request.requestId,
+  { caller, requestId, tracker }: Pick<RequestOptions, 'caller' | 'requestId' | 'tracker'>,
 ): ExchangeRequest {
-  if (caller === request.caller && requestId === request.requestId) return request;
-  return caller === undefined ? { ...request, requestId } : { ...request, caller, requestId };
+  return {
+    ...request,
+    ...(caller === undefined ? {} : { caller }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(tracker === undefined ? {} : { tracker }),
+  };
 }

@@ -6,11 +6,13 @@ import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
+import type { CallOutcome } from '../../domain/call-report.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
   CLIENT_CLOSED_REQUEST,
   type HttpContext,
   type HttpMiddleware,
+  type ReportListener,
   type RequestState,
 } from '../request.ts';
 
@@ -19,9 +21,51 @@ export function accessLog(log: Logger): HttpMiddleware {
   return (context, next) => {
     if (!log.isLevelEnabled('info')) return next();
     const startMs = performance.now();
-    context.res.once('close', () => log.info(lineOf(context, performance.now() - startMs), 'request'));
+    context.res.once('close', () => {
+      log.info(lineOf(context, performance.now() - startMs), 'request');
+      context.state.isLogged = true;
+    });
     return next();
   };
+}
+
+/**
+ * Logs the end of an MCP request that the line of its HTTP request cannot show: one of a batch, and one that went on after
+ * its connection. `info`.
+ */
+export function reportLog(log: Logger): ReportListener {
+  return (report, { requestId, principal, template, rpcMessages, isLogged }) => {
+    if ((rpcMessages === undefined && !isLogged) || !log.isLevelEnabled('info')) return;
+    const { method, tool, attempts, outcome, errorCode, sentTo, startMs } = report;
+    const line = {
+      request_id: requestId,
+      principal: principal?.id,
+      template: (template ?? sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      instance_id: sentTo?.id,
+      rpc_method: method.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      tool: tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      attempts,
+      outcome,
+      error_code: typeof errorCode === 'string' ? errorCode : undefined,
+      rpc_error: typeof errorCode === 'number' ? errorCode : undefined,
+      ms: Math.round((performance.now() - startMs) * 10) / 10,
+    };
+    log.info(line, 'call');
+  };
+}
+
+/** Of a request that the gateway itself answered, or refused before it was sent; undefined for anything but a request. */
+function outcomeOf({
+  rpcMethod,
+  rpcMessages,
+  rpcError,
+  errorCode,
+  report,
+}: RequestState): CallOutcome | undefined {
+  if (rpcMethod === undefined || rpcMessages !== undefined || report !== undefined) return undefined;
+  if (rpcMethod.startsWith('notifications/')) return undefined;
+  if (errorCode !== undefined) return 'failed';
+  return rpcError === undefined ? 'result' : 'error';
 }
 
 /** Also of an unknown session: repeated requests for it are worth a look. */
@@ -31,6 +75,8 @@ function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState)
 }
 
 function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<string, unknown> {
+  // The requests of a batch have lines of their own.
+  const report = state.rpcMessages === undefined ? state.report : undefined;
   return {
     method: req.method,
     path: path.slice(0, HTTP_LIMITS.loggedPathCharacters),
@@ -39,10 +85,13 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     request_id: state.requestId,
     principal: state.principal === NO_PRINCIPAL ? undefined : state.principal?.id,
     refused_key: res.statusCode === 401 ? namedKey(req.headers) : undefined,
-    template: state.template?.slice(0, HTTP_LIMITS.loggedPathCharacters),
-    instance_id: state.instanceId,
+    template: (state.template ?? report?.sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    instance_id: state.instanceId ?? report?.sentTo?.id,
     error_code: state.errorCode,
-    rpc_method: state.rpcMethod?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    rpc_method: (state.rpcMethod ?? report?.method)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    tool: report?.tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    attempts: report?.attempts,
+    outcome: report?.outcome ?? outcomeOf(state),
     rpc_messages: state.rpcMessages,
     rpc_error: state.rpcError,
     session: sessionOf(req, state),

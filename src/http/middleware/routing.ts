@@ -12,6 +12,7 @@ import {
   type HttpContext,
   type HttpMiddleware,
   HttpRequest,
+  type ReportListener,
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
@@ -20,27 +21,29 @@ import type { RawInput, Route, Services } from '../route.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpMcpReply } from '../sse/mcp-reply.ts';
 
-/** Makes the handling middleware of one route. */
+/** Makes the handling middleware of one route. `onReport`: see HttpRequest. */
 export function handle(
   route: Route,
   services: Services,
   proxies: Proxies,
   streams: EventStreams,
+  onReport?: ReportListener,
 ): RouteMiddleware {
   return async (context) => {
-    const reply = await route.run(inputOf(context, proxies), services);
+    const reply = await route.run(inputOf(context, proxies, onReport), services);
     await write(context, reply, streams);
   };
 }
 
 /** Moves the body out of the state, so that it can be collected while the handler waits. */
-function inputOf(context: RouteContext, proxies: Proxies): RawInput {
+function inputOf(context: RouteContext, proxies: Proxies, onReport: ReportListener | undefined): RawInput {
   const { state, params, querystring: query } = context;
   state.template = params.template;
   const { body, bodyFields, principal = NO_PRINCIPAL } = state;
   state.body = undefined;
   state.bodyFields = undefined;
-  return { params, query, body, bodyFields, request: new HttpRequest(context, proxies), principal };
+  const request = new HttpRequest(context, proxies, onReport);
+  return { params, query, body, bodyFields, request, principal };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {

@@ -271,6 +271,7 @@ function talk(
         holdBody: request.holdBody,
         ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
         ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
+        report: (asked) => request.report(asked),
         consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
       },
       reply,

@@ -4,9 +4,10 @@
 // Source: MCP 2025-11-25 basic/utilities/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
+import type { CallReport } from '../../domain/call-report.ts';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { internalError } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
@@ -31,13 +32,15 @@ export class LegacyCall {
   readonly id: JsonRpcId;
   readonly post: LegacyPost;
   readonly #deps: LegacyCallDeps;
+  readonly #report: CallReport | undefined;
   #subscription: Subscription | undefined;
   #isOver = false;
 
-  constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps) {
+  constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps, report?: CallReport) {
     this.id = id;
     this.post = post;
     this.#deps = deps;
+    this.#report = report;
   }
 
   start(answers$: Observable<Answer>): void {
@@ -52,7 +55,7 @@ export class LegacyCall {
   /** Called by SlowWatch: begins the stream, so that its connection lives and can be resumed. */
   lasts(): void {
     if (this.#isOver) return;
-    const { sentTo } = this.post;
+    const { sentTo } = this.#report ?? this.post;
     // A session with all templates is bound to no single instance.
     const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));
     if (instanceId !== undefined) this.post.from(instanceId);
@@ -62,6 +65,7 @@ export class LegacyCall {
   /** Ends it without an answer, on the backend, too. */
   cancel(): void {
     if (!this.#end()) return;
+    this.#report?.ended({ kind: 'cancelled' });
     this.#subscription?.unsubscribe();
     this.post.skip();
     this.#deps.settled();
@@ -73,6 +77,7 @@ export class LegacyCall {
     this.#subscription?.unsubscribe();
     const failure = failureOf(thrown);
     const { status, error } = failure;
+    this.#report?.ended({ kind: 'failed', code: failure.errorCode ?? error.code });
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
@@ -105,10 +110,10 @@ export class LegacyCall {
   #take(event: ExchangeEvent): void {
     switch (event.kind) {
       case 'result':
-        this.#answer(resultMessage(this.id, event.result));
+        this.#answer(resultMessage(this.id, event.result), event);
         return;
       case 'error':
-        this.#answer(errorMessage(this.id, event.error), event.error.code);
+        this.#answer(errorMessage(this.id, event.error), event);
         return;
       case 'notification':
         // A question that the server takes back has another id there than here; it ends with its call at the latest.
@@ -126,9 +131,10 @@ export class LegacyCall {
     }
   }
 
-  #answer(message: Uint8Array | string, errorCode?: number): void {
+  #answer(message: Uint8Array | string, event: FinalEvent): void {
     if (!this.#end()) return;
-    if (errorCode !== undefined) this.post.fails(errorCode);
+    this.#report?.ended(event);
+    if (event.kind === 'error') this.post.fails(event.error.code);
     this.post.answer(message, this.id);
     this.#deps.settled();
   }

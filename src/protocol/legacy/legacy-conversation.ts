@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
+import type { CallReport } from '../../domain/call-report.ts';
 import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, Canceller } from '../../domain/exchange.ts';
@@ -83,8 +84,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   /** Begins a request that was checked. */
-  begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>): void {
-    const call = new LegacyCall(id, post, this);
+  begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report?: CallReport): void {
+    const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.met();
     this.#quietSinceMs = undefined;

@@ -220,7 +220,8 @@ export class LegacyEndpoint {
     }
     const caller = session.ownerId;
     const canceller = conversation;
-    const tracker = post;
+    const report = from.report?.(params === undefined ? { method } : { method, params });
+    const tracker = report ?? post;
     const { template, principal: owner, requestId } = from;
     const request =
       params === undefined
@@ -228,12 +229,12 @@ export class LegacyEndpoint {
         : { method, params, caller, canceller, tracker, requestId };
     if (isTaskMethod(method)) {
       const about$ = this.#tasks.exchange(request, session, { owner, template, backends });
-      conversation.begin(id, post, holdingBody(about$, from));
+      conversation.begin(id, post, holdingBody(about$, from), report);
       return;
     }
     const answers$ = holdingBody(asLegacy(session, request), from);
     const follow = this.#tasks.following(request, session, template);
-    conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$));
+    conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$), report);
   }
 
   #take(message: Exclude<McpMessage, ClientRequest>, session: McpSession, reply: McpReply): void {

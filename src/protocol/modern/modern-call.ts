@@ -2,6 +2,7 @@
 // modern-exchange.ts carries it.
 
 import { createHash } from 'node:crypto';
+import type { CallReport } from '../../domain/call-report.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Tracker } from '../../domain/exchange.ts';
 import {
@@ -21,6 +22,8 @@ import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
 export interface ModernCall extends Tracker {
+  /** Set for a request that is sent, where requests are reported. */
+  report?: CallReport | undefined;
   readonly id: JsonRpcId;
   readonly method: string;
   readonly params: JsonFields;

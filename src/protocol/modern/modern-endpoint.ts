@@ -162,6 +162,7 @@ export class ModernEndpoint {
         });
         return;
       default:
+        call.report = request.report?.(call);
         new ModernExchange(call, reply, this.#deps).start(this.#answers(call, request));
     }
   }
@@ -188,7 +189,7 @@ export class ModernEndpoint {
       method,
       params: routed?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
-      tracker: call,
+      tracker: call.report ?? call,
       requestId: from.requestId,
     };
     const sought$ = routed === undefined ? this.#deps.tasks.seek(call) : undefined;

@@ -5,8 +5,10 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ServerNotification, ServerRequest } from '../../domain/client.ts';
-import { type ErrorCode, hasCode, internalError } from '../../domain/errors.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { hasCode, internalError } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
+import { isFinal } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -64,13 +66,17 @@ export class ModernExchange {
       return;
     }
     this.#deps.slow.add(this);
-    this.#reply.onGone(() => this.#end());
+    this.#reply.onGone(() => {
+      this.#call.report?.ended({ kind: 'cancelled' });
+      this.#end();
+    });
   }
 
   /** Called by SlowWatch: begins the stream, so that client and proxies see that the request is under way. */
   lasts(): void {
     if (this.#isOver || this.#stream !== undefined) return;
-    const { sentTo, template } = this.#call;
+    const { report, template } = this.#call;
+    const { sentTo } = report ?? this.#call;
     if (sentTo !== undefined) this.#reply.from(sentToName(sentTo, template));
     this.#stream = this.#reply.stream();
   }
@@ -90,6 +96,7 @@ export class ModernExchange {
     if (this.#isOver) return;
     const failure = failureOf(this.#explained(thrown), this.#call.id);
     const { status, error, errorCode, headers } = failure;
+    this.#call.report?.ended({ kind: 'failed', code: errorCode ?? error.code });
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     // A parameter that the gateway itself refuses gets the answer that a backend would give.
@@ -103,6 +110,7 @@ export class ModernExchange {
 
   #take({ event, instanceId, isRemembered }: Answer): void {
     if (!isRemembered) this.#name(instanceId);
+    if (isFinal(event)) this.#call.report?.ended(event);
     switch (event.kind) {
       case 'result':
         this.#answer(resultMessage(this.#call.id, this.#finished(event.result, instanceId)), 200);
@@ -128,7 +136,9 @@ export class ModernExchange {
     this.#name(asked.instanceId);
     const missing = this.#missing(asked.requests.values());
     if (missing === undefined) {
-      this.#answer(resultMessage(call.id, rounds.askParked(call, asked, serverInfo(call))), 200);
+      const result = rounds.askParked(call, asked, serverInfo(call));
+      call.report?.ended({ kind: 'result', result });
+      this.#answer(resultMessage(call.id, result), 200);
     } else {
       abandon(call, asked);
       this.#fail(missingCapabilityError(missing));
@@ -195,6 +205,7 @@ export class ModernExchange {
   }
 
   #fail(error: JsonRpcError): void {
+    this.#call.report?.ended({ kind: 'error', error });
     this.#refuseWith(error, STATUS_OF.get(error.code) ?? 200);
   }
 
