@@ -54,7 +54,7 @@ test('makes nothing where a database is required and there is none', async () =>
   assert.equal(await readdir(folder), []);
 });
 
-test('signs with the configured secret, and still opens what the first encryption key sealed after a rotation', async () => {
+test('signs with the configured secret, and still decrypts what the first encryption key encrypted after a rotation', async () => {
   const [one, other] = ['1'.repeat(32), '2'.repeat(32)];
   const env = { GATEWAY_SECRET_KEY: 's'.repeat(40) };
   const first = await open({ ...env, GATEWAY_ENCRYPTION_KEY: one }, 'apply');

@@ -52,7 +52,7 @@ export interface GatewayOptions {
   readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
-  readonly sealKey?: Buffer;
+  readonly stateKey?: Buffer;
   /** Bytes of memory that this process may use. The bounds of unfinished answers and kept events follow from it. Default:
    *  the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;

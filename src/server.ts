@@ -117,7 +117,7 @@ async function start(
     nodeId,
     policy: config.defaultPolicy,
     graceMs: config.graceMs,
-    sealKey: Buffer.from((await storage.signingSecret()).secret),
+    stateKey: Buffer.from((await storage.signingSecret()).secret),
     sessions: config.sessions,
     memoryBytes,
     deniedNetworks: config.deniedNetworks,

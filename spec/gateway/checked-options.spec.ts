@@ -20,7 +20,7 @@ test('takes everything that is documented, and nothing at all', () => {
     deniedNetworks: ['10.0.0.0/8'],
     graceMs: 0,
     sessions: { max: 1, idleMs: 1, processes: 1, share: 1 },
-    sealKey: Buffer.alloc(32),
+    stateKey: Buffer.alloc(32),
     changedCallers$: of('user:1'),
     onFault: () => {},
     inspect: () => {},
@@ -55,7 +55,7 @@ test('names the option that cannot be used, and what it may be', () => {
     [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: expected a whole number from 0 to 10'],
     [{ policy: null }, 'policy: expected an object with the options strategy, healthIntervalMs, '],
     [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: expected milliseconds from 0 to 600000'],
-    [{ sealKey: Buffer.alloc(8) }, 'sealKey: expected a Buffer of at least 32 bytes'],
+    [{ stateKey: Buffer.alloc(8) }, 'stateKey: expected a Buffer of at least 32 bytes'],
     [
       { deniedNetworks: ['everything'] },
       'deniedNetworks: expected a list of networks in CIDR form, like 10.0.0.0/8',
@@ -75,9 +75,9 @@ test('names the option that cannot be used, and what it may be', () => {
 });
 
 test('finds all that is wrong, and tells no values', () => {
-  const error = refused({ graceMs: 'secret', sealKey: 'secret', policy: { session: 'secret' } });
+  const error = refused({ graceMs: 'secret', stateKey: 'secret', policy: { session: 'secret' } });
   const found = error.facts.items?.map(({ loc }) => loc.join('.'));
-  assert.equal(found, ['options.graceMs', 'options.sealKey', 'options.policy.session']);
+  assert.equal(found, ['options.graceMs', 'options.stateKey', 'options.policy.session']);
   assert.not.match(JSON.stringify(error.facts.items) + error.message, 'secret');
   assert.match(error.message, / \(and 2 more\)\.$/);
 });

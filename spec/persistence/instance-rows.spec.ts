@@ -1,4 +1,4 @@
-// Instances as rows: what is sealed, and that all of it comes back.
+// Instances as rows: what is encrypted, and that all of it comes back.
 
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';

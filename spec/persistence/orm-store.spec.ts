@@ -82,7 +82,7 @@ inFile('what was answered survives a process that is killed in the middle', () =
   }),
 );
 
-inFile('keeps secrets sealed, and for their instance only', () =>
+inFile('keeps secrets encrypted, and for their instance only', () =>
   inFolder(async (cwd) => {
     const url = 'sqlite:///x.db';
     const store = await openStore(url, { cwd, cipher, migrations: 'apply' });
@@ -99,21 +99,21 @@ inFile('one unreadable secret locks its instance, and no other', () =>
   inFolder(async (cwd) => {
     const url = 'sqlite:///x.db';
     const open = secret;
-    const sealedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
+    const encryptedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
     const plain = { ...secret, id: 'plain', serverId: 'plain', env: {}, headers: {} };
     const first = await openStore(url, { cwd, cipher, migrations: 'apply' });
     for (const each of [open, plain]) await first.saveInstance(each);
     await first.close();
     const otherCipher = createCipher([new Uint8Array(32).fill(8)]);
     const second = await openStore(url, { cwd, cipher: otherCipher, migrations: 'require' });
-    await second.saveInstance(sealedOtherwise);
+    await second.saveInstance(encryptedOtherwise);
     const { locked, ...rest } = (await second.listInstances())[0] ?? {};
     assert.equal(rest, { ...open, env: {}, headers: {} });
     assert.match(
       String(locked),
       /^"env" of the instance demo\/i cannot be read: encrypted with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
     );
-    assert.equal((await second.listInstances()).slice(1), [plain, sealedOtherwise]);
+    assert.equal((await second.listInstances()).slice(1), [plain, encryptedOtherwise]);
     await second.close();
 
     const keyless = await openStore(url, { cwd, migrations: 'require' });

@@ -44,7 +44,7 @@ const LONGEST_IDLE_MS = 604_800_000;
 const MOST_SESSIONS = 1_000_000;
 const MOST_PROCESSES = 10_000;
 const MOST_RETRIES = 10;
-const SEAL_BYTES = 32;
+const STATE_KEY_BYTES = 32;
 
 /** VALIDATION_ERROR names each unknown or invalid option of a registration. */
 export function checkRegisterOptions(options: RegisterOptions): void {
@@ -96,9 +96,9 @@ const OPTIONS = membersOf<GatewayOptions>({
   },
   graceMs: milliseconds(0, LONGEST_GRACE_MS),
   sessions: SESSIONS,
-  sealKey: {
-    expected: `a Buffer of at least ${SEAL_BYTES} bytes`,
-    accepts: (value) => Buffer.isBuffer(value) && value.length >= SEAL_BYTES,
+  stateKey: {
+    expected: `a Buffer of at least ${STATE_KEY_BYTES} bytes`,
+    accepts: (value) => Buffer.isBuffer(value) && value.length >= STATE_KEY_BYTES,
   },
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   changedCallers$: observable(),

@@ -49,7 +49,7 @@ export interface McpDeps extends Clock {
   /** Id of an owner that lost a permission under which it has something open. Default: none ever. */
   readonly changedCallers$?: Observable<string> | undefined;
   /** Default: random. */
-  readonly sealKey?: Buffer;
+  readonly stateKey?: Buffer;
   /** Name and version of the gateway, sent where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
   /** Defaults LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
@@ -77,7 +77,7 @@ export class Mcp {
 
   constructor(deps: McpDeps) {
     const { fleet, events$, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
-    const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = deps;
+    const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
     const own = ownBounds(sessions);
@@ -116,7 +116,7 @@ export class Mcp {
     this.endpoint = createEndpoint({
       backends: (template) => (template === undefined ? this.#aggregate : this.#there(template)),
       parked: this.#parked,
-      sealKey,
+      stateKey,
       serverInfo,
       onFault,
       scheduler,

@@ -24,8 +24,8 @@ export interface EndpointOptions {
   /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
   readonly backends: (template: string | undefined) => Backends;
   readonly parked: CallParking;
-  /** At least 32 random bytes; nodes that share the key open texts that another one sealed. */
-  readonly sealKey: Buffer;
+  /** At least 32 random bytes; nodes that share the key decrypt each other's texts. */
+  readonly stateKey: Buffer;
   /** The gateway's own name, for several servers behind one path. */
   readonly serverInfo: ServerInfo;
   /**

@@ -42,7 +42,7 @@ test('takes what it can and fails for the rest', async () => {
   assert.match(err, /^servers\.bad: /);
 });
 
-test('stores secrets sealed', async () => {
+test('stores secrets encrypted', async () => {
   const far = { url: 'http://a', headers: { Authorization: 'planted-header' } };
   writeFileSync(join(folder, 'a.json'), JSON.stringify({ servers: { far } }));
   assert.is((await run('a.json')).code, 0);

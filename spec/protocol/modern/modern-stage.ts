@@ -191,14 +191,14 @@ export interface Said {
 }
 
 /** An endpoint, its backends, and clients that speak to it. */
-export function modernStage(sealKey: Buffer = Buffer.alloc(32, 1)) {
+export function modernStage(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ModernStagedBackends();
   const parked = new ParkedCalls();
   const faults: unknown[] = [];
   const endpoint = createEndpoint({
     backends: () => backends,
     parked,
-    sealKey,
+    stateKey,
     serverInfo: { name: 'stagedoor', version: '9' },
     onFault: (error) => faults.push(error),
   });

@@ -114,7 +114,7 @@ for (const template of ['far', 'near', 'modern']) {
     const stolen = await theirs.ask('tools/call', retry);
     assert.equal([stolen.status, stolen.error?.code], [200, -32602]);
     const elsewhere = await mine.ask('tools/call', { ...retry, name: 'test_simple_text' });
-    assert.is(elsewhere.error?.code, -32602, 'it was sealed for another tool');
+    assert.is(elsewhere.error?.code, -32602, 'it was encrypted for another tool');
   });
 
   test(`${template}: who loses the connection finds the answer when coming back`, async () => {

@@ -33,9 +33,9 @@ const barredWithinMs = 15_000;
 const capabilities = { elicitation: {} };
 const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', ok: true } };
 const SIMPLE = { name: 'test_simple_text', arguments: {} };
-/** A call that a legacy backend holds while it asks, and one whose modern backend seals its state. */
+/** A call that a legacy backend holds while it asks, and one whose modern backend encrypts its state. */
 const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
-const SEALED = { name: 'test_input_required_result_request_state', arguments: {} };
+const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };
 
 let database: FreshDatabase;
 let a: McpNode;
@@ -96,8 +96,8 @@ onPostgresql('a program is offered by the node that it was registered on, and by
     ['of-a', 'of-b'],
   );
   // Except when a call goes on that one of them began.
-  const first = await askOnce(a, path, options, 'tools/call', SEALED);
-  const retry = retryOf(SEALED, first, accepted);
+  const first = await askOnce(a, path, options, 'tools/call', STATEFUL);
+  const retry = retryOf(STATEFUL, first, accepted);
   const elsewhere = await askOnce(b, path, options, 'tools/call', retry);
   assert.equal(refusalOf(elsewhere), nobody);
   assert.is(elsewhere.error?.message, '"of-a" cannot be used here.');
@@ -160,7 +160,7 @@ onPostgresql('a node that is killed costs what it had open, and clients go on at
     await isServed(doomed, '/mcp/modern', options);
     const session = await connect();
     assert.equal(balancer.taken.at(0), 0);
-    const sealed = await askOnce(doomed, '/mcp/modern', options, 'tools/call', SEALED);
+    const asked = await askOnce(doomed, '/mcp/modern', options, 'tools/call', STATEFUL);
     const parked = await askOnce(doomed, '/mcp/legacy', options, 'tools/call', ASKED);
     const stream: OpenStream = await new ModernClient(doomed.wire, '/mcp/modern', options).listen({
       toolsListChanged: true,
@@ -170,7 +170,7 @@ onPostgresql('a node that is killed costs what it had open, and clients go on at
     assert.equal(await doomed.program.end(), { code: null, signal: 'SIGKILL' });
     assert.ok(await eventually(async () => stream.hasEnded, Boolean, 5_000));
     // What only the client carries goes on; what waited there is gone, and is asked for again.
-    const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(SEALED, sealed, accepted));
+    const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(STATEFUL, asked, accepted));
     assert.is(textOf(goesOn), 'state-ok');
     const lost = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, parked, accepted));
     assert.equal(refusalOf(lost), [200, -32602, 'call_not_here']);

@@ -40,9 +40,9 @@ const capabilities = { elicitation: {} };
 const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', name: 'ada' } };
 const replies = { 'elicitation/create': () => accepted };
 const SIMPLE = { name: 'test_simple_text', arguments: {} };
-/** A call that a legacy backend holds while it asks, and one whose modern backend seals its state. */
+/** A call that a legacy backend holds while it asks, and one whose modern backend encrypts its state. */
 const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
-const SEALED = { name: 'test_input_required_result_request_state', arguments: {} };
+const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };
 
 let database: FreshDatabase;
 let a: McpNode;
@@ -103,7 +103,7 @@ for (const [path, prefix] of [
       const client = new ModernClient(wireTo(inTurn), path, options);
       for (let calls = 4; calls > 0; calls -= 1) {
         const before = inTurn.taken.length;
-        // Its states are sealed with the key of the instance's process.
+        // Its states are asked with the key of the instance's process.
         const outcome = await client.call(`${prefix}test_input_required_result_multi_round`);
         assert.equal(outcome.asked, ['elicitation/create', 'elicitation/create']);
         assert.match(textOf(outcome), 'ada');
@@ -114,12 +114,12 @@ for (const [path, prefix] of [
   );
 }
 
-onPostgresql('a node with another secret opens nothing that these two sealed, and says so', async () => {
+onPostgresql('a node with another secret decrypts nothing of these two, and says so', async () => {
   const other = await startNode(database, { secret: 'another secret, which has 32 bytes or more' });
   try {
     await isServed(other, '/mcp/modern', options);
-    const sealed = await askOnce(a, '/mcp/modern', options, 'tools/call', SEALED);
-    const retry = retryOf(SEALED, sealed, accepted);
+    const asked = await askOnce(a, '/mcp/modern', options, 'tools/call', STATEFUL);
+    const retry = retryOf(STATEFUL, asked, accepted);
     const refused = await askOnce(other, '/mcp/modern', options, 'tools/call', retry);
     assert.equal(refusalOf(refused), [200, -32602, 'invalid_request_state']);
     const { nextCursor: cursor } = (await askOnce(a, '/mcp/pages', options, 'tools/list')).result;

@@ -1,4 +1,4 @@
-// One request of a modern client that was read and checked, the keys that bind sealed texts to it, and its `_meta`.
+// One request of a modern client that was read and checked, the keys that bind encrypted texts to it, and its `_meta`.
 // modern-exchange.ts carries it.
 
 import { createHash } from 'node:crypto';

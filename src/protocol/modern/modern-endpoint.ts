@@ -26,13 +26,13 @@ import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
 import { callNotHere, ModernRounds } from './modern-rounds.ts';
 import { ModernCursors, ModernTasks } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
-import { Sealer } from './sealed-state.ts';
+import { StateCipher } from './state-cipher.ts';
 
 /** What it needs besides the backends. */
 export interface ModernOptions {
   readonly parked: CallParking;
-  /** At least 32 random bytes; nodes that share it open what another one sealed. */
-  readonly sealKey: Buffer;
+  /** At least 32 random bytes; nodes that share it decrypt each other's texts. */
+  readonly stateKey: Buffer;
   /** The gateway's own name, for several servers behind one path. */
   readonly serverInfo: ServerInfo;
   /** See EndpointOptions; it never throws. */
@@ -50,15 +50,15 @@ export class ModernEndpoint {
   readonly #listens: Listens;
   readonly #deps: ModernExchangeDeps;
 
-  constructor({ parked, sealKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
+  constructor({ parked, stateKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
     this.#parked = parked;
     this.#own = serverInfo;
     this.#listens = new Listens(onFault, scheduler);
-    const sealer = new Sealer(sealKey);
+    const cipher = new StateCipher(stateKey);
     this.#deps = {
-      cursors: new ModernCursors(sealer),
+      cursors: new ModernCursors(cipher),
       tasks: new ModernTasks(tasks),
-      rounds: new ModernRounds(sealer),
+      rounds: new ModernRounds(cipher),
       slow: new SlowWatch(scheduler),
       serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
       onFault,

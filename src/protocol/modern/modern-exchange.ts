@@ -174,10 +174,10 @@ export class ModernExchange {
     const { cursors, tasks, rounds, serverInfo } = this.#deps;
     const call = this.#call;
     const type = resultTypeOf(result);
-    if (type === 'input_required' && hasRounds(call.method)) return rounds.seal(call, result, instanceId);
+    if (type === 'input_required' && hasRounds(call.method)) return rounds.encrypt(call, result, instanceId);
     if ((type !== undefined && type !== 'complete') || call.params.task !== undefined)
       tasks.learn(call, result, instanceId);
-    const listed = cursors.seal(call, result, instanceId);
+    const listed = cursors.encrypt(call, result, instanceId);
     return type === undefined ? completed(call.method, listed, serverInfo(call)) : listed;
   }
 

@@ -1,4 +1,4 @@
-// Calls that take several rounds, because the server asks its client for input first. This file seals the state that the
+// Calls that take several rounds, because the server asks its client for input first. This file encrypts the state that the
 // client carries from one round to the next, with the instance, or the parked call, that it belongs to.
 // Source: MCP 2026-07-28 basic/patterns/mrtr.
 
@@ -11,7 +11,7 @@ import { hasRounds } from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
 import { callKey, invalidParams, type ModernCall, type RoutedRequest } from './modern-call.ts';
-import type { Sealer } from './sealed-state.ts';
+import type { StateCipher } from './state-cipher.ts';
 
 /** A round after the first one: the call that waits here, or an instance that keeps nothing. */
 export type Round =
@@ -21,12 +21,12 @@ export type Round =
 /** Input requests by a key that the responses carry. */
 export type InputRequests = Readonly<Record<string, InputRequest>>;
 
-/** Seals what a client carries between two rounds, and opens it again. */
+/** Encrypts what a client carries between two rounds, and decrypts it. */
 export class ModernRounds {
-  readonly #sealer: Sealer;
+  readonly #cipher: StateCipher;
 
-  constructor(sealer: Sealer) {
-    this.#sealer = sealer;
+  constructor(cipher: StateCipher) {
+    this.#cipher = cipher;
   }
 
   /**
@@ -36,21 +36,21 @@ export class ModernRounds {
   open(call: ModernCall): Round | undefined {
     const { requestState } = call.params;
     if (requestState === undefined || !hasRounds(call.method)) return undefined;
-    const opened =
-      typeof requestState === 'string' ? this.#sealer.open(requestState, callKey(call)) : undefined;
-    if (typeof opened?.p === 'string')
-      return { kind: 'parked', id: opened.p, replies: repliesOf(call.params) };
-    if (typeof opened?.i !== 'string') throw invalidState();
+    const decrypted =
+      typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
+    if (typeof decrypted?.p === 'string')
+      return { kind: 'parked', id: decrypted.p, replies: repliesOf(call.params) };
+    if (typeof decrypted?.i !== 'string') throw invalidState();
     const { requestState: _, ...params } = call.params;
-    const own = typeof opened.s === 'string' ? { requestState: opened.s } : {};
-    return { kind: 'routed', params: { ...params, ...own }, instanceId: opened.i };
+    const own = typeof decrypted.s === 'string' ? { requestState: decrypted.s } : {};
+    return { kind: 'routed', params: { ...params, ...own }, instanceId: decrypted.i };
   }
 
   /**
-   * The result of an instance that wants to know something, with its state sealed. Without a state any instance may be
+   * The result of an instance that wants to know something, with its state encrypted. Without a state any instance may be
    * asked the next time, and nothing is added.
    */
-  seal(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+  encrypt(call: ModernCall, result: JsonText, instanceId: string): JsonText {
     const value = result.exactValue;
     if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
     const requestState = this.#carried(call, { i: instanceId, s: value.requestState });
@@ -81,8 +81,8 @@ export class ModernRounds {
   }
 
   #carried(call: ModernCall, content: JsonObject): string {
-    const sealed = this.#sealer.seal(content, callKey(call));
-    if (sealed !== undefined) return sealed;
+    const encrypted = this.#cipher.encrypt(content, callKey(call));
+    if (encrypted !== undefined) return encrypted;
     throw new RpcFailure(200, {
       code: RPC.internalError,
       message: 'The server wants the client to carry more state than may be carried',

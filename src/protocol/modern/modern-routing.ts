@@ -7,7 +7,7 @@ import { listOf } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { isTaskId, isTaskMethod, NOT_FOUND, TaskFinder, type TaskScope, taskIdIn } from '../task-finder.ts';
 import { invalidParams, type ModernCall, pathKey, type RoutedRequest } from './modern-call.ts';
-import type { Sealer } from './sealed-state.ts';
+import type { StateCipher } from './state-cipher.ts';
 
 /** Of modern clients, at all paths. */
 export class ModernTasks {
@@ -59,17 +59,17 @@ function scopeOf({ owner, template }: ModernCall): TaskScope {
   return { ownerId: owner.id, template };
 }
 
-// A cursor is valid only at the instance that gave it. The client gets it sealed together with that instance, and its next
+// A cursor is valid only at the instance that gave it. The client gets it encrypted together with that instance, and its next
 // request goes there. Source: MCP 2026-07-28 server/utilities/pagination (cursors are opaque).
 
 const QUOTED = '"nextCursor"';
 
-/** Seals cursors and opens them again. */
+/** Encrypts cursors and decrypts them. */
 export class ModernCursors {
-  readonly #sealer: Sealer;
+  readonly #cipher: StateCipher;
 
-  constructor(sealer: Sealer) {
-    this.#sealer = sealer;
+  constructor(cipher: StateCipher) {
+    this.#cipher = cipher;
   }
 
   /**
@@ -79,22 +79,22 @@ export class ModernCursors {
   route(call: ModernCall): RoutedRequest | undefined {
     const { cursor } = call.params;
     if (cursor === undefined || listOf(call.method) === undefined) return undefined;
-    const opened = typeof cursor === 'string' ? this.#sealer.open(cursor, boundOf(call)) : undefined;
-    if (typeof opened?.i !== 'string' || typeof opened.c !== 'string') {
+    const decrypted = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, boundOf(call)) : undefined;
+    if (typeof decrypted?.i !== 'string' || typeof decrypted.c !== 'string') {
       throw invalidParams('Invalid or expired cursor', { reason: 'invalid_cursor' });
     }
-    return { params: { ...call.params, cursor: opened.c }, instanceId: opened.i };
+    return { params: { ...call.params, cursor: decrypted.c }, instanceId: decrypted.i };
   }
 
-  /** The result with its cursor sealed; the same one when it has none. A cursor that is too long is left out. */
-  seal(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+  /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
+  encrypt(call: ModernCall, result: JsonText, instanceId: string): JsonText {
     if (listOf(call.method) === undefined || !asBuffer(result.bytes).includes(QUOTED)) return result;
     const value = result.exactValue;
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
     const { nextCursor, ...rest } = value;
-    const sealed = this.#sealer.seal({ i: instanceId, c: nextCursor }, boundOf(call));
-    const isKept = sealed !== undefined && !isTooLong(sealed);
-    return JsonText.ofValue(isKept ? { ...rest, nextCursor: sealed } : rest);
+    const encrypted = this.#cipher.encrypt({ i: instanceId, c: nextCursor }, boundOf(call));
+    const isKept = encrypted !== undefined && !isTooLong(encrypted);
+    return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
   }
 }
 

@@ -5,12 +5,12 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 
-/** Longest sealed text, in characters. A backend's state that does not fit is refused, and so is a longer text. */
+/** Longest encrypted text, in characters. A backend's state that does not fit is refused, and so is a longer text. */
 const LONGEST_TEXT = 64 * 1024;
 /** How long a client may carry it. */
 const LIFE_MS = 60 * 60_000;
 
-/** Marks a sealed text and its format. */
+/** Marks an encrypted text and its format. */
 const VERSION = 'sd1.';
 const CIPHER = 'aes-256-gcm';
 const SALT_BYTES = 16;
@@ -18,31 +18,31 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = SALT_BYTES + NONCE_BYTES + TAG_BYTES;
 
-/** Seals and opens with one key. */
-export class Sealer {
+/** Encrypts and decrypts with one key. */
+export class StateCipher {
   readonly #key: Buffer;
   readonly #now: () => number;
 
-  /** `key` has at least 32 random bytes; every holder of the key can open the texts. `now` is a wall clock in ms. */
+  /** `key` has at least 32 random bytes; every holder of the key can decrypt the texts. `now` is a wall clock in ms. */
   constructor(key: Buffer, now: () => number = Date.now) {
     this.#key = key;
     this.#now = now;
   }
 
-  /** The sealed text. It opens only with the same `bound`, for one hour. Undefined when the content is too long. */
-  seal(content: JsonObject, bound: string): string | undefined {
+  /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
+  encrypt(content: JsonObject, bound: string): string | undefined {
     const salt = randomBytes(SALT_BYTES);
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#keyOf(salt), nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(Buffer.from(VERSION + bound));
     const plain = JSON.stringify({ content, until: this.#now() + LIFE_MS });
-    const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
-    const text = VERSION + Buffer.concat([salt, nonce, cipher.getAuthTag(), sealed]).toString('base64url');
+    const encrypted = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
+    const text = VERSION + Buffer.concat([salt, nonce, cipher.getAuthTag(), encrypted]).toString('base64url');
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
 
   /** The content; undefined for any other text: foreign, changed, expired, bound to something else. */
-  open(text: string, bound: string): JsonObject | undefined {
+  decrypt(text: string, bound: string): JsonObject | undefined {
     if (!text.startsWith(VERSION) || text.length > LONGEST_TEXT) return undefined;
     const encoded = text.slice(VERSION.length);
     const bytes = Buffer.from(encoded, 'base64url');
@@ -67,7 +67,7 @@ export class Sealer {
       const value: unknown = JSON.parse(plain.toString('utf8'));
       return isJsonObject(value) ? value : undefined;
     } catch {
-      return undefined; // changed, sealed with another key, or bound to something else
+      return undefined; // changed, encrypted with another key, or bound to something else
     }
   }
 

@@ -1,0 +1,90 @@
+import * as assert from 'uvu/assert';
+import { StateCipher } from '../../../src/protocol/modern/state-cipher.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('encrypted state');
+
+const KEY = Buffer.alloc(32, 7);
+const HOUR_MS = 60 * 60_000;
+
+function encryptedText(cipher: StateCipher, content = { i: 'a', s: 'state' }, bound = 'ada call-1'): string {
+  const text = cipher.encrypt(content, bound);
+  if (text === undefined) throw new Error('there was too much to encrypt');
+  return text;
+}
+
+test('decrypts what was encrypted with the same key for the same purpose', () => {
+  const text = encryptedText(new StateCipher(KEY), { i: 'a', s: 'grüße 日本' });
+  assert.match(text, /^sd1\.[\w-]+$/);
+  assert.equal(new StateCipher(Buffer.from(KEY)).decrypt(text, 'ada call-1'), { i: 'a', s: 'grüße 日本' });
+});
+
+test('encrypts the same thing differently each time, and shows nothing of it', () => {
+  const cipher = new StateCipher(KEY);
+  const content = { i: 'secret-instance', s: 'x' };
+  const [one, two] = [encryptedText(cipher, content), encryptedText(cipher, content)];
+  assert.is.not(one, two);
+  assert.not.match(Buffer.from(one.slice(4), 'base64url').toString('latin1'), /secret/);
+});
+
+test('does not open with another key', () => {
+  assert.is(
+    new StateCipher(Buffer.alloc(32, 8)).decrypt(encryptedText(new StateCipher(KEY)), 'ada call-1'),
+    undefined,
+  );
+});
+
+test('does not open for another owner or another call', () => {
+  const cipher = new StateCipher(KEY);
+  const text = encryptedText(cipher);
+  for (const bound of ['bob call-1', 'ada call-2', '', 'ada call-1 ']) {
+    assert.is(cipher.decrypt(text, bound), undefined, bound);
+  }
+});
+
+test('does not open when a single character was changed, added or taken away', () => {
+  const cipher = new StateCipher(KEY);
+  const text = encryptedText(cipher);
+  for (let at = 0; at < text.length; at += 1) {
+    const other = text[at] === 'A' ? 'B' : 'A';
+    assert.is(
+      cipher.decrypt(text.slice(0, at) + other + text.slice(at + 1), 'ada call-1'),
+      undefined,
+      `${at}`,
+    );
+  }
+  const changed = [`${text}-TAMPERED`, `${text}=`, `${text} `, ` ${text}`, text.slice(0, -1)];
+  for (const one of changed) assert.is(cipher.decrypt(one, 'ada call-1'), undefined, one);
+});
+
+test('does not open what is not its own, or too short', () => {
+  const cipher = new StateCipher(KEY);
+  for (const text of [
+    '',
+    'sd1.',
+    'sd1.AAAA',
+    'eyJhbGciOiJIUzI1NiJ9.e30.x',
+    `sd2.${encryptedText(cipher).slice(4)}`,
+  ]) {
+    assert.is(cipher.decrypt(text, 'ada call-1'), undefined, text);
+  }
+});
+
+test('opens for one hour', () => {
+  let nowMs = 5_000_000;
+  const cipher = new StateCipher(KEY, () => nowMs);
+  const text = encryptedText(cipher);
+  nowMs += HOUR_MS - 1;
+  assert.ok(cipher.decrypt(text, 'ada call-1'));
+  nowMs += 1;
+  assert.is(cipher.decrypt(text, 'ada call-1'), undefined);
+});
+
+test('refuses to encrypt, and to look at, more than 64 kB', () => {
+  const cipher = new StateCipher(KEY);
+  assert.ok(cipher.encrypt({ s: 'x'.repeat(48_000) }, 'b'));
+  assert.is(cipher.encrypt({ s: 'x'.repeat(50_000) }, 'b'), undefined);
+  assert.is(cipher.decrypt(`sd1.${'A'.repeat(64 * 1024)}`, 'b'), undefined);
+});
+
+test.run();
