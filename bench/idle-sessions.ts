@@ -54,13 +54,13 @@ async function openInspector(address: string) {
     const id = lastId;
     socket.send(JSON.stringify({ id, method, params }));
     return new Promise((resolve) => {
-      const hear = ({ data }: MessageEvent): void => {
+      const onMessage = ({ data }: MessageEvent): void => {
         const message = JSON.parse(String(data));
         if (message.id !== id) return;
-        socket.removeEventListener('message', hear);
+        socket.removeEventListener('message', onMessage);
         resolve(message.result);
       };
-      socket.addEventListener('message', hear);
+      socket.addEventListener('message', onMessage);
     });
   };
   return {

@@ -9,9 +9,9 @@ import { suite } from './helpers/suite.ts';
 const test = suite('the log of the database');
 
 test('tells every going and every coming once, with the reason', () => {
-  const news$ = new Subject<RevisionChange>();
+  const storeChanges$ = new Subject<RevisionChange>();
   const lines: unknown[] = [];
-  const listening = logDatabase(news$, {
+  const listening = logDatabase(storeChanges$, {
     error: (...line: unknown[]) => lines.push(line),
     info: (...line: unknown[]) => lines.push(line),
   });
@@ -19,19 +19,19 @@ test('tells every going and every coming once, with the reason', () => {
     { reason },
     'the database is away; known callers and instances are served',
   ];
-  news$.next({ kind: 'answered' });
-  news$.next({ kind: 'changed' });
+  storeChanges$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'changed' });
   assert.equal(lines, []);
-  news$.next({ kind: 'away', reason: 'no answer within 5000 ms' });
-  news$.next({ kind: 'away', reason: 'another one' });
+  storeChanges$.next({ kind: 'away', reason: 'no answer within 5000 ms' });
+  storeChanges$.next({ kind: 'away', reason: 'another one' });
   assert.equal(lines, [gone('no answer within 5000 ms')]);
-  news$.next({ kind: 'changed' });
-  news$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'changed' });
+  storeChanges$.next({ kind: 'answered' });
   assert.equal(lines.slice(1), [['the database is back']]);
-  news$.next({ kind: 'away', reason: 'again' });
+  storeChanges$.next({ kind: 'away', reason: 'again' });
   assert.equal(lines.slice(2), [gone('again')]);
   listening.unsubscribe();
-  news$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'answered' });
   assert.is(lines.length, 3);
 });
 

@@ -115,7 +115,7 @@ async function open(turns: readonly number[]) {
 }
 
 /** What the step leads to; the errors that may be are answers like others. */
-async function take({ registry, store, news$ }: Node, one: Step): Promise<unknown> {
+async function take({ registry, store, storeChanges$ }: Node, one: Step): Promise<unknown> {
   const { template, id, value } = one;
   try {
     switch (one.kind) {
@@ -132,7 +132,7 @@ async function take({ registry, store, news$ }: Node, one: Step): Promise<unknow
       case 'settle':
         return await registry.settle(template, { timeout: value });
       case 'news':
-        return news$.next({ kind: 'changed' });
+        return storeChanges$.next({ kind: 'changed' });
       case 'fail':
         store.losesAnswers = value % 2 === 0;
         return store.failing.add(value > 3 ? 'listInstances' : value > 1 ? 'saveInstance' : 'deleteInstance');
@@ -149,7 +149,7 @@ async function take({ registry, store, news$ }: Node, one: Step): Promise<unknow
 async function quiet({ nodes }: World, asked: readonly Promise<unknown>[]): Promise<void> {
   await Promise.all(asked);
   for (const { store } of nodes) store.failing.clear();
-  for (const { news$ } of nodes) news$.next({ kind: 'changed' });
+  for (const { storeChanges$ } of nodes) storeChanges$.next({ kind: 'changed' });
   for (let left = 3; left > 0; left -= 1) {
     for (let turns = 60; turns > 0; turns -= 1) await turn();
     mock.timers.tick(6_000);

@@ -269,7 +269,7 @@ test('serves what it knows while the database is away, and catches up when it is
   ] as const)
     b.store.failing.add(method);
   b.store.failure = () => databaseUnavailable(new Error('connection refused'));
-  b.news$.next({ kind: 'away' });
+  b.storeChanges$.next({ kind: 'away' });
   await a.registry.register('r', { ...ENDPOINT, id: 'y' });
   for (const change of [
     b.registry.register('r', { ...ENDPOINT, id: 'z' }),
@@ -289,7 +289,7 @@ test('serves what it knows while the database is away, and catches up when it is
   await tick(500);
   assert.is(b.stage.told('registry.behind').length, 1);
   b.store.failing.clear();
-  b.news$.next({ kind: 'answered' });
+  b.storeChanges$.next({ kind: 'answered' });
   await tick(500);
   assert.equal(
     b.definitions,

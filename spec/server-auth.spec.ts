@@ -111,7 +111,7 @@ async function open(
     signingSecret: async () => signing,
   };
   const log = pino({ level: 'trace' }, sink);
-  const opened = await openServerAuth(config, storage, { news$: NEVER, log, isTerminal });
+  const opened = await openServerAuth(config, storage, { storeChanges$: NEVER, log, isTerminal });
   return { ...opened, logged: () => logged };
 }
 

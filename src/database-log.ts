@@ -7,18 +7,18 @@ import type { RevisionChange } from './persistence/revision-watch.ts';
 
 /** Logs until it is unsubscribed. */
 export function logDatabase(
-  news$: Observable<RevisionChange>,
+  storeChanges$: Observable<RevisionChange>,
   log: Pick<Logger, 'info' | 'error'>,
 ): Subscription {
-  return news$
+  return storeChanges$
     .pipe(
       startWith(HERE),
       distinctUntilChanged((one, other) => isAway(one) === isAway(other)),
       pairwise(),
     )
-    .subscribe(([, news]) => {
-      if (news.kind === 'away')
-        log.error({ reason: news.reason }, 'the database is away; known callers and instances are served');
+    .subscribe(([, change]) => {
+      if (change.kind === 'away')
+        log.error({ reason: change.reason }, 'the database is away; known callers and instances are served');
       else log.info('the database is back');
     });
 }

@@ -28,7 +28,7 @@ export interface GatewayOptions {
   readonly nodeId?: string | undefined;
   /** Changes of a store that other nodes write, too, as watchRevision makes them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
-  readonly news$?: Observable<RevisionChange> | undefined;
+  readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for templates without settings of their own. */
   readonly policy?: Partial<BalancerPolicy>;
   /** Names of templates that exist although they have no instance. Default: none. */

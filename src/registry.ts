@@ -46,7 +46,7 @@ interface RegistryDeps extends ActiveRegistryDeps {
   /** Paths that no command may be given. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   /** Changes of a store that other nodes write, too. Default: none. */
-  readonly news$?: Observable<RevisionChange> | undefined;
+  readonly storeChanges$?: Observable<RevisionChange> | undefined;
 }
 
 export class Registry {
@@ -70,7 +70,7 @@ export class Registry {
   /** Starts everything that the store holds and this node runs, and follows what others change from now on. */
   async load(): Promise<void> {
     await this.#queue.take(() => this.#reload((stored) => this.#active.load(stored)));
-    if (this.#deps.news$ !== undefined) this.#follower.follow(this.#deps.news$);
+    if (this.#deps.storeChanges$ !== undefined) this.#follower.follow(this.#deps.storeChanges$);
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
@@ -234,7 +234,7 @@ export class Registry {
 
   /** Applies the changes of other nodes before a change on top of them. Costs one query when there are none. */
   async #refresh(): Promise<void> {
-    if (this.#deps.news$ !== undefined) await this.#reload();
+    if (this.#deps.storeChanges$ !== undefined) await this.#reload();
   }
 
   /** Brings this node in step with the store. It emits the same events as for local changes. */
@@ -271,7 +271,7 @@ export class Registry {
       : { ...definition, fingerprint: options.fingerprint };
   }
 
-  /** For early news: the guard of connections holds for names, too. */
+  /** For an early change: the guard of connections holds for names, too. */
   #refuseDenied({ endpoint }: InstanceDefinition): void {
     const { isDenied } = this.#deps;
     if (endpoint === undefined || isDenied === undefined) return;
@@ -312,7 +312,7 @@ export class Registry {
 
   /** Applies the entries of other nodes under the names of a function; they waited for its removal. */
   #uncover(before: InstanceDefinition | undefined): void {
-    if (before?.transport !== 'in-process' || this.#deps.news$ === undefined) return;
+    if (before?.transport !== 'in-process' || this.#deps.storeChanges$ === undefined) return;
     this.#revision = undefined;
     this.#follower.doubt();
   }

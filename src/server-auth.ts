@@ -31,9 +31,13 @@ export interface ServerAuth {
 export async function openServerAuth(
   config: Config,
   { store, initialPasswordFile: passwordFile, signingSecret }: Storage,
-  options: { readonly news$: Observable<RevisionChange>; readonly log: Logger; readonly isTerminal: boolean },
+  options: {
+    readonly storeChanges$: Observable<RevisionChange>;
+    readonly log: Logger;
+    readonly isTerminal: boolean;
+  },
 ): Promise<ServerAuth> {
-  const { news$, log, isTerminal } = options;
+  const { storeChanges$, log, isTerminal } = options;
   const passwords = new Passwords();
   const signing = await signingSecret();
   const auth = await createAuth({
@@ -43,7 +47,7 @@ export async function openServerAuth(
     tokenLifetimeMs: config.tokenLifetimeMs,
     limits: { userPerHour: config.userHourlyLimit, apiKeyPerHour: config.apiKeyHourlyLimit },
     redisUrl: config.redisUrl,
-    news$,
+    storeChanges$,
     log,
     passwords,
     onAdminPasswordChanged: () =>

@@ -105,15 +105,15 @@ async function start(
   const claim = await claimNode(storage, nodeId, log);
   onUndo(async () => claim?.release());
   // One watch for all subscribers. A store in memory has no other writer.
-  const news$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
-  const serverAuth = await openServerAuth(config, storage, { news$, log, isTerminal });
+  const storeChanges$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
+  const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
   const { auth } = serverAuth;
   onUndo(serverAuth.close);
   const catalogue = await readCatalogue(config.templatesFolder);
   const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
-    news$,
+    storeChanges$,
     nodeId,
     policy: config.defaultPolicy,
     graceMs: config.graceMs,
@@ -161,7 +161,7 @@ async function start(
   });
   const [announced] = await Promise.all([accountsAreReady, loaded]);
   // Not before: a start without its database reports that itself.
-  const listening = logDatabase(news$, log);
+  const listening = logDatabase(storeChanges$, log);
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // from here on it is not ready and refuses new calls

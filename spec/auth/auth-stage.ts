@@ -70,7 +70,7 @@ export function authStage({ enabled = true, hasAnswered = true } = {}) {
   const store = new MemoryStore();
   const watch = watchedAccounts(store.accounts);
   const passwords = new CountedPasswords();
-  const news$ = new Subject<{ readonly kind: StoreChange }>();
+  const storeChanges$ = new Subject<{ readonly kind: StoreChange }>();
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
   const tokens = createTokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
@@ -80,13 +80,13 @@ export function authStage({ enabled = true, hasAnswered = true } = {}) {
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
     limits: LIMITS,
-    news$,
+    storeChanges$,
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,
     passwords,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
   });
-  if (hasAnswered) news$.next({ kind: 'answered' });
+  if (hasAnswered) storeChanges$.next({ kind: 'answered' });
   const createUser = (username: string, role: Role = 'user'): Promise<User> =>
     auth.accounts.createUser({
       username,
@@ -100,14 +100,14 @@ export function authStage({ enabled = true, hasAnswered = true } = {}) {
     store,
     watch,
     passwords,
-    news$,
+    storeChanges$,
     warnings,
     adminChanges,
     tokens,
     createUser,
     /** The header of a fresh token. */
     bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
-    hear: (kind: StoreChange) => news$.next({ kind }),
+    hear: (kind: StoreChange) => storeChanges$.next({ kind }),
   };
 }
 

@@ -81,16 +81,16 @@ test('the end writes what was not written', async () => {
   const stored = await stage.store.accounts.findApiKey(apiKey.apiKey.id);
   assert.is(stored?.lastUsedAt, new Date(stage.clock.nowMs).toISOString());
   assert.is((await stage.store.audit.list({ limit: 5 })).length, 1);
-  assert.is(stage.news$.observed, false);
+  assert.is(stage.storeChanges$.observed, false);
 });
 
 test('news that end or fail leave a gateway that asks every 10 s', async () => {
-  for (const news$ of [
+  for (const storeChanges$ of [
     NEVER,
     of({ kind: 'answered' as const }),
     throwError(() => new Error('watch broke')),
   ]) {
-    const { auth, store, clock, warnings } = await made({ news$ });
+    const { auth, store, clock, warnings } = await made({ storeChanges$ });
     const { key, apiKey } = await auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
     await auth.authenticate({ apiKey: key });
     await store.accounts.deleteApiKey(apiKey.apiKey.id);
@@ -168,7 +168,7 @@ async function made(options: Partial<Parameters<typeof createAuth>[0]> & { store
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
     limits: LIMITS,
-    news$: new Subject<{ readonly kind: StoreChange }>(),
+    storeChanges$: new Subject<{ readonly kind: StoreChange }>(),
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: () => clock.nowMs,
     passwords: new CountedPasswords(),

@@ -7,7 +7,7 @@ const minuteMs = 60_000;
 /** A cache that has heard of its store, with one entry. */
 function made(startMs = 0, verifiedAtMs = startMs) {
   const cache = new CredentialCache<Verified>(startMs);
-  cache.hear('answered', startMs);
+  cache.onStoreChange('answered', startMs);
   const entry: Verified = { verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
   cache.entries.set('entry', entry);
   return { cache, entry };
@@ -24,7 +24,7 @@ test('for 10 s of silence, then the store is asked', () => {
 test('nothing any longer when something changed, or when the first answer comes', () => {
   const said = (...news: StoreChange[]) => {
     const cache = new CredentialCache<Verified>(0);
-    return news.map((kind) => cache.hear(kind, 0));
+    return news.map((kind) => cache.onStoreChange(kind, 0));
   };
   assert.equal(said('answered', 'answered', 'changed', 'answered'), [true, false, true, false]);
   assert.equal(said('away', 'away', 'answered', 'away', 'answered'), [false, false, true, false, false]);
@@ -34,45 +34,45 @@ test('nothing any longer when something changed, or when the first answer comes'
 test('as long as the store says that nothing changed', () => {
   const { cache, entry } = made();
   for (let nowMs = 0; nowMs <= 60 * minuteMs; nowMs += 9_000) {
-    cache.hear('answered', nowMs);
+    cache.onStoreChange('answered', nowMs);
     assert.is(cache.judge(entry, nowMs + 8_999), 'fresh');
   }
 });
 
 test('not at all after a change', () => {
   const { cache, entry } = made();
-  cache.hear('changed', 1_000);
+  cache.onStoreChange('changed', 1_000);
   assert.is(cache.judge(entry, 1_000), 'stale');
-  cache.hear('answered', 2_000);
+  cache.onStoreChange('answered', 2_000);
   assert.is(cache.judge(entry, 2_000), 'stale', 'an answer does not undo a change');
 });
 
 test('while the store is away, for 15 min since it last answered', () => {
   const { cache, entry } = made();
-  cache.hear('answered', 1_000);
-  cache.hear('away', 4_000);
+  cache.onStoreChange('answered', 1_000);
+  cache.onStoreChange('away', 4_000);
   assert.is(cache.judge(entry, 15 * minuteMs + 1_000), 'fresh');
-  cache.hear('away', 15 * minuteMs);
+  cache.onStoreChange('away', 15 * minuteMs);
   assert.is(cache.judge(entry, 15 * minuteMs + 1_001), 'expired');
-  cache.hear('answered', 20 * minuteMs);
+  cache.onStoreChange('answered', 20 * minuteMs);
   assert.is(cache.judge(entry, 20 * minuteMs), 'fresh');
 });
 
 test('when a change was heard of before the store went away: 15 min since it last agreed', () => {
   const { cache, entry } = made();
-  cache.hear('answered', 1_000);
-  cache.hear('changed', 3_000);
-  cache.hear('changed', 5_000);
-  cache.hear('away', 6_000);
+  cache.onStoreChange('answered', 1_000);
+  cache.onStoreChange('changed', 3_000);
+  cache.onStoreChange('changed', 5_000);
+  cache.onStoreChange('away', 6_000);
   assert.is(cache.judge(entry, 15 * minuteMs + 1_000), 'fresh');
   assert.is(cache.judge(entry, 15 * minuteMs + 1_001), 'expired');
 });
 
 test('a store that answers about changes but not about accounts is no way around the bound', () => {
   const { cache, entry } = made();
-  cache.hear('changed', 1_000);
+  cache.onStoreChange('changed', 1_000);
   for (let nowMs = 2_000; nowMs < 15 * minuteMs; nowMs += 2_000) {
-    cache.hear('answered', nowMs);
+    cache.onStoreChange('answered', nowMs);
     assert.is(cache.judge(entry, nowMs), 'stale');
     assert.is(cache.mayServe(entry, nowMs), true);
     assert.is(cache.judge(entry, nowMs + 999), 'fresh', 'the store is left in peace for a second');
@@ -102,7 +102,7 @@ test('whatever is heard and in whichever order, the two bounds hold', () => {
           const ageMs = nowMs - agreedAtMs;
           if (verdict === 'fresh') assert.ok(isAway ? ageMs <= 15 * minuteMs : !isChanged && ageMs <= 10_000);
           if (verdict === 'expired') assert.ok(isAway && ageMs > 15 * minuteMs);
-          cache.hear(kind, nowMs);
+          cache.onStoreChange(kind, nowMs);
           isChanged ||= kind === 'changed';
           isAway = kind === 'away';
           if (kind === 'answered' && !isChanged) agreedAtMs = nowMs;

@@ -73,7 +73,7 @@ class Bench {
   }
 
   end(call: Sent<TestCandidate>, how: CallEnd): void {
-    if (how === 'answered') this.pool.heard(call);
+    if (how === 'answered') this.pool.noteMessage(call);
     this.pool.ended(call, how);
   }
 
@@ -380,7 +380,7 @@ test('among candidates that fail at random, each time out is ended by one call a
         if (chosen === undefined) throw new Error('there is always one');
         const call = bench.pool.sent(chosen);
         if (wasOut.has(chosen.id)) {
-          assert.is(trials.filter(({ standing }) => standing.candidate === chosen).length, 0);
+          assert.is(trials.filter(({ record }) => record.candidate === chosen).length, 0);
           trials.push(call);
         } else bench.end(call, chosen.id < 'c' && number % 3 > 0 ? 'failed' : 'answered');
         if (number % 4 === 0) {

@@ -14,7 +14,7 @@ test('takes everything that is documented, and nothing at all', () => {
   const options: GatewayOptions = {
     store: new MemoryStore(),
     nodeId: undefined,
-    news$: of(),
+    storeChanges$: of(),
     policy: { strategy: 'random', healthIntervalMs: 5, maxRetries: 0, session: 'shared' },
     templates: ['demo'],
     deniedNetworks: ['10.0.0.0/8'],
@@ -62,7 +62,7 @@ test('names the option that cannot be used, and what it may be', () => {
     ],
     [{ templates: ['Bad Name'] }, 'templates: expected a list of names that match ^[a-z]'],
     [{ store: 'sqlite:///a.db' }, 'store: expected a store, such as openStore gives'],
-    [{ news$: 5 }, 'news$: expected an Observable'],
+    [{ storeChanges$: 5 }, 'storeChanges$: expected an Observable'],
     [{ onFault: 'log' }, 'onFault: expected a function'],
     [{ inspect: {} }, 'inspect: expected a function or an observer'],
     [{ sessions: { share: 0 } }, 'sessions.share: expected a number above 0, at most 1'],

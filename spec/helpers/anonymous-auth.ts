@@ -14,7 +14,7 @@ export function anonymousAuth(): Auth {
     secret: randomBytes(32),
     tokenLifetimeMs: 3_600_000,
     limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
-    news$: NEVER,
+    storeChanges$: NEVER,
     log: { warn: () => {} },
   });
 }

@@ -58,7 +58,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const authAt = (now: () => number): Auth =>
     assembleAuth({
       ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, now },
-      news$: NEVER,
+      storeChanges$: NEVER,
       log: { warn: () => {} },
     });
   const auth = authAt(Date.now);

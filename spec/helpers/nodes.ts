@@ -17,7 +17,7 @@ export class Node {
   readonly id: string;
   readonly stage = new Stage();
   readonly store: FailingStore;
-  readonly news$ = new Subject<RevisionChange>();
+  readonly storeChanges$ = new Subject<RevisionChange>();
   readonly handlers = new Map<string, InProcessHandler>();
   readonly registry: Registry;
 
@@ -25,13 +25,21 @@ export class Node {
     this.id = id;
     this.store = new FailingStore(database);
     const { fleet, emit } = this.stage;
-    const { store, news$, handlers } = this;
-    this.registry = new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: id, news$ });
+    const { store, storeChanges$, handlers } = this;
+    this.registry = new Registry({
+      store,
+      fleet,
+      policy: DEFAULT_POLICY,
+      handlers,
+      emit,
+      nodeId: id,
+      storeChanges$,
+    });
   }
 
   /** Hears that something changed. With timers that are real the reload is over when this resolves. */
   async hear(kind: RevisionChange['kind'] = 'changed'): Promise<void> {
-    this.news$.next({ kind });
+    this.storeChanges$.next({ kind });
     for (let left = 20; left > 0; left -= 1) await turn();
   }
 

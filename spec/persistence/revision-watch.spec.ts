@@ -31,8 +31,8 @@ test('says away for every question without an answer, and compares with what was
 
 test('says why the store is away, in words of what is behind it', async () => {
   const failure = databaseUnavailable(new Error('no answer within 5000 ms'));
-  const news$ = watchRevision({ revision: () => Promise.reject(failure) });
-  const first = firstValueFrom(news$);
+  const storeChanges$ = watchRevision({ revision: () => Promise.reject(failure) });
+  const first = firstValueFrom(storeChanges$);
   mock.timers.tick(0);
   assert.equal(await first, { kind: 'away', reason: 'no answer within 5000 ms' });
 });

@@ -127,7 +127,7 @@ export class ListingSession implements McpSession {
 
   notify(): void {}
 
-  stay() {
+  reserve() {
     return { exchange: (request: ExchangeRequest) => this.exchange(request), leave: this.hold() };
   }
 

@@ -104,7 +104,7 @@ export class StagedSession implements McpSession {
   carries = 0;
   opening: Promise<void> | undefined;
   /** The instances at which places are kept now. */
-  readonly stays: string[] = [];
+  readonly reservations: string[] = [];
   isClosed = false;
 
   constructor(id: string, ownerId: string, profile: ClientProfile, peer: Peer) {
@@ -140,15 +140,15 @@ export class StagedSession implements McpSession {
   /** What keeping a place does besides. */
   onStay: () => void = () => {};
 
-  stay({ instanceId }: Answer, lost: (error: GatewayError) => void): Reservation {
-    this.stays.push(instanceId);
+  reserve({ instanceId }: Answer, lost: (error: GatewayError) => void): Reservation {
+    this.reservations.push(instanceId);
     this.lose = lost;
     this.onStay();
     let isKept = true;
     return {
       exchange: (request) => this.exchange(request),
       leave: () => {
-        if (isKept) this.stays.splice(this.stays.indexOf(instanceId), 1);
+        if (isKept) this.reservations.splice(this.reservations.indexOf(instanceId), 1);
         isKept = false;
       },
     };

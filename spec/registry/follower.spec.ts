@@ -11,7 +11,7 @@ import { Follower } from '../../src/registry/follower.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: follower');
-let news$ = new Subject<RevisionChange>();
+let storeChanges$ = new Subject<RevisionChange>();
 let told: GatewayEvent['type'][] = [];
 let reloads = 0;
 let reload: () => Promise<void> = async () => {};
@@ -19,12 +19,12 @@ let follower = make();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  news$ = new Subject();
+  storeChanges$ = new Subject();
   told = [];
   reloads = 0;
   reload = async () => {};
   follower = make();
-  follower.follow(news$);
+  follower.follow(storeChanges$);
 });
 test.after.each(() => {
   follower.close();
@@ -32,7 +32,7 @@ test.after.each(() => {
 });
 
 test('reads at once when something changed', async () => {
-  news$.next({ kind: 'changed' });
+  storeChanges$.next({ kind: 'changed' });
   await turn();
   assert.is(reloads, 1);
   await tick(60_000);
@@ -45,7 +45,7 @@ test('makes one more reload of all the news that come during one', async () => {
     new Promise((resolve) => {
       finish = resolve;
     });
-  for (let left = 100; left > 0; left -= 1) news$.next({ kind: 'changed' });
+  for (let left = 100; left > 0; left -= 1) storeChanges$.next({ kind: 'changed' });
   await tick(10_000);
   assert.is(reloads, 1);
   reload = async () => {};
@@ -58,7 +58,7 @@ test('makes one more reload of all the news that come during one', async () => {
 
 test('reads at most twice a second, and nothing is missed', async () => {
   for (let left = 90; left > 0; left -= 1) {
-    news$.next({ kind: 'changed' });
+    storeChanges$.next({ kind: 'changed' });
     await tick(10);
   }
   assert.is(reloads, 2);
@@ -67,33 +67,33 @@ test('reads at most twice a second, and nothing is missed', async () => {
 });
 
 test('reads when the store answers for the first time, and not again because it answers', async () => {
-  news$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'answered' });
   await turn();
   assert.is(reloads, 1, 'nobody knows what changed before it listened');
   for (let left = 10; left > 0; left -= 1) {
     await tick(2_000);
-    news$.next({ kind: 'answered' });
+    storeChanges$.next({ kind: 'answered' });
   }
   assert.is(reloads, 1);
 });
 
 test('reads when the store was away and is back, not before', async () => {
-  news$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'answered' });
   await tick(500);
-  news$.next({ kind: 'away' });
+  storeChanges$.next({ kind: 'away' });
   await tick(60_000);
   assert.is(reloads, 1);
-  news$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'answered' });
   await turn();
   assert.is(reloads, 2);
 });
 
 test('reads again after a failure: at the next news, or after five seconds', async () => {
   reload = () => Promise.reject(databaseUnavailable('gone'));
-  news$.next({ kind: 'changed' });
+  storeChanges$.next({ kind: 'changed' });
   await tick(500);
   assert.is(reloads, 1);
-  news$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'answered' });
   await turn();
   assert.is(reloads, 2);
   await tick(500);
@@ -113,7 +113,7 @@ test('reads again after a failure: at the next news, or after five seconds', asy
 test('is not driven by news to ask a database that fails again and again', async () => {
   reload = () => Promise.reject(new Error('gone'));
   for (let left = 90; left > 0; left -= 1) {
-    news$.next({ kind: left % 2 === 0 ? 'changed' : 'away' });
+    storeChanges$.next({ kind: left % 2 === 0 ? 'changed' : 'away' });
     await tick(10);
   }
   assert.is(reloads, 2);
@@ -147,10 +147,10 @@ test('listens again when the news break off with an error', async () => {
 
 test('hears and does nothing any more when it is closed, and ends its waits', async () => {
   reload = () => Promise.reject(databaseUnavailable('gone'));
-  news$.next({ kind: 'changed' });
+  storeChanges$.next({ kind: 'changed' });
   await tick(100);
   follower.close();
-  assert.is(news$.observed, false);
+  assert.is(storeChanges$.observed, false);
   follower.doubt();
   await tick(60_000);
   assert.equal([reloads, told], [1, ['registry.behind']]);

@@ -126,12 +126,16 @@ export class ChangeFeed {
   #saidBy(ref: InstanceRef, peer: Peer, client: FeedClient): Observable<ServerNotification> {
     const { subscriptions, listening } = this.#deps;
     const { uris } = client;
-    const isTelling = uris.size > 0 && announcesUpdates(peer.capabilities);
-    if (peer.era === 'modern') return isTelling ? listening.updates(ref, uris) : EMPTY;
-    if (isNetworked(ref.definition)) return isTelling ? this.#updatesForStateless(ref, client) : EMPTY;
-    const told = isTelling ? uris : NOTHING;
-    const shared$ = resourceUpdates({ conversation: ref, messages$: ref.messages$ }, told, subscriptions);
-    return merge(shared$, this.#saidByProcesses(ref, client, told));
+    const isWanted = uris.size > 0 && announcesUpdates(peer.capabilities);
+    if (peer.era === 'modern') return isWanted ? listening.updates(ref, uris) : EMPTY;
+    if (isNetworked(ref.definition)) return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
+    const wantedUris = isWanted ? uris : NOTHING;
+    const shared$ = resourceUpdates(
+      { conversation: ref, messages$: ref.messages$ },
+      wantedUris,
+      subscriptions,
+    );
+    return merge(shared$, this.#saidByProcesses(ref, client, wantedUris));
   }
 
   /** Messages of the processes that run for this owner alone. */
@@ -210,12 +214,14 @@ export function resourceUpdates(
   subscriptions: SharedSubscriptions,
 ): Observable<ServerNotification> {
   return new Observable<ServerNotification>((subscriber) => {
-    subscriber.add(hear(messages$, uris, subscriber.next.bind(subscriber), () => subscriber.complete()));
+    subscriber.add(
+      forwardUpdates(messages$, uris, subscriber.next.bind(subscriber), () => subscriber.complete()),
+    );
     for (const uri of uris) subscriber.add(subscriptions.subscribe(conversation, uri).release);
   });
 }
 
-function hear(
+function forwardUpdates(
   messages$: Observable<ServerMessage>,
   uris: ReadonlySet<string>,
   next: (notification: ServerNotification) => void,

@@ -82,8 +82,8 @@ export class Authenticator {
   }
 
   /** News of the store. */
-  hear(news: StoreChange): void {
-    if (this.#cache.hear(news, this.#options.now())) this.#forgetQueries();
+  onStoreChange(change: StoreChange): void {
+    if (this.#cache.onStoreChange(change, this.#options.now())) this.#forgetQueries();
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {

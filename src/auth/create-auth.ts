@@ -27,8 +27,8 @@ export interface AuthOptions {
   readonly limits: HourlyLimits;
   /** Counts requests together with other gateways; absent = each for itself. */
   readonly redisUrl?: string | undefined;
-  /** News of the store. Cold or hot; subscribed to once, until close(). Without news each credential is verified every 10 s. */
-  readonly news$: Observable<RevisionChange>;
+  /** Changes of the store. Cold or hot; subscribed to once, until close(). Without changes each credential is verified every 10 s. */
+  readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
@@ -74,13 +74,13 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     onAdminPasswordChanged: options.onAdminPasswordChanged,
     flushKeyUse: () => keyUse.flush(),
   });
-  const news = options.news$.subscribe({
+  const subscription = options.storeChanges$.subscribe({
     next: ({ kind }) => {
-      authenticator.hear(kind);
-      revalidator.hear(kind);
+      authenticator.onStoreChange(kind);
+      revalidator.onStoreChange(kind);
     },
-    // Safe without news: each credential is verified again after 10 s.
-    error: (error: unknown) => log.warn({ err: error }, 'news of the database have ended'),
+    // Safe without changes: each credential is verified again after 10 s.
+    error: (error: unknown) => log.warn({ err: error }, 'changes of the database are not reported any more'),
   });
   return {
     isEnabled: enabled,
@@ -93,7 +93,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
     logout: (credentials) => authenticator.endToken(credentials),
     close: async () => {
-      news.unsubscribe();
+      subscription.unsubscribe();
       revalidator.close();
       changed$.complete();
       shared?.close();

@@ -19,7 +19,7 @@ export interface Verified {
 /** `fresh`: use it. `stale`: ask the store; if it does not answer, use it. `expired`: too old, and the store does not answer. */
 export type Verdict = 'fresh' | 'stale' | 'expired';
 
-/** The changes of other nodes are in force after this at the latest, also without any news of the store. */
+/** The changes of other nodes are in force after this at the latest, also without any change of the store. */
 const SILENCE_MS = 10_000;
 /** An entry is served this long after the store was last known to agree. */
 const AWAY_LONGEST_MS = 15 * 60_000;
@@ -38,15 +38,15 @@ export class CredentialCache<V extends Verified> {
   }
 
   /**
-   * Records news of the store. True when all entries became stale: after a change, and with the first answer, which says
+   * Records a change of the store. True when all entries became stale: after a change, and with the first answer, which says
    * nothing about what was verified before.
    */
-  hear(news: StoreChange, nowMs: number): boolean {
-    const isFirstAnswer = news === 'answered' && !this.#hasAnswered;
-    const isChange = news === 'changed' || isFirstAnswer;
+  onStoreChange(change: StoreChange, nowMs: number): boolean {
+    const isFirstAnswer = change === 'answered' && !this.#hasAnswered;
+    const isChange = change === 'changed' || isFirstAnswer;
     if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#agreedAtMs(entry);
-    this.#hasAnswered ||= news !== 'away';
-    this.#isAway = news === 'away';
+    this.#hasAnswered ||= change !== 'away';
+    this.#isAway = change === 'away';
     if (!this.#isAway) this.#lastHeardMs = nowMs;
     return isChange;
   }

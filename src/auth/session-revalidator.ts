@@ -69,8 +69,8 @@ export class SessionRevalidator {
   }
 
   /** News of the store. */
-  hear(news: StoreChange): void {
-    if (!this.#tracked.hear(news, this.#options.now())) return;
+  onStoreChange(change: StoreChange): void {
+    if (!this.#tracked.onStoreChange(change, this.#options.now())) return;
     this.#epoch += 1;
     void this.check();
   }

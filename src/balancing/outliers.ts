@@ -36,12 +36,12 @@ const LOOK_MS = 500;
 /** `answered`: also with an error. `failed`: the backend gave no answer. `neither`: it says nothing about the backend. */
 export type CallEnd = 'answered' | 'failed' | 'neither';
 
-/** One call at one candidate, for `heard` and `ended`. */
+/** One call at one candidate, for `noteMessage` and `ended`. */
 export interface Sent<C> {
-  readonly standing: Standing<C>;
+  readonly record: CandidateRecord<C>;
   readonly atMs: number;
   readonly order: number;
-  isHeard: boolean;
+  isAnswered: boolean;
   /** Its silence was noticed. */
   isSilent: boolean;
 }
@@ -72,8 +72,8 @@ interface Out extends Ejection {
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
   /** Records live as long as the candidate: going down and coming up again ends only the present ejection. */
-  readonly #standings = new WeakMap<C, Standing<C>>();
-  readonly #out = new Set<Standing<C>>();
+  readonly #records = new WeakMap<C, CandidateRecord<C>>();
+  readonly #out = new Set<CandidateRecord<C>>();
   #members: readonly C[] = [];
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
@@ -90,21 +90,21 @@ export class Outliers<C extends object> {
 
   /** Undefined while it is in. */
   ejectionOf(candidate: C): Ejection | undefined {
-    return this.#standings.get(candidate)?.out;
+    return this.#records.get(candidate)?.out;
   }
 
   isEjected(candidate: C): boolean {
-    return this.#standings.get(candidate)?.out?.isAvoided === false;
+    return this.#records.get(candidate)?.out?.isAvoided === false;
   }
 
-  /** To be called in the synchronous block that chose and counted it; then `heard`, if it is, and `ended`, once. */
+  /** To be called in the synchronous block that chose and counted it; then `noteMessage`, if it is, and `ended`, once. */
   sent(candidate: C): Sent<C> {
-    const standing = this.#standingOf(candidate);
+    const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
-    standing.sent += 1;
-    const call: Sent<C> = { standing, atMs, order: standing.sent, isHeard: false, isSilent: false };
-    standing.unheard.push(call);
-    const { out } = standing;
+    record.sent += 1;
+    const call: Sent<C> = { record, atMs, order: record.sent, isAnswered: false, isSilent: false };
+    record.unanswered.push(call);
+    const { out } = record;
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) {
       out.trial = call;
       out.trialAtMs = atMs;
@@ -143,8 +143,8 @@ export class Outliers<C extends object> {
 
   /** The candidate left the pool. When it returns it is judged anew: the health checks have taken care of it. */
   left(candidate: C): void {
-    const standing = this.#standings.get(candidate);
-    if (standing !== undefined) this.#forgive(standing);
+    const record = this.#records.get(candidate);
+    if (record !== undefined) this.#forgive(record);
   }
 
   close(): void {
@@ -157,56 +157,56 @@ export class Outliers<C extends object> {
   // --- what calls tell ---------------------------------------------------------------------------------------------
 
   /** Its first message came. Idempotent. */
-  heard(call: Sent<C>): void {
-    if (call.isHeard) return;
-    call.isHeard = true;
-    const { standing } = call;
-    const { out, unheard } = standing;
+  noteMessage(call: Sent<C>): void {
+    if (call.isAnswered) return;
+    call.isAnswered = true;
+    const { record } = call;
+    const { out, unanswered } = record;
     this.#usualMs = ewma(this.#usualMs, this.#options.now() - call.atMs);
     // The calls before it are silent, but no longer the newest ones.
     let older = 0;
-    for (const other of unheard) {
+    for (const other of unanswered) {
       if (other.order > call.order) break;
       older += 1;
     }
-    if (older === unheard.length) unheard.length = 0;
-    else if (older > 0) unheard.splice(0, older);
-    if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(standing);
+    if (older === unanswered.length) unanswered.length = 0;
+    else if (older > 0) unanswered.splice(0, older);
+    if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
   }
 
   ended(call: Sent<C>, how: CallEnd): void {
-    const { standing } = call;
-    const { out } = standing;
-    if (!call.isHeard) standing.remove(call);
+    const { record } = call;
+    const { out } = record;
+    if (!call.isAnswered) record.remove(call);
     if (out !== undefined) {
       if (out.trial !== call) return;
-      if (how === 'failed') this.#eject(standing, 'its trial call failed', out.isAvoided);
+      if (how === 'failed') this.#eject(record, 'its trial call failed', out.isAvoided);
       else {
         out.trial = undefined;
         out.offeredAtMs = Number.NEGATIVE_INFINITY;
       }
-    } else if (how !== 'neither' && call.atMs >= standing.inSinceMs) this.#count(standing, how === 'failed');
+    } else if (how !== 'neither' && call.atMs >= record.inSinceMs) this.#count(record, how === 'failed');
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #count(standing: Standing<C>, isFailure: boolean): void {
+  #count(record: CandidateRecord<C>, isFailure: boolean): void {
     const now = this.#options.now();
     if (!isFailure) {
-      standing.failuresInARow = 0;
-      standing.outcomes.addFirst(now);
+      record.failuresInARow = 0;
+      record.outcomes.addFirst(now);
       return;
     }
-    standing.failuresInARow += 1;
-    standing.outcomes.addSecond(now);
-    const reason = whyEjected(standing, now);
-    if (reason === undefined || !this.#members.includes(standing.candidate)) return;
-    if (this.#ejected + 1 <= this.#mostEjected) this.#eject(standing, reason, false);
+    record.failuresInARow += 1;
+    record.outcomes.addSecond(now);
+    const reason = whyEjected(record, now);
+    if (reason === undefined || !this.#members.includes(record.candidate)) return;
+    if (this.#ejected + 1 <= this.#mostEjected) this.#eject(record, reason, false);
   }
 
   get #ejected(): number {
     let count = 0;
-    for (const standing of this.#out) if (isEjected(standing)) count += 1;
+    for (const record of this.#out) if (isEjected(record)) count += 1;
     return count;
   }
 
@@ -214,25 +214,25 @@ export class Outliers<C extends object> {
     return Math.floor(this.#members.length * EJECTED_SHARE);
   }
 
-  #eject(standing: Standing<C>, reason: string, isAvoided: boolean): void {
+  #eject(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
     const now = this.#options.now();
-    if (standing.out === undefined) standing.forgiveLevels(now);
-    const forMs = Math.min(FIRST_OUT_MS * 2 ** standing.level, LONGEST_OUT_MS);
-    if (forMs < LONGEST_OUT_MS) standing.level += 1;
+    if (record.out === undefined) record.forgiveLevels(now);
+    const forMs = Math.min(FIRST_OUT_MS * 2 ** record.level, LONGEST_OUT_MS);
+    if (forMs < LONGEST_OUT_MS) record.level += 1;
     const offeredAtMs = Number.NEGATIVE_INFINITY;
-    standing.out = { reason, untilMs: now + forMs, isAvoided, offeredAtMs, trial: undefined, trialAtMs: 0 };
-    this.#out.add(standing);
-    this.#options.ejected(standing.candidate, standing.out, forMs);
+    record.out = { reason, untilMs: now + forMs, isAvoided, offeredAtMs, trial: undefined, trialAtMs: 0 };
+    this.#out.add(record);
+    this.#options.ejected(record.candidate, record.out, forMs);
   }
 
-  #readmit(standing: Standing<C>): void {
-    this.#forgive(standing);
-    this.#options.readmitted(standing.candidate);
+  #readmit(record: CandidateRecord<C>): void {
+    this.#forgive(record);
+    this.#options.readmitted(record.candidate);
   }
 
-  #forgive(standing: Standing<C>): void {
-    standing.forget(this.#options.now());
-    this.#out.delete(standing);
+  #forgive(record: CandidateRecord<C>): void {
+    record.forget(this.#options.now());
+    this.#out.delete(record);
   }
 
   /** One timer for all calls of the pool, set only while there are some. */
@@ -241,43 +241,43 @@ export class Outliers<C extends object> {
       this.#stopLooking = undefined;
       let isWanted = false;
       for (const candidate of this.#members) {
-        const standing = this.#standings.get(candidate);
-        if (standing === undefined || (standing.unheard.length === 0 && standing.out?.trial === undefined))
+        const record = this.#records.get(candidate);
+        if (record === undefined || (record.unanswered.length === 0 && record.out?.trial === undefined))
           continue;
         isWanted = true;
-        this.#lookAt(standing);
+        this.#lookAt(record);
       }
       if (isWanted && this.#stopLooking === undefined) this.#lookLater();
     });
   }
 
-  #lookAt(standing: Standing<C>): void {
+  #lookAt(record: CandidateRecord<C>): void {
     const now = this.#options.now();
-    if (standing.hasNewSilence(now - SILENT_MS)) this.#options.silent(standing.candidate);
+    if (record.hasNewSilence(now - SILENT_MS)) this.#options.silent(record.candidate);
     const patienceMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
-    const { out, unheard } = standing;
+    const { out, unanswered } = record;
     if (out !== undefined) {
       const isSilent = out.trial !== undefined && out.trialAtMs <= now - patienceMs;
-      if (isSilent) this.#eject(standing, 'its trial call is silent', out.isAvoided);
+      if (isSilent) this.#eject(record, 'its trial call is silent', out.isAvoided);
       return;
     }
-    const [, , third] = unheard; // SILENT_CALLS
+    const [, , third] = unanswered; // SILENT_CALLS
     if (this.#usualMs === undefined || third === undefined || third.atMs > now - patienceMs) return;
     const seconds = Math.round(patienceMs / 100) / 10;
-    this.#eject(standing, `its newest ${SILENT_CALLS} calls or more are silent for over ${seconds} s`, true);
+    this.#eject(record, `its newest ${SILENT_CALLS} calls or more are silent for over ${seconds} s`, true);
   }
 
-  #standingOf(candidate: C): Standing<C> {
-    const known = this.#standings.get(candidate);
+  #recordOf(candidate: C): CandidateRecord<C> {
+    const known = this.#records.get(candidate);
     if (known !== undefined) return known;
-    const standing = new Standing(candidate, this.#options.now());
-    this.#standings.set(candidate, standing);
-    return standing;
+    const record = new CandidateRecord(candidate, this.#options.now());
+    this.#records.set(candidate, record);
+    return record;
   }
 }
 
 /** What is remembered of one candidate. */
-export class Standing<C> {
+export class CandidateRecord<C> {
   readonly candidate: C;
   /** Answered calls, and failed ones. */
   readonly outcomes: RecentCounts;
@@ -285,7 +285,7 @@ export class Standing<C> {
   /** Calls so far. */
   sent = 0;
   /** The newest calls without a message, in the order in which they were sent. */
-  readonly unheard: Sent<C>[] = [];
+  readonly unanswered: Sent<C>[] = [];
   out: Out | undefined;
   /** Doublings of the next time out. */
   level = 0;
@@ -310,14 +310,14 @@ export class Standing<C> {
   }
 
   remove(call: Sent<C>): void {
-    const index = this.unheard.lastIndexOf(call);
-    if (index >= 0) this.unheard.splice(index, 1);
+    const index = this.unanswered.lastIndexOf(call);
+    if (index >= 0) this.unanswered.splice(index, 1);
   }
 
   /** True once for every call that was sent before that time and has no message. */
   hasNewSilence(beforeMs: number): boolean {
     let hasNew = false;
-    for (const call of this.unheard) {
+    for (const call of this.unanswered) {
       if (call.atMs > beforeMs) break;
       hasNew ||= !call.isSilent;
       call.isSilent = true;
@@ -326,7 +326,10 @@ export class Standing<C> {
   }
 }
 
-function whyEjected({ failuresInARow, outcomes }: Standing<unknown>, nowMs: number): string | undefined {
+function whyEjected(
+  { failuresInARow, outcomes }: CandidateRecord<unknown>,
+  nowMs: number,
+): string | undefined {
   if (failuresInARow >= FAILURES_IN_A_ROW) return `${failuresInARow} calls in a row failed`;
   const [answered, failed] = outcomes.sums(nowMs);
   const all = answered + failed;

@@ -100,13 +100,13 @@ export class Pool<C extends Candidate> {
     return !this.#outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
   }
 
-  /** Records a call to the candidate, in the same synchronous block; `heard`: its first message, `ended`: its end, once. */
+  /** Records a call to the candidate, in the same synchronous block; `noteMessage`: its first message, `ended`: its end, once. */
   sent(candidate: C): Sent<C> {
     return this.#outliers.sent(candidate);
   }
 
-  heard(call: Sent<C>): void {
-    this.#outliers.heard(call);
+  noteMessage(call: Sent<C>): void {
+    this.#outliers.noteMessage(call);
   }
 
   ended(call: Sent<C>, how: CallEnd): void {

@@ -13,9 +13,9 @@ export type EventLogger = Readonly<
 
 /** Follows the events until they complete; the subscription may be ended before. Names of fields are snake_case. */
 export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): Subscription {
-  const isToldAlready = sameFailureFilter();
+  const isLoggedAlready = sameFailureFilter();
   return events$.subscribe((event) => {
-    const words = isToldAlready(event) ? undefined : wordsOf(event);
+    const words = isLoggedAlready(event) ? undefined : wordsOf(event);
     // Two events per call come this way; building records that no level prints would cost more than the rest of the log.
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;

@@ -83,12 +83,12 @@ interface Batch {
   /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
   readonly ownBytes: number;
   /** Number of dropped lines in the notice. */
-  readonly told: number;
+  readonly reported: number;
   /** How many bytes are written. */
   at: number;
 }
 
-const NOTHING: Batch = { bytes: new Uint8Array(), ownBytes: 0, told: 0, at: 0 };
+const NOTHING: Batch = { bytes: new Uint8Array(), ownBytes: 0, reported: 0, at: 0 };
 
 /** A destination for pino. Has a timer only while lines wait, and the timer keeps no process alive. */
 export class LogSink {
@@ -156,11 +156,11 @@ export class LogSink {
 
   /** Makes a batch of all that was collected, after the end of a torn line and the notice, if they are due; false for none. */
   #encode(): boolean {
-    const told = this.#dropped;
-    const own = (this.#isTorn ? '\n' : '') + (told > 0 ? this.#notice(told) : '');
+    const reported = this.#dropped;
+    const own = (this.#isTorn ? '\n' : '') + (reported > 0 ? this.#notice(reported) : '');
     const bytes = Buffer.from(own + this.#collected);
     if (bytes.length === 0) return false;
-    this.#batch = { bytes, ownBytes: Buffer.byteLength(own), told, at: 0 };
+    this.#batch = { bytes, ownBytes: Buffer.byteLength(own), reported, at: 0 };
     this.#collected = '';
     this.#dropped = 0;
     this.#isTorn = false;
@@ -169,12 +169,12 @@ export class LogSink {
 
   /** Gives the rest of the batch up: its lines that were not written to their end are lost, and so is an unfinished notice. */
   #drop(): void {
-    const { bytes, ownBytes, told, at } = this.#batch;
+    const { bytes, ownBytes, reported, at } = this.#batch;
     // A line of which only the end is missing gets it by the repair.
     const kept = at > 0 && bytes[at] === LINE_END ? at + 1 : at;
     const lost = bytes.subarray(Math.max(kept, ownBytes));
     this.#dropped += lost.reduce((count, byte) => count + (byte === LINE_END ? 1 : 0), 0);
-    if (kept < ownBytes) this.#dropped += told;
+    if (kept < ownBytes) this.#dropped += reported;
     // Also when nothing was written of a batch that was to repair a torn line.
     this.#isTorn = at === 0 ? bytes[0] === LINE_END : bytes[at - 1] !== LINE_END;
     this.#batch = NOTHING;

@@ -43,19 +43,19 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
   const urgent = Promise.withResolvers<number>();
   let firstSignalAtMs: number | undefined;
 
-  const hearSignal = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     if (firstSignalAtMs === undefined) firstSignalAtMs = now();
     else if (now() - firstSignalAtMs >= LIMITS.sameSignalMs) urgent.resolve(128 + constants.signals[signal]);
     first.resolve({ kind: 'signal', signal });
   };
   // Node ends at a hangup unless it is listened to, and undoes what nohup set up: without a terminal there is none to
   // have been closed.
-  const hearHangup = (signal: NodeJS.Signals): void => {
-    if (hasTerminal) hearSignal(signal);
+  const onHangup = (signal: NodeJS.Signals): void => {
+    if (hasTerminal) onSignal(signal);
   };
   let reported = 0;
   let isReporting = false;
-  const hearDefect = (error: unknown): void => {
+  const onUncaught = (error: unknown): void => {
     first.resolve({ kind: 'defect', error });
     if (isReporting || reported >= REPORTED_DEFECTS) return;
     reported += 1;
@@ -69,18 +69,18 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
     }
   };
 
-  for (const signal of SIGNALS) source.on(signal, hearSignal);
-  source.on('SIGHUP', hearHangup);
-  source.on('uncaughtException', hearDefect);
-  source.on('unhandledRejection', hearDefect);
+  for (const signal of SIGNALS) source.on(signal, onSignal);
+  source.on('SIGHUP', onHangup);
+  source.on('uncaughtException', onUncaught);
+  source.on('unhandledRejection', onUncaught);
   return {
     first: first.promise,
     urgent: urgent.promise,
     dispose: () => {
-      for (const signal of SIGNALS) source.off(signal, hearSignal);
-      source.off('SIGHUP', hearHangup);
-      source.off('uncaughtException', hearDefect);
-      source.off('unhandledRejection', hearDefect);
+      for (const signal of SIGNALS) source.off(signal, onSignal);
+      source.off('SIGHUP', onHangup);
+      source.off('uncaughtException', onUncaught);
+      source.off('unhandledRejection', onUncaught);
     },
   };
 }

@@ -80,7 +80,7 @@ export class TaskScheduler {
           return;
         }
         const outcome = visit(next.value);
-        if (outcome instanceof Promise) outcomes.push(heard(outcome));
+        if (outcome instanceof Promise) outcomes.push(handled(outcome));
         this.run(step);
       } catch (thrown) {
         reject(thrown);
@@ -137,7 +137,7 @@ export class TaskScheduler {
 }
 
 /** Marks the promise as handled: it is awaited only at the end, and an unhandled rejection ends the process before. */
-function heard(outcome: Promise<unknown>): Promise<unknown> {
+function handled(outcome: Promise<unknown>): Promise<unknown> {
   outcome.catch(() => undefined);
   return outcome;
 }

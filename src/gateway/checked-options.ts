@@ -81,7 +81,7 @@ const NAME = new RegExp(TEMPLATE_ID_PATTERN);
 const OPTIONS = membersOf<GatewayOptions>({
   store: { expected: 'a store, such as openStore gives', accepts: (value) => has(value, 'listInstances') },
   nodeId: { expected: 'a name', accepts: (value) => typeof value === 'string' && value !== '' },
-  news$: observable(),
+  storeChanges$: observable(),
   policy: POLICY,
   templates: arrayOf(`names that match ${TEMPLATE_ID_PATTERN}`, (name) => NAME.test(name)),
   deniedNetworks: arrayOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),

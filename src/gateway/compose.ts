@@ -44,7 +44,7 @@ export function composeGateway(
   events: EventStream,
   isAccepting: () => boolean,
 ): GatewayDeps {
-  const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
+  const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, storeChanges$ } = options;
   const inspect = options.inspect && guarded(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
@@ -75,7 +75,7 @@ export function composeGateway(
   const fleet = new Fleet({ now, random, emit, alarm, open, own, inspect });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
-  const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ };
+  const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryParts, protectedPaths });
   const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
   const dispatcher = new Dispatcher(parts);

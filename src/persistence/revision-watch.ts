@@ -29,8 +29,8 @@ export function watchRevision(
 ): Observable<RevisionChange> {
   return timer(0, everyMs).pipe(
     exhaustMap(() => answerOf(store)),
-    scan(withNews, NOTHING_SEEN),
-    map(({ news }) => news),
+    scan(withChange, NOTHING_SEEN),
+    map(({ change }) => change),
   );
 }
 
@@ -39,15 +39,15 @@ type RevisionReading = number | { readonly reason: string };
 
 interface Seen {
   readonly revision: number | undefined;
-  readonly news: RevisionChange;
+  readonly change: RevisionChange;
 }
 
-const NOTHING_SEEN: Seen = { revision: undefined, news: { kind: 'away' } };
+const NOTHING_SEEN: Seen = { revision: undefined, change: { kind: 'away' } };
 
-function withNews(seen: Seen, answer: RevisionReading): Seen {
-  if (typeof answer === 'object') return { ...seen, news: { kind: 'away', ...answer } };
+function withChange(seen: Seen, answer: RevisionReading): Seen {
+  if (typeof answer === 'object') return { ...seen, change: { kind: 'away', ...answer } };
   const isAnother = seen.revision !== undefined && seen.revision !== answer;
-  return { revision: answer, news: { kind: isAnother ? 'changed' : 'answered' } };
+  return { revision: answer, change: { kind: isAnother ? 'changed' : 'answered' } };
 }
 
 function answerOf(store: Pick<Store, 'revision'>): Observable<RevisionReading> {

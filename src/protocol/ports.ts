@@ -122,7 +122,7 @@ export interface McpSession {
    * anywhere, and the reservation is given up. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too
    * many calls wait for their client.
    */
-  stay(answer: Answer, lost: (error: GatewayError) => void): Reservation;
+  reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;
   /** A notification of the client to its backend. */
   notify(method: string, params: JsonObject): void;
   /**

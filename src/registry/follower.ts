@@ -1,4 +1,4 @@
-// Decides when the registry is read again: after news of the store, after a change with an unknown outcome, and until it
+// Decides when the registry is read again: after a change of the store, after a change with an unknown outcome, and until it
 // succeeds. registry.ts reads and applies it.
 
 import { firstValueFrom, type Observable, ReplaySubject, race, retry, Subject, takeUntil, timer } from 'rxjs';
@@ -14,7 +14,7 @@ export interface FollowerDeps {
 
 /** Shortest time between the end of a reload and the next one, in ms: a thousand changes are a few reloads. */
 const GAP_MS = 500;
-/** Longest wait after a reload that failed, in ms; news end it. */
+/** Longest wait after a reload that failed, in ms; a change ends it. */
 const RETRY_MS = 5_000;
 
 export class Follower {
@@ -33,9 +33,9 @@ export class Follower {
     this.#deps = deps;
   }
 
-  /** Subscribes until `close`, and again after an error. Hot or cold; the first news except `away` cause a reload. */
-  follow(news$: Observable<RevisionChange>): void {
-    news$
+  /** Subscribes until `close`, and again after an error. Hot or cold; the first change except `away` causes a reload. */
+  follow(storeChanges$: Observable<RevisionChange>): void {
+    storeChanges$
       .pipe(retry({ delay: RETRY_MS }), takeUntil(this.#closed$))
       .subscribe(({ kind }) => this.#onNews(kind));
   }

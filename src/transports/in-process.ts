@@ -156,8 +156,8 @@ class InProcessTransport implements Transport {
       this.#unmatchedMessages += 1;
     } else {
       const isProgress = method === 'notifications/progress';
-      const told = isProgress ? paramsForCaller(params, call.callerToken) : params;
-      call.subscriber.next({ kind: 'notification', method, params: told });
+      const callerParams = isProgress ? paramsForCaller(params, call.callerToken) : params;
+      call.subscriber.next({ kind: 'notification', method, params: callerParams });
     }
   }
 

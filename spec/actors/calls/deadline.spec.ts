@@ -32,7 +32,7 @@ test('begins anew when something is heard, up to the hard maximum', () => {
   const { deadline, over } = make(5_000);
   for (let passedMs = 0; passedMs < LIMITS.callLongestMs; passedMs += 4_000) {
     assert.equal(over, []);
-    deadline.heard();
+    deadline.noteMessage();
     mock.timers.tick(4_000);
   }
   assert.equal(over, [LIMITS.callLongestMs]);
@@ -96,7 +96,7 @@ test('counts from when the call came, where that was before', () => {
   const { deadline, over } = make(5_000, Date.now() - 3_000);
   mock.timers.tick(1_999);
   assert.equal(over, []);
-  deadline.heard();
+  deadline.noteMessage();
   mock.timers.tick(4_999);
   assert.equal(over, []);
   mock.timers.tick(1);

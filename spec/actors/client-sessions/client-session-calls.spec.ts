@@ -122,7 +122,7 @@ test('keeps a place at the instance that gave the answer, wherever the session i
   const place$ = session.exchange(toolCall('write')).pipe(
     map((answer) => {
       stage.ref(at).drain();
-      return session.stay(answer, () => undefined);
+      return session.reserve(answer, () => undefined);
     }),
   );
   const stay = await firstValueFrom(place$);
@@ -191,5 +191,5 @@ function byTool(exchange: ScriptedExchange): void {
 
 /** Keeps a place with each answer. */
 function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<SessionReservation> {
-  return answers$.pipe(map((answer) => session.stay(answer, () => undefined)));
+  return answers$.pipe(map((answer) => session.reserve(answer, () => undefined)));
 }

@@ -121,7 +121,7 @@ test.run();
 function betweenRounds(session: ClientSession): Promise<SessionReservation> {
   const place$ = session
     .exchange(toolCall('write'))
-    .pipe(map((answer) => session.stay(answer, () => undefined)));
+    .pipe(map((answer) => session.reserve(answer, () => undefined)));
   return firstValueFrom(place$);
 }
 

@@ -1,7 +1,7 @@
 // What crosses from the modern era to the legacy one: everything that is the caller's, nothing that only one side knows.
 
 import * as assert from 'uvu/assert';
-import { forLegacy, hears, logLevelOf } from '../../../src/actors/stateless/stateless-routing.ts';
+import { forLegacy, isLogged, logLevelOf } from '../../../src/actors/stateless/stateless-routing.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
@@ -47,11 +47,11 @@ test('opts in to log lines with a level that there is', () => {
 
 test('hears log lines from its level on, and everything else', () => {
   const heard = (level: string | undefined, params: JsonObject) =>
-    hears(level)(notice('notifications/message', params));
+    isLogged(level)(notice('notifications/message', params));
   assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);
   assert.equal([heard('info', { level: 'info' }), heard('info', { level: 'alert' })], [true, true]);
   assert.equal([heard('info', { level: 'loud' }), heard('info', {})], [true, true]);
-  assert.is(hears(undefined)(notice('notifications/progress', {})), true);
+  assert.is(isLogged(undefined)(notice('notifications/progress', {})), true);
 });
 
 test.run();

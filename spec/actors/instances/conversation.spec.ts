@@ -169,7 +169,7 @@ function start(isExclusive = false, idleMs: number = LIMITS.statelessIdleMs) {
   const conversation = new Conversation(clock, {
     ownerId: 'ann',
     isExclusive,
-    isHeard: false,
+    forwardsMessages: false,
     idleMs,
     open: (signal) => {
       signals.push(signal);

@@ -15,9 +15,9 @@ const check = onStage(test);
 
 check('shows a call between two rounds as in flight, and gives it no place', async (stage) => {
   await stage.healthy();
-  const stays = [stage.ref.stay('ann').subscribe(), stage.ref.stay('ann').subscribe()];
+  const reservations = [stage.ref.reserve('ann').subscribe(), stage.ref.reserve('ann').subscribe()];
   assert.equal([stage.ref.snapshot(1).inFlight, stage.ref.inFlight, stage.ref.carried], [2, 0, 0]);
-  for (const stay of stays) stay.unsubscribe();
+  for (const reservation of reservations) reservation.unsubscribe();
   assert.is(stage.ref.snapshot(1).inFlight, 0);
 });
 
@@ -25,16 +25,17 @@ check(
   'says to a call between two rounds when its session is over, and counts it no longer',
   async (stage) => {
     const ends: string[] = [];
-    const stay = (name: string) => stage.ref.stay('ann').subscribe({ complete: () => ends.push(name) });
-    stay('before the first session');
+    const reservation = (name: string) =>
+      stage.ref.reserve('ann').subscribe({ complete: () => ends.push(name) });
+    reservation('before the first session');
     const transport = await stage.healthy();
-    stay('lost');
+    reservation('lost');
     stage.ref.drain();
     stage.ref.resume();
     assert.equal(ends, ['before the first session']);
     transport.lose();
     await settled();
-    stay('while there is none');
+    reservation('while there is none');
     assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
     assert.is(stage.ref.snapshot(1).inFlight, 0);
   },
@@ -43,11 +44,11 @@ check(
 check('looks at its instance once, however many stay, and no longer than they do', async (stage) => {
   await stage.healthy();
   const observers = countObservers(stage);
-  const stays = subscribed(100, () => stage.ref.stay(ANONYMOUS.id));
+  const reservations = subscribed(100, () => stage.ref.reserve(ANONYMOUS.id));
   assert.equal([observers.now, observers.ever], [1, 1]);
   const heard = stage.ref.messages$.subscribe();
   assert.is(observers.now, 1, 'what a session is listened to by is looked for in the same place');
-  for (const stay of stays) stay.unsubscribe();
+  for (const reservation of reservations) reservation.unsubscribe();
   heard.unsubscribe();
   assert.is(observers.now, 0);
 });
@@ -55,64 +56,64 @@ check('looks at its instance once, however many stay, and no longer than they do
 check('tells only those whose session is over, while others begin in the next one', async (stage) => {
   const first = await stage.healthy();
   const ends: string[] = [];
-  const stay = (name: string) =>
-    stage.ref.stay('ann').subscribe({
+  const reservation = (name: string) =>
+    stage.ref.reserve('ann').subscribe({
       complete: () => {
         ends.push(name);
-        if (name === 'first') again = stay('second');
+        if (name === 'first') again = reservation('second');
       },
     });
   let again: { closed: boolean } | undefined;
-  stay('first');
+  reservation('first');
   first.lose();
   await settled();
   assert.equal([ends, again?.closed], [['first', 'second'], true], 'there is no next one yet');
   await stage.pass(500);
   await stage.healthy();
-  again = stay('third');
+  again = reservation('third');
   assert.equal([again.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
   stage.ref.leave(0);
   await stage.pass(1);
-  assert.equal([again.closed, stay('after its end').closed], [true, true]);
+  assert.equal([again.closed, reservation('after its end').closed], [true, true]);
 });
 
 check(
   'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
   async (stage) => {
     const own = Object.assign(new ScriptedTransport(), { standsAlone: true });
-    const stay = stage.ref.stay('ann', false, own).subscribe();
+    const reservation = stage.ref.reserve('ann', false, own).subscribe();
     const first = await stage.healthy();
     first.lose();
     await stage.pass(500);
     await stage.healthy();
-    assert.equal([stay.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
+    assert.equal([reservation.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
     stage.ref.leave(0);
     await stage.pass(1);
-    assert.equal([stay.closed, stage.ref.stay('ann', false, own).subscribe().closed], [true, true]);
+    assert.equal([reservation.closed, stage.ref.reserve('ann', false, own).subscribe().closed], [true, true]);
   },
 );
 
 check('keeps a share of the places for others, and takes back what was left', async (stage) => {
   await stage.healthy();
   const share = Math.floor(LIMITS.parkedCalls * LIMITS.ownerShare);
-  const theirs = subscribed(share, () => stage.ref.stay('ann'));
-  assert.match(refusalOf(stage.ref.stay('ann')), /^QUEUE_FULL unknown: 250 of your calls/);
+  const theirs = subscribed(share, () => stage.ref.reserve('ann'));
+  assert.match(refusalOf(stage.ref.reserve('ann')), /^QUEUE_FULL unknown: 250 of your calls/);
   assert.is(stage.ref.snapshot(1).inFlight, share, 'who was refused is not counted');
-  const others = subscribed(1, () => stage.ref.stay('bob'));
+  const others = subscribed(1, () => stage.ref.reserve('bob'));
   theirs.pop()?.unsubscribe();
-  theirs.push(...subscribed(1, () => stage.ref.stay('ann')));
-  assert.match(refusalOf(stage.ref.stay('ann')), 'QUEUE_FULL');
-  for (const stay of [...theirs, ...others]) stay.unsubscribe();
+  theirs.push(...subscribed(1, () => stage.ref.reserve('ann')));
+  assert.match(refusalOf(stage.ref.reserve('ann')), 'QUEUE_FULL');
+  for (const reservation of [...theirs, ...others]) reservation.unsubscribe();
 });
 
 check('keeps so many in all, and one that goes on has its place already', async (stage) => {
   await stage.healthy();
-  const all = subscribed(LIMITS.parkedCalls, () => stage.ref.stay(ANONYMOUS.id));
-  assert.match(refusalOf(stage.ref.stay('bob')), /^QUEUE_FULL unknown: 1000 calls/);
-  const next = stage.ref.stay(ANONYMOUS.id, true).subscribe();
+  const all = subscribed(LIMITS.parkedCalls, () => stage.ref.reserve(ANONYMOUS.id));
+  assert.match(refusalOf(stage.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);
+  const next = stage.ref.reserve(ANONYMOUS.id, true).subscribe();
   assert.equal([next.closed, stage.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
-  for (const stay of [...all, next]) stay.unsubscribe();
-  assert.is(refusalOf(stage.ref.stay('bob')), 'none');
+  for (const reservation of [...all, next]) reservation.unsubscribe();
+  assert.is(refusalOf(stage.ref.reserve('bob')), 'none');
 });
 
 test.run();
@@ -134,8 +135,8 @@ function countObservers({ actor }: Stage) {
   return count;
 }
 
-function subscribed(count: number, stay: () => Observable<never>) {
-  return Array.from({ length: count }, () => stay().subscribe());
+function subscribed(count: number, reservation: () => Observable<never>) {
+  return Array.from({ length: count }, () => reservation().subscribe());
 }
 
 /** Why there is no place, at once; `none`: there is one. */

@@ -233,13 +233,13 @@ check('does not open a lost session again once it has left', async (stage) => {
 
 check('waits for a call between two rounds before it leaves, as long as it was given', async (stage) => {
   const transport = await stage.healthy();
-  const stays = [stage.ref.stay('ann').subscribe(), stage.ref.stay('ann').subscribe()];
+  const reservations = [stage.ref.reserve('ann').subscribe(), stage.ref.reserve('ann').subscribe()];
   stage.ref.leave(30_000);
-  stays[0]?.unsubscribe();
+  reservations[0]?.unsubscribe();
   await stage.pass(29_999);
   assert.equal([stage.ref.state, transport.isClosed], ['draining', false]);
   const caller = stage.call();
-  stays[1]?.unsubscribe();
+  reservations[1]?.unsubscribe();
   assert.is(transport.isClosed, false, 'it is in flight by now');
   transport.last.result();
   assert.equal([caller.ends, transport.isClosed], [1, true]);
@@ -248,7 +248,7 @@ check('waits for a call between two rounds before it leaves, as long as it was g
 check('leaves without a call whose client does not answer', async (stage) => {
   const transport = await stage.healthy();
   let isOver = false;
-  stage.ref.stay('ann').subscribe({ complete: () => (isOver = true) });
+  stage.ref.reserve('ann').subscribe({ complete: () => (isOver = true) });
   stage.ref.leave(1_000);
   await stage.pass(999);
   assert.equal([isOver, transport.isClosed], [false, false]);
@@ -260,13 +260,13 @@ check(
   'waits with a restart for a call between two rounds, and no longer than for one in flight',
   async (stage) => {
     await stage.healthy();
-    const stay = stage.ref.stay('ann').subscribe();
+    const reservation = stage.ref.reserve('ann').subscribe();
     stage.ref.restart();
     assert.is(stage.ref.state, 'draining');
-    stay.unsubscribe();
+    reservation.unsubscribe();
     await settled();
     const transport = await stage.healthy();
-    stage.ref.stay('ann').subscribe();
+    stage.ref.reserve('ann').subscribe();
     stage.ref.drain();
     stage.ref.restart();
     await stage.pass(LIMITS.drainMs - 1);

@@ -22,13 +22,13 @@ const unknownMethod = refused(RPC.methodNotFound);
 type Answer = FinalEvent | (() => Promise<FinalEvent>);
 
 /** Probes a session that gives these answers, one after the other; each takes 7 ms. */
-async function probed(era: Era, answers: readonly Answer[], heardAtMs: () => number = () => 0) {
+async function probed(era: Era, answers: readonly Answer[], lastMessageAtMs: () => number = () => 0) {
   const clock = { nowMs: 1_000 };
   const asked: string[] = [];
   const timeouts: number[] = [];
   const link: ProbeInput['link'] = {
     peer: { ...PEER, era },
-    heardAtMs,
+    lastMessageAtMs,
     ask: async ({ method }, timeoutMs) => {
       asked.push(method);
       timeouts.push(timeoutMs);
@@ -109,8 +109,8 @@ test('passes a silent server that said something else since the probe began', as
 });
 
 test('fails a silent server that was last heard before the probe', async () => {
-  for (const heardAtMs of [0, 1_000]) {
-    const { outcome } = await probed('legacy', [silent], () => heardAtMs);
+  for (const lastMessageAtMs of [0, 1_000]) {
+    const { outcome } = await probed('legacy', [silent], () => lastMessageAtMs);
     assert.is(failureOf(outcome)?.code, 'BACKEND_TIMEOUT');
   }
 });

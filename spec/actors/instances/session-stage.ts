@@ -102,7 +102,7 @@ export class SessionStage {
     const exchange$ = new Observable<ExchangeEvent>((subscriber) => {
       const reply = new CallReply(subscriber, () => this.clock.nowMs);
       try {
-        reply.follow(this.link.exchange({ method: 'tools/call' }, upstream), this.link.heard);
+        reply.follow(this.link.exchange({ method: 'tools/call' }, upstream), this.link.noteMessage);
       } catch (thrown) {
         reply.error(thrown);
       }

@@ -54,17 +54,17 @@ test('remembers when the backend was last heard: by answers and by notifications
   const stage = new SessionStage();
   stage.clock.nowMs = 5;
   const transport = await stage.open();
-  assert.is(stage.link.heardAtMs(), 5);
+  assert.is(stage.link.lastMessageAtMs(), 5);
   stage.ask();
   stage.clock.nowMs = 10;
   transport.last.notify('notifications/progress');
-  assert.is(stage.link.heardAtMs(), 10);
+  assert.is(stage.link.lastMessageAtMs(), 10);
   stage.clock.nowMs = 20;
   transport.tell('notifications/message');
-  assert.is(stage.link.heardAtMs(), 20);
+  assert.is(stage.link.lastMessageAtMs(), 20);
   stage.clock.nowMs = 30;
   transport.last.fail(notConnected());
-  assert.is(stage.link.heardAtMs(), 20);
+  assert.is(stage.link.lastMessageAtMs(), 20);
 });
 
 test('refuses requests after it was told to close', async () => {
@@ -137,7 +137,7 @@ test('opens conversations for single clients, carries their requests, and ends t
   stage.clock.nowMs = 10;
   const { heard } = stage.ask(upstream);
   transport.upstreams[0]?.last.notify('notifications/progress');
-  assert.equal([transport.asked, heard, stage.link.heardAtMs()], [[], ['notification'], 10]);
+  assert.equal([transport.asked, heard, stage.link.lastMessageAtMs()], [[], ['notification'], 10]);
   stage.close();
   await settled();
   assert.equal([heard.length, transport.upstreams[0]?.isClosed, stage.told], [2, true, ['opened', 'closed']]);
@@ -200,7 +200,7 @@ test('says that its backend is in doubt, as often as its transport does, until t
   assert.equal(stage.facts.slice(1), [{ type: 'suspected' }, { type: 'suspected' }]);
   stage.clock.nowMs = 10;
   transport.doubts$.next();
-  assert.is(stage.link.heardAtMs(), 0, 'a doubt is no sign of life');
+  assert.is(stage.link.lastMessageAtMs(), 0, 'a doubt is no sign of life');
   transport.lose();
   transport.doubts$.next();
   assert.is(stage.facts.filter(({ type }) => type === 'suspected').length, 3);
@@ -228,7 +228,7 @@ test('keeps a subscription open that is no call: nobody times it, and it is a si
     .subscribe({ next: ({ kind }) => heard.push(kind), error: () => heard.push('failed') });
   stage.clock.nowMs = 1_000_000;
   transport.last.notify('notifications/resources/updated');
-  assert.equal([heard, stage.link.heardAtMs()], [['notification'], 1_000_000]);
+  assert.equal([heard, stage.link.lastMessageAtMs()], [['notification'], 1_000_000]);
   subscription.unsubscribe();
   assert.is(transport.last.isCancelled, true);
 });

@@ -196,7 +196,7 @@ test('counts its calls, and not what only holds it, and tells its table of the e
   await call('a__x');
   a.instead = new Subject<never>();
   const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
-  const { leave } = session.stay();
+  const { leave } = session.reserve();
   const carried = session.carry();
   await settled();
   assert.is(session.calls, 3);

@@ -147,15 +147,15 @@ test('each round has its own time, whenever the call came', () => {
 test('the rounds of a call stay where it was answered first, until it ends', () => {
   const { run, session, require, answer } = modern();
   run();
-  assert.equal(session.stays, [], 'a call without questions needs no place');
+  assert.equal(session.reservations, [], 'a call without questions needs no place');
   require({ a: QUESTION });
-  assert.equal(session.stays, ['one']);
+  assert.equal(session.reservations, ['one']);
   answer(0, { result: 1 });
   require({ b: QUESTION });
-  assert.equal(session.stays, ['one']);
+  assert.equal(session.reservations, ['one']);
   answer(1, { result: 2 });
   session.last.result('{}');
-  assert.equal(session.stays, []);
+  assert.equal(session.reservations, []);
 });
 
 test('state without questions is another try after a moment', () => {
@@ -257,9 +257,9 @@ test('cancelling between two rounds gives up the place', () => {
   const { run, session, require } = modern();
   const call = run();
   require(undefined, 'state');
-  assert.equal(session.stays, ['one']);
+  assert.equal(session.reservations, ['one']);
   call.unsubscribe();
-  assert.equal(session.stays, []);
+  assert.equal(session.reservations, []);
 });
 
 test('cancelling while the backend works cancels there', () => {
@@ -291,7 +291,7 @@ test('a place that is lost while the client is asked ends the call, and gives no
     session.lose(gone);
     answer(0, { result: 1 });
     mock.timers.tick(10 * 60_000);
-    assert.equal([failures, session.exchanges.length, session.stays], [[gone], 1, []]);
+    assert.equal([failures, session.exchanges.length, session.reservations], [[gone], 1, []]);
   }
 });
 

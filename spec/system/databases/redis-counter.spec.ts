@@ -43,7 +43,7 @@ withRedis('two gateways count one caller together', async () => {
       secret: SECRET,
       tokenLifetimeMs: LIFETIME_MS,
       limits: LIMITS,
-      news$: NEVER,
+      storeChanges$: NEVER,
       log: { warn: (...args: unknown[]) => void warnings.push(args) },
       passwords: new CountedPasswords(),
       redisUrl: url,

@@ -24,7 +24,7 @@ import { createGateway, GatewayError, type GatewayOptions, openStore, type Store
 const store: Store = await openStore('sqlite::memory:', { cwd: '.', migrations: 'apply' });
 const options: GatewayOptions = {
   store,
-  news$: watchRevision(store),
+  storeChanges$: watchRevision(store),
   policy: { strategy: 'least_connections' },
   inspect: ({ type, actorRef, event }) => console.log(type, actorRef.sessionId, event?.type),
 };

@@ -126,7 +126,7 @@ test.run();
 
 async function started(nodeId: string): Promise<Gateway> {
   const store = await openStore('sqlite:///gateway.db', { cwd: folder, migrations: 'apply', cipher });
-  return createGateway({ store, nodeId, news$: watchRevision(store) });
+  return createGateway({ store, nodeId, storeChanges$: watchRevision(store) });
 }
 
 /** Resolves with the next fact of this kind. */

@@ -42,7 +42,7 @@ async function listening(
     const waits = { firstMs: 5, longestMs: 20 };
     const send: Send = (headers, answer) => connection.listen(headers, answer);
     const ear = {
-      heard: (message: unknown) => void heard.push(message),
+      receive: (message: unknown) => void heard.push(message),
       forgotten: () => void heard.push('forgotten'),
     };
     const listener = new HttpListener(send, session, ear, waits);

@@ -31,7 +31,7 @@ function backend(known: JsonObject, listed: JsonObject = known) {
   const toolHeaders = new ToolHeaders();
   const learn = (properties: JsonObject): void => {
     const page = JsonText.ofValue({ tools: [tool('one', properties)] });
-    toolHeaders.hear({ method: 'tools/list' }, PEER, page);
+    toolHeaders.checkTools({ method: 'tools/list' }, PEER, page);
   };
   let listings = 0;
   const toolListing$ = new Observable<never>((subscriber) => {

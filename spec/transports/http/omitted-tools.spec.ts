@@ -1,7 +1,7 @@
 // What is told of tools that lists come without: each once, and again when it is news.
 
 import * as assert from 'uvu/assert';
-import { MOST_TOLD, NAME_UNITS, OmittedTools } from '../../../src/transports/http/tool-headers.ts';
+import { MOST_REPORTED, NAME_UNITS, OmittedTools } from '../../../src/transports/http/tool-headers.ts';
 import type { OmittedTool } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -10,7 +10,7 @@ const test = suite('omitted tools');
 function heard(told?: Map<string, string>) {
   const tools = new OmittedTools(told);
   const news: OmittedTool[] = [];
-  tools.news$.subscribe((one) => news.push(one));
+  tools.omitted$.subscribe((one) => news.push(one));
   return { tools, news, names: () => news.map(({ tool }) => tool) };
 }
 
@@ -51,12 +51,12 @@ test('are no more than there is room for, until one of them is right', () => {
   const told = new Map<string, string>();
   const { tools, names } = heard(told);
   for (let list = 0; list < 3; list += 1) {
-    for (let at = 0; at < 2 * MOST_TOLD; at += 1) tools.omit(`tool-${at}`, 'bad');
+    for (let at = 0; at < 2 * MOST_REPORTED; at += 1) tools.omit(`tool-${at}`, 'bad');
   }
-  assert.equal([names().length, told.size], [MOST_TOLD, MOST_TOLD]);
+  assert.equal([names().length, told.size], [MOST_REPORTED, MOST_REPORTED]);
   tools.allow('tool-0');
   tools.omit('late', 'bad');
-  assert.equal([names().at(-1), told.size], ['late', MOST_TOLD]);
+  assert.equal([names().at(-1), told.size], ['late', MOST_REPORTED]);
 });
 
 test('are told by the beginning of a long name, and are not taken for one another by it', () => {

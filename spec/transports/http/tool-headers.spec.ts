@@ -31,7 +31,7 @@ const PEER: Peer = {
 };
 
 function learn(headers: ToolHeaders, list: JsonText): JsonText {
-  return headers.hear({ method: 'tools/list' }, PEER, list);
+  return headers.checkTools({ method: 'tools/list' }, PEER, list);
 }
 
 function headersFor(headers: ToolHeaders, params: JsonObject) {
@@ -81,7 +81,7 @@ test('take out of a list only the tools that nobody may call over HTTP', () => {
 test('say of the tools that they take out why, and say so again after a list had them', () => {
   const omitted = new OmittedTools();
   const news: string[] = [];
-  omitted.news$.subscribe(({ tool: name, reason }) => news.push(`${name}: ${reason}`));
+  omitted.omitted$.subscribe(({ tool: name, reason }) => news.push(`${name}: ${reason}`));
   const headers = new ToolHeaders(omitted);
   const bad = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
   const said = 'bad: a header is asked for "a", which is no string, integer or boolean';
@@ -149,8 +149,8 @@ test('take no tool out of a list that asks for none, however deep its schema is'
 test('are not learned of what is no list, or of another era', () => {
   const headers = new ToolHeaders();
   const list = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
-  assert.is(headers.hear({ method: 'tools/call' }, PEER, list), list);
-  assert.is(headers.hear({ method: 'tools/list' }, { ...PEER, era: 'legacy' }, list), list);
+  assert.is(headers.checkTools({ method: 'tools/call' }, PEER, list), list);
+  assert.is(headers.checkTools({ method: 'tools/list' }, { ...PEER, era: 'legacy' }, list), list);
   assert.is(headersFor(headers, call('one')), undefined);
 });
 

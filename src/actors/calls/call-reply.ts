@@ -43,7 +43,7 @@ export class CallReply {
   readonly #startedAt: number;
   readonly #resting: RestingCall | undefined;
   #source: Subscription | undefined;
-  #heard: (() => void) | undefined;
+  #onMessage: (() => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
   #error: GatewayError | undefined;
   /** Questions that the client has not answered. */
@@ -64,10 +64,10 @@ export class CallReply {
     return this.#hasReturned;
   }
 
-  /** Feeds the caller from a transport. `heard` is called at every message. Default: not called. */
-  follow(source: Observable<ExchangeEvent>, heard?: () => void): void {
+  /** Feeds the caller from a transport. `onMessage` is called at every message. Default: not called. */
+  follow(source: Observable<ExchangeEvent>, onMessage?: () => void): void {
     if (this.#subscriber.closed) return;
-    this.#heard = heard;
+    this.#onMessage = onMessage;
     const subscription = source.subscribe(this);
     if (this.#subscriber.closed) subscription.unsubscribe();
     else this.#source = subscription;
@@ -76,7 +76,7 @@ export class CallReply {
   /** Messages after the answer are not passed on. */
   next(event: ExchangeEvent): void {
     if (this.#isAnswered) return;
-    this.#heard?.();
+    this.#onMessage?.();
     if (isFinal(event)) this.#outcome = event.kind;
     if (event.kind === 'request') this.#ask(event);
     else this.#subscriber.next(event);

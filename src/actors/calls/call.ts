@@ -281,8 +281,8 @@ export class Call implements QueuedCall {
 
   #pass(attempt: Attempt, event: ExchangeEvent): void {
     const { ref, sent, passage } = attempt;
-    this.#order.group.pool.heard(sent);
-    this.#deadline.heard();
+    this.#order.group.pool.noteMessage(sent);
+    this.#deadline.noteMessage();
     if (passage.receive?.(event) === false) return;
     if (!this.#isAnswering) {
       this.#isAnswering = true;

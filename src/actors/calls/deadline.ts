@@ -14,7 +14,7 @@ export class Deadline {
   /** When the call was made, or arrived. */
   readonly beganAtMs: number;
   readonly #onSlow: (() => number) | undefined;
-  #heardAtMs: number;
+  #lastMessageAtMs: number;
   /** The next time to report the call as slow. */
   #slowAtMs = Number.POSITIVE_INFINITY;
   /** Questions that the client has not answered. */
@@ -39,14 +39,14 @@ export class Deadline {
     this.#onOver = onOver;
     const now = clock.now();
     this.beganAtMs = cameAtMs ?? now;
-    this.#heardAtMs = this.beganAtMs;
+    this.#lastMessageAtMs = this.beganAtMs;
     if (onSlow !== undefined) this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
     this.#disarm = this.#arm(now);
   }
 
   /** The time begins anew. */
-  heard(): void {
-    this.#heardAtMs = this.#clock.now();
+  noteMessage(): void {
+    this.#lastMessageAtMs = this.#clock.now();
     this.#slowAtMs = Number.POSITIVE_INFINITY;
   }
 
@@ -65,14 +65,14 @@ export class Deadline {
   #goOn(): void {
     if (this.#isEnded) return;
     this.#unanswered -= 1;
-    this.heard();
+    this.noteMessage();
     this.#disarm(); // it may be set to the hard maximum
-    this.#disarm = this.#arm(this.#heardAtMs);
+    this.#disarm = this.#arm(this.#lastMessageAtMs);
   }
 
   get #endsAtMs(): number {
     const hardEndMs = this.beganAtMs + LIMITS.callLongestMs;
-    return this.#unanswered > 0 ? hardEndMs : Math.min(this.#heardAtMs + this.#timeoutMs, hardEndMs);
+    return this.#unanswered > 0 ? hardEndMs : Math.min(this.#lastMessageAtMs + this.#timeoutMs, hardEndMs);
   }
 
   /** One timer per call: when it fires too early, because a message came meanwhile, it is set again. */

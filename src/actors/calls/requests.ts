@@ -68,14 +68,14 @@ export class Requests {
   /** All pages of one list, from one instance, with numbers as they came (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     const { signal, caller, requestId, tracker, ...rest } = options;
-    let pinned: ExchangeOptions = rest;
+    let bound: ExchangeOptions = rest;
     const items = await gatherPages(field, async (request) => {
       const asked = withOrigin(request, { caller, requestId, tracker });
-      const answer = await finalAnswer(this.#exchange(template, asked, pinned), signal);
-      pinned = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
+      const answer = await finalAnswer(this.#exchange(template, asked, bound), signal);
+      bound = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
       return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
     });
-    return { items, instanceId: pinned.instanceId ?? '' };
+    return { items, instanceId: bound.instanceId ?? '' };
   }
 
   /**

@@ -81,7 +81,7 @@ export class SessionCalls {
     });
   }
 
-  /** See Session.stay of protocol/ports.ts. */
+  /** See Session.reserve of protocol/ports.ts. */
   stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     const place = this.#place;
     // Not by the id of the instance: its successor may have the same.

@@ -47,8 +47,8 @@ export interface SessionInstance extends Candidate, QueuedPlace {
   notify(method: string, params: JsonObject): void;
   /** An exchange that stays open without being a call; it is not counted. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Keeps the place of a call between two rounds while subscribed; see InstanceRef.stay. QUEUE_FULL. */
-  stay(ownerId: string, goesOn: boolean, upstream: Upstream | undefined): Observable<never>;
+  /** Keeps the place of a call between two rounds while subscribed; see InstanceRef.reserve. QUEUE_FULL. */
+  reserve(ownerId: string, goesOn: boolean, upstream: Upstream | undefined): Observable<never>;
 }
 
 /** The instances of one template; Group is one. */
@@ -130,7 +130,7 @@ export interface Binding {
   close(): Promise<void>;
 }
 
-/** A place that is kept for a call of several exchanges; see Session.stay of protocol/ports.ts. */
+/** A place that is kept for a call of several exchanges; see Session.reserve of protocol/ports.ts. */
 export interface SessionReservation {
   exchange(request: ExchangeRequest): Observable<Answer>;
   leave(): void;

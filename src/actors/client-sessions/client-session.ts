@@ -111,7 +111,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   /** Reserves a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
-  stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
+  reserve(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     return this.#calls.stay(answer, lost);
   }
 

@@ -53,7 +53,7 @@ export class HeldReservation implements SessionReservation {
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
     const place = binding.ref
-      .stay(ownerId, goesOn, binding.upstream)
+      .reserve(ownerId, goesOn, binding.upstream)
       .subscribe({ complete: look, error: refused });
     this.#watching.add(place);
     const { closed$ } = binding.upstream ?? {};

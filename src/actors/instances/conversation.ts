@@ -33,7 +33,7 @@ export interface ConversationInput {
   /** Only one lease at a time may use it. */
   readonly isExclusive: boolean;
   /** Messages of the backend beside its calls go to the call under way. */
-  readonly isHeard: boolean;
+  readonly forwardsMessages: boolean;
   /** How long it stays without a lease, in ms; 0: it ends with its last one. */
   readonly idleMs: number;
   /** Opens it; undefined: the backend keeps none for a single client. `signal` ends the opening. */
@@ -136,7 +136,7 @@ export class Conversation implements Observer<Closed> {
   #levelling: Promise<void> | undefined;
 
   constructor(clock: Clock, input: ConversationInput) {
-    const { parent, ownerId, isExclusive, isHeard, idleMs, open, listener } = input;
+    const { parent, ownerId, isExclusive, forwardsMessages, idleMs, open, listener } = input;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.isExclusive = isExclusive;
@@ -154,7 +154,7 @@ export class Conversation implements Observer<Closed> {
       input: { ownerId, close },
     });
     this.#actor.start();
-    this.opening = this.#open(open, isHeard);
+    this.opening = this.#open(open, forwardsMessages);
     this.opening.catch(() => undefined); // its leases hear why
   }
 
@@ -262,7 +262,7 @@ export class Conversation implements Observer<Closed> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  async #open(open: ConversationInput['open'], isHeard: boolean): Promise<Upstream | undefined> {
+  async #open(open: ConversationInput['open'], forwardsMessages: boolean): Promise<Upstream | undefined> {
     const { signal } = this.#ending;
     let raw: Upstream | undefined;
     try {
@@ -279,7 +279,7 @@ export class Conversation implements Observer<Closed> {
       await closed(raw);
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
-    this.#upstream = isHeard ? new StatelessUpstream(raw) : raw;
+    this.#upstream = forwardsMessages ? new StatelessUpstream(raw) : raw;
     if (this.#idleMs > 0) this.#shared = sharedOf(raw);
     this.#actor.send({ type: 'opened', pid: raw.pid });
     this.#listener.opened(this, raw);

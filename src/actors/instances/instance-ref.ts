@@ -169,7 +169,7 @@ export class InstanceRef implements Candidate {
       const link = this.#link;
       if (upstream?.standsAlone === true) reply.follow(upstream.exchange(request));
       else if (link === undefined) reply.error(notConnected());
-      else reply.follow(link.exchange(request, upstream), link.heard);
+      else reply.follow(link.exchange(request, upstream), link.noteMessage);
     } catch (thrown) {
       reply.error(thrown); // a fault of the transport costs one call
     }
@@ -228,8 +228,8 @@ export class InstanceRef implements Candidate {
    * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one. In a
    * conversation that stands alone it completes as the instance ends: when that conversation is over, others know.
    */
-  stay(ownerId: string, goesOn = false, upstream?: Upstream): Observable<never> {
-    return this.#reservations.stay(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
+  reserve(ownerId: string, goesOn = false, upstream?: Upstream): Observable<never> {
+    return this.#reservations.reserve(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
   }
 
   /** Its calls give cause for doubt: it is probed, at most once in LIMITS.promptedProbeMs. */

@@ -34,8 +34,8 @@ export class InstanceReservations {
     this.#ended = ended;
   }
 
-  /** See InstanceRef.stay. */
-  stay(ownerId: string, { goesOn, standsAlone = false }: ReservationOptions): Observable<never> {
+  /** See InstanceRef.reserve. */
+  reserve(ownerId: string, { goesOn, standsAlone = false }: ReservationOptions): Observable<never> {
     return new Observable((subscriber) => {
       const link = standsAlone ? undefined : this.#linkNow;
       const full = goesOn ? undefined : this.#calls.reservationRefusal(ownerId);

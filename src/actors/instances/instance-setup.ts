@@ -111,8 +111,9 @@ export const instanceSetup = setup({
   guards: {
     isIdle: ({ context }) => context.calls.isIdle,
     /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
-    isHeard: ({ context }) =>
-      context.calls.carried > 0 && (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
+    hasNewMessage: ({ context }) =>
+      context.calls.carried > 0 &&
+      (context.link?.lastMessageAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
     /** A leaving instance waits for calls in conversations that stand alone; it does not need its session any more. */
     isToStay: not(stateIn({ duty: 'leaving' })),
@@ -141,7 +142,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(true));
       enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
     }),
-    passHeard: enqueueActions(({ context, enqueue }) => {
+    passByMessage: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
       enqueue(() => context.calls.probed(true));
     }),

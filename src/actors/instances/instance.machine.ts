@@ -96,7 +96,7 @@ export const instanceMachine = instanceSetup.createMachine({
                 },
                 due: {
                   always: [
-                    { guard: 'isHeard', target: 'resting', actions: 'passHeard' },
+                    { guard: 'hasNewMessage', target: 'resting', actions: 'passByMessage' },
                     { target: 'probing' },
                   ],
                 },

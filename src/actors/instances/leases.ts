@@ -32,7 +32,7 @@ export interface LeaseRequest {
   /** How long the conversation stays without a lease, in ms. Default: it ends with this one, and is for it alone. */
   readonly idleMs?: number;
   /** What the backend says beside its calls goes to the call under way. Default false. */
-  readonly isHeard?: boolean;
+  readonly forwardsMessages?: boolean;
 }
 
 /** The use of a conversation. */
@@ -157,7 +157,7 @@ export class Leases implements ConversationListener {
   }
 
   #open(request: LeaseRequest, key: string | undefined): Conversation {
-    const { owner, profile, isExclusive = true, isHeard = false, idleMs = 0 } = request;
+    const { owner, profile, isExclusive = true, forwardsMessages = false, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
@@ -165,7 +165,7 @@ export class Leases implements ConversationListener {
       parent: this.#options.parent,
       ownerId: owner.id,
       isExclusive,
-      isHeard,
+      forwardsMessages,
       idleMs,
       open: (signal) => this.#openAfter(before, owner.id, profile, signal),
       listener: this,

@@ -9,7 +9,7 @@ import type { Era } from '../../domain/mcp.ts';
 import type { SessionLink } from './session.ts';
 
 export interface ProbeInput {
-  readonly link: Pick<SessionLink, 'peer' | 'ask' | 'heardAtMs'>;
+  readonly link: Pick<SessionLink, 'peer' | 'ask' | 'lastMessageAtMs'>;
   readonly timeoutMs: number;
   readonly now: () => number;
 }
@@ -35,7 +35,7 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   try {
     await ask(input);
   } catch (failure) {
-    if (input.link.heardAtMs() <= startedAtMs) throw failure;
+    if (input.link.lastMessageAtMs() <= startedAtMs) throw failure;
     isAnswered = false;
   }
   return { durationMs: input.now() - startedAtMs, isAnswered };

@@ -39,10 +39,10 @@ export interface SessionLink {
   facts(): TransportEvents;
   /**
    * One call, in the instance's own conversation or in that of one client that depends on it. BACKEND_UNAVAILABLE, thrown, once
-   * the session is ending. The caller reports each message that it emits to `heard`.
+   * the session is ending. The caller reports each message that it emits to `noteMessage`.
    */
   exchange(request: ExchangeRequest, upstream: Upstream | undefined): Observable<ExchangeEvent>;
-  heard(): void;
+  noteMessage(): void;
   /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
    *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
@@ -53,7 +53,7 @@ export interface SessionLink {
   /** As in Transport. */
   openUpstream: Transport['openUpstream'];
   /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
-  heardAtMs(): number;
+  lastMessageAtMs(): number;
 }
 
 export interface SessionInput {
@@ -95,9 +95,9 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   const startedAtMs = now();
   let transport: Transport | undefined;
   let endOfLeases: Promise<void> | undefined;
-  let heardAtMs = startedAtMs;
-  const heard = () => {
-    heardAtMs = now();
+  let lastMessageAtMs = startedAtMs;
+  const noteMessage = () => {
+    lastMessageAtMs = now();
   };
 
   receive(({ type }) => (type === 'close' ? close() : end()));
@@ -144,10 +144,10 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (list === 'tools') void link.tools.drop();
       sendBack({ type: 'list.changed', list });
     };
-    heard();
+    noteMessage();
     opened.messages$.subscribe({
       next: ({ method }) => {
-        heard();
+        noteMessage();
         const list = changedList(method);
         if (list !== undefined) changed(list);
       },
@@ -183,12 +183,12 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
         if (ending.signal.aborted) throw notConnected();
         return upstream.exchange(request);
       },
-      heard,
+      noteMessage,
       ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
-      listen: (request) => defer(() => opened.exchange(request)).pipe(tap(heard)),
+      listen: (request) => defer(() => opened.exchange(request)).pipe(tap(noteMessage)),
       notify: (method, params) => opened.notify(method, params),
       openUpstream: (...whose) => opened.openUpstream(...whose),
-      heardAtMs: () => heardAtMs,
+      lastMessageAtMs: () => lastMessageAtMs,
     };
   }
 

@@ -74,7 +74,7 @@ interface ResourceEntry {
   readonly uri: string;
   parts: number;
   /** The backend as it was when it last answered `resources/subscribe`, and what it answered. */
-  heard: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
+  answered: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
   /** The request under way; one at a time, so that the backend gets them in order. */
   request: Subscription | undefined;
   /** The callers that wait for the next answer. */
@@ -124,7 +124,13 @@ class ConversationSubscriptions {
 
   #entry(uri: string): ResourceEntry | undefined {
     if (this.#entries.size >= MOST_RESOURCES) return undefined;
-    const entry: ResourceEntry = { uri, parts: 0, heard: undefined, request: undefined, waiting: undefined };
+    const entry: ResourceEntry = {
+      uri,
+      parts: 0,
+      answered: undefined,
+      request: undefined,
+      waiting: undefined,
+    };
     this.#entries.set(uri, entry);
     return entry;
   }
@@ -132,7 +138,7 @@ class ConversationSubscriptions {
   #answer(entry: ResourceEntry): Promise<FinalEvent> {
     const peer = this.#conversation.peer ?? undefined;
     if (peer === undefined) return unread(Promise.reject(notConnected()));
-    if (entry.heard?.peer === peer) return Promise.resolve(entry.heard.answer);
+    if (entry.answered?.peer === peer) return Promise.resolve(entry.answered.answer);
     entry.waiting ??= Promise.withResolvers<FinalEvent>();
     return unread(entry.waiting.promise);
   }
@@ -145,17 +151,17 @@ class ConversationSubscriptions {
   #settle(entry: ResourceEntry): void {
     if (entry.request !== undefined || this.#isOver) return;
     const peer = this.#conversation.peer ?? undefined;
-    const isToldHere = peer !== undefined && entry.heard?.peer === peer;
+    const isAnsweredHere = peer !== undefined && entry.answered?.peer === peer;
     if (entry.parts > 0) {
-      if (peer !== undefined && !isToldHere) this.#subscribe(entry, peer);
-    } else if (isToldHere && entry.heard?.answer.kind === 'result') this.#unsubscribe(entry);
+      if (peer !== undefined && !isAnsweredHere) this.#subscribe(entry, peer);
+    } else if (isAnsweredHere && entry.answered?.answer.kind === 'result') this.#unsubscribe(entry);
     else this.#forget(entry);
   }
 
   #subscribe(entry: ResourceEntry, peer: Peer): void {
     this.#ask(entry, 'resources/subscribe', {
       answered: (answer) => {
-        entry.heard = { peer, answer };
+        entry.answered = { peer, answer };
         this.#tell(entry, (waiting) => waiting.resolve(answer));
         this.#settle(entry);
       },
@@ -167,7 +173,7 @@ class ConversationSubscriptions {
   }
 
   #unsubscribe(entry: ResourceEntry): void {
-    entry.heard = undefined; // whatever it answers: a resource that is wanted again is asked for again
+    entry.answered = undefined; // whatever it answers: a resource that is wanted again is asked for again
     this.#ask(entry, 'resources/unsubscribe', {
       answered: () => this.#settle(entry),
       failed: () => this.#settle(entry),

@@ -64,7 +64,7 @@ export class StatelessPool {
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
-      isHeard: isExclusive || mayBeAsked(profile),
+      forwardsMessages: isExclusive || mayBeAsked(profile),
       idleMs: LIMITS.statelessIdleMs,
     });
     if (isNew) this.#follow(host, conversation);

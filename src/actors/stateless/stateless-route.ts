@@ -19,8 +19,8 @@ import type { AlikeLists } from './alike-lists.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
   forLegacy,
-  hears,
   isList,
+  isLogged,
   isNetworked,
   logLevelOf,
   type Routing,
@@ -139,7 +139,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   #shared(): Passage {
-    return { request: this.#legacyRequest, receive: hears(this.#logLevel) };
+    return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
   }
 
   /** In a conversation of the client's owner. */
@@ -226,7 +226,7 @@ export class StatelessRoute implements CallRoute {
   /** A question of a backend during a list request is not about the list: it is answered here. */
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     const { request, client } = this.#call;
-    if (!hears(this.#logLevel)(event)) return false;
+    if (!isLogged(this.#logLevel)(event)) return false;
     if (!isList(request)) return true;
     if (event.kind === 'request') {
       event.answer(NO_SUBSCRIBER);

@@ -105,7 +105,7 @@ export function forLegacy(request: ExchangeRequest): ExchangeRequest {
 }
 
 /** True for each event that reaches a client that opted in to `level`: log lines only from that level on. */
-export function hears(level: string | undefined): (event: ExchangeEvent) => boolean {
+export function isLogged(level: string | undefined): (event: ExchangeEvent) => boolean {
   return (event) => {
     if (event.kind !== 'notification' || event.method !== 'notifications/message') return true;
     return level !== undefined && includesLevel(level, event.params.level);

@@ -21,13 +21,13 @@ export class StatelessUpstream implements Upstream {
   readonly #inner: Upstream;
   /** Calls under way, oldest first. */
   readonly #calls = new Set<MessageReceiver>();
-  readonly #hearing: Subscription;
+  readonly #subscription: Subscription;
 
   /** Keeps the stream of `inner` open until that ends. */
   constructor(inner: Upstream) {
     this.#inner = inner;
-    this.#hearing = inner.messages$.subscribe({
-      next: (message) => this.#hear(message),
+    this.#subscription = inner.messages$.subscribe({
+      next: (message) => this.#deliver(message),
       error: () => undefined, // it ends with the conversation; closed$ tells why
     });
   }
@@ -62,12 +62,12 @@ export class StatelessUpstream implements Upstream {
   }
 
   close(): Promise<void> {
-    this.#hearing.unsubscribe();
+    this.#subscription.unsubscribe();
     return this.#inner.close();
   }
 
   /** A question goes to the latest call; a message that names no call only goes to a call that it must belong to. */
-  #hear(message: ServerMessage): void {
+  #deliver(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);
       if (last === undefined) message.answer(NO_SUBSCRIBER);

@@ -286,8 +286,8 @@ export class Bridge {
     await readMessages(response, async (data) => this.#greeted(data));
     for (const message of [this.#initialized, ...this.#remembered.values()]) {
       if (message === undefined) continue;
-      const told = await this.#options.link.send(this.#post(message, this.#session, signal));
-      await readMessages(told, async () => {}); // the client has had its answer
+      const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
+      await readMessages(answer, async () => {}); // the client has had its answer
     }
     this.#options.log('the session was lost and has been reopened');
     this.#listen();

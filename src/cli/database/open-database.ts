@@ -112,12 +112,12 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
     ...{ migrations: null, counts: null, warnings: exposure === undefined ? [] : [exposure] },
   };
-  const found = await told(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
+  const found = await outcomeOf(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
   if ('reason' in found) return { ...away, reason: found.reason };
   const state = { ...away, is_reachable: true, migrations: found.value };
   const reason = reasonAgainst(found.value);
   if (reason !== undefined) return { ...state, reason };
-  const counted = await told(() => withDatabase(config, terminal, ({ store }) => countsOf(store)));
+  const counted = await outcomeOf(() => withDatabase(config, terminal, ({ store }) => countsOf(store)));
   if ('reason' in counted) return { ...state, reason: counted.reason };
   return { ...state, is_usable: true, counts: counted.value };
 }
@@ -152,7 +152,9 @@ async function appliedBefore(config: Config, folder: string): Promise<readonly s
 }
 
 /** The result, or the reason of a known failure in one line; throws any other error. */
-async function told<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly reason: string }> {
+async function outcomeOf<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly value: T } | { readonly reason: string }> {
   try {
     return { value: await work() };
   } catch (thrown) {

@@ -157,14 +157,14 @@ export class AggregateBackends implements Backends {
       filter((list) => wanted.lists.has(list)),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
-    const told$ = theirs$.pipe(
+    const notified$ = theirs$.pipe(
       map(({ template }) => template),
       startWith(...this.#templates(owner)),
       distinct(),
       mergeMap((template) => this.#options.of(template).changes(owner, profile, own)),
     );
     return withListNotices(
-      merge(told$, this.#updates({ owner, profile }, wanted.resources, theirs$)),
+      merge(notified$, this.#updates({ owner, profile }, wanted.resources, theirs$)),
       lists$,
     );
   }

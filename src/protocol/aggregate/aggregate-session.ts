@@ -141,7 +141,7 @@ export class AggregateSession implements McpSession, TableSession {
   }
 
   /** The sessions with templates keep the place; see `asLegacy`. */
-  stay(): Reservation {
+  reserve(): Reservation {
     return { exchange: (request) => this.exchange(request), leave: this.carry() };
   }
 

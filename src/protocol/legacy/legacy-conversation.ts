@@ -260,7 +260,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #listen(): void {
     if (this.#messages !== undefined) return;
     const messages = this.#session.messages$.subscribe({
-      next: (message) => this.#hear(message),
+      next: (message) => this.#receive(message),
       complete: () => this.#sessionEnded(),
     });
     if (!messages.closed) this.#messages = messages;
@@ -278,7 +278,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.settled();
   }
 
-  #hear(message: ServerMessage): void {
+  #receive(message: ServerMessage): void {
     try {
       if (message.kind === 'request') this.ask(message);
       else if (message.method !== 'notifications/cancelled')

@@ -65,7 +65,7 @@ export class LegacyEndpoint {
    * One POST whose body is JSON. `parsed` is that JSON, within the bounds of readBody. This method checks the message,
    * Mcp-Session-Id and MCP-Protocol-Version; media types were checked before. Throws, or rejects with,
    * RpcFailure or GatewayError, before anything was answered only. Without a promise except for `initialize` and where
-   * `request.charge` needs one.
+   * `request.consumeRateLimit` needs one.
    */
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
@@ -80,7 +80,9 @@ export class LegacyEndpoint {
       this.#conversations.find(session.id)?.met();
       return reply.event(resultMessage(message.id, NOTHING));
     }
-    return after(charge(request, message), () => this.#call(message, session, request, reply, backends));
+    return after(consumeRateLimit(request, message), () =>
+      this.#call(message, session, request, reply, backends),
+    );
   }
 
   /**
@@ -148,8 +150,8 @@ export class LegacyEndpoint {
     const messages = readBatch(parsed);
     const conversation = this.#conversations.find(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
-    const charged = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
-    return after(charged === 0 ? undefined : request.consumeRateLimit(charged), () =>
+    const consumed = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
+    return after(consumed === 0 ? undefined : request.consumeRateLimit(consumed), () =>
       this.#callAll(messages, session, request, reply, backends),
     );
   }
@@ -258,13 +260,13 @@ export class LegacyEndpoint {
 }
 
 /** Counts a request before it begins; the refusal carries its id. */
-function charge(request: McpRequest, { id }: ClientRequest): void | Promise<void> {
+function consumeRateLimit(request: McpRequest, { id }: ClientRequest): void | Promise<void> {
   const refuse = (thrown: unknown): never => {
     throw failureOf(thrown, id);
   };
   try {
-    const charged = request.consumeRateLimit(1);
-    return charged?.catch(refuse);
+    const consumed = request.consumeRateLimit(1);
+    return consumed?.catch(refuse);
   } catch (thrown) {
     return refuse(thrown);
   }

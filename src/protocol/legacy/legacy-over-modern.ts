@@ -55,7 +55,7 @@ class Rounds {
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
   /** The reservation of the latest answer, from the first question to the end. */
-  #stay: Reservation | undefined;
+  #reservation: Reservation | undefined;
   #exchange: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
   #round = 0;
@@ -76,13 +76,13 @@ class Rounds {
     this.#isAsking = false;
     clearTimeout(this.#timer);
     this.#exchange?.unsubscribe();
-    this.#stay?.leave();
+    this.#reservation?.leave();
   }
 
   #send(request: ExchangeRequest): void {
     this.#isAsking = false;
     let hasAsked = false;
-    const exchange = (this.#stay ?? this.#session).exchange(request).subscribe({
+    const exchange = (this.#reservation ?? this.#session).exchange(request).subscribe({
       next: (answer) => {
         hasAsked = this.#take(answer);
       },
@@ -156,8 +156,8 @@ class Rounds {
 
   /** False when there is no reservation any more: then the call is over. */
   #keepPlace(answer: Answer): boolean {
-    const before = this.#stay;
-    this.#stay = this.#session.stay(answer, (error) => this.#lose(error));
+    const before = this.#reservation;
+    this.#reservation = this.#session.reserve(answer, (error) => this.#lose(error));
     before?.leave();
     return !this.#subscriber.closed;
   }

@@ -194,8 +194,8 @@ class CachedSession implements McpSession {
     return key === undefined ? load() : this.#deps.cache.serve(key, load);
   }
 
-  stay(...kept: Parameters<McpSession['stay']>): Reservation {
-    return this.#inner.stay(...kept);
+  reserve(...kept: Parameters<McpSession['reserve']>): Reservation {
+    return this.#inner.reserve(...kept);
   }
 
   notify(method: string, params: JsonObject): void {

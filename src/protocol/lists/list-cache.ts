@@ -12,7 +12,7 @@ import { LruMap } from '../lru-map.ts';
 const MOST_LISTS = 1_000;
 const LARGEST_LIST_BYTES = 1024 * 1024;
 /** How long a list without `ttlMs` stays fresh: servers of the legacy era send a notice when it changes. */
-const UNTOLD_FRESH_MS = 30_000;
+const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
 /** How long a stale list may be served while no instance answers. */
 const STAND_IN_MS = 10 * 60_000;
@@ -141,9 +141,9 @@ export class ListCache {
 /** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
 function lifeOf(result: unknown): { readonly freshMs: number; readonly isPublic: boolean } {
   const { ttlMs, cacheScope } = isJsonObject(result) ? result : {};
-  const told = typeof ttlMs === 'number' && ttlMs >= 0;
+  const isGiven = typeof ttlMs === 'number' && ttlMs >= 0;
   return {
-    freshMs: told ? Math.min(ttlMs, LONGEST_FRESH_MS) : UNTOLD_FRESH_MS,
+    freshMs: isGiven ? Math.min(ttlMs, LONGEST_FRESH_MS) : DEFAULT_FRESH_MS,
     isPublic: cacheScope === 'public',
   };
 }

@@ -33,9 +33,9 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObjec
   const [first] = peers;
   const isOne = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);
   if (!isOne || first.serverName === '') return { name: own.name, version: own.version };
-  const told = serverInfoIn(first.greeting);
-  const isItself = told?.name === first.serverName && typeof told.version === 'string';
-  return isItself ? told : { name: first.serverName, version: first.serverVersion };
+  const serverInfo = serverInfoIn(first.greeting);
+  const isItself = serverInfo?.name === first.serverName && typeof serverInfo.version === 'string';
+  return isItself ? serverInfo : { name: first.serverName, version: first.serverVersion };
 }
 
 /**

@@ -73,7 +73,7 @@ export class ModernEndpoint {
 
   /**
    * One POST. Throws, or rejects with, RpcFailure before anything was answered only. Without a promise except where
-   * `request.charge` needs one, or the call of a tool would be refused by an old list.
+   * `request.consumeRateLimit` needs one, or the call of a tool would be refused by an old list.
    */
   post(
     message: ClientRequest | ClientNotification,
@@ -88,8 +88,8 @@ export class ModernEndpoint {
       const checked = this.#listed.check(call, request.headers);
       const served =
         checked === undefined
-          ? this.#charge(call, request, reply)
-          : this.#chargeLater(checked, call, request, reply);
+          ? this.#consumeRateLimit(call, request, reply)
+          : this.#consumeRateLimitLater(checked, call, request, reply);
       if (served === undefined) return;
       return served.catch((thrown: unknown) => {
         throw failureOf(thrown, message.id);
@@ -129,14 +129,14 @@ export class ModernEndpoint {
     return { id, method, params, envelope, owner, template, backends, sentTo: undefined };
   }
 
-  #charge(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
-    const charged = request.consumeRateLimit(1);
-    if (charged === undefined) return this.#serve(call, request, reply);
-    return charged.then(() => this.#serve(call, request, reply));
+  #consumeRateLimit(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
+    const consumed = request.consumeRateLimit(1);
+    if (consumed === undefined) return this.#serve(call, request, reply);
+    return consumed.then(() => this.#serve(call, request, reply));
   }
 
   /** A client that left while its headers were checked is neither counted nor served. */
-  async #chargeLater(
+  async #consumeRateLimitLater(
     checked: Promise<void>,
     call: ModernCall,
     request: McpRequest,
@@ -147,7 +147,7 @@ export class ModernEndpoint {
       isGone = true;
     });
     await checked;
-    if (!isGone) await this.#charge(call, request, reply);
+    if (!isGone) await this.#consumeRateLimit(call, request, reply);
   }
 
   #serve(call: ModernCall, request: McpRequest, reply: McpReply): void {

@@ -89,8 +89,8 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
   if (code === RPC.resourceNotFound) {
     const { uri } = params;
     const isAboutResource = method === 'resources/read' && typeof uri === 'string';
-    const told = data ?? (isAboutResource ? { uri } : undefined);
-    return { code: RPC.invalidParams, message, ...(told === undefined ? {} : { data: told }) };
+    const details = data ?? (isAboutResource ? { uri } : undefined);
+    return { code: RPC.invalidParams, message, ...(details === undefined ? {} : { data: details }) };
   }
   return code === URL_ELICITATION_REQUIRED ? { ...error, code: RPC.internalError } : error;
 }

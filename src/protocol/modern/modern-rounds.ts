@@ -93,8 +93,8 @@ export class ModernRounds {
 /** The request becomes a part of a result, for which there is no progress. */
 function asked(params: JsonObject): JsonObject {
   const { _meta } = params;
-  const isToldOf = isJsonObject(_meta) && _meta[META.progressToken] !== undefined;
-  return isToldOf ? withoutMeta(params, [META.progressToken]) : params;
+  const wantsProgress = isJsonObject(_meta) && _meta[META.progressToken] !== undefined;
+  return wantsProgress ? withoutMeta(params, [META.progressToken]) : params;
 }
 
 /** The refusal of answers to a call that is not parked here, although the state is valid. */

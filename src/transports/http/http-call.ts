@@ -41,7 +41,7 @@ export class HttpCall implements AnswerSink {
   #learning: Subscription | undefined;
   #epoch = 0;
   /** A message of the answer has come. */
-  #isHeard = false;
+  #hasMessage = false;
   #repeated = false;
   #settled = false;
 
@@ -101,10 +101,10 @@ export class HttpCall implements AnswerSink {
   }
 
   /** A notification about this call, wherever it arrived. */
-  hear({ method, params }: NotificationMessage): void {
-    this.#isHeard = true;
-    const heard = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
-    this.#subscriber.next({ kind: 'notification', method, params: heard });
+  notify({ method, params }: NotificationMessage): void {
+    this.#hasMessage = true;
+    const callerParams = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
+    this.#subscriber.next({ kind: 'notification', method, params: callerParams });
   }
 
   /** A message besides that for its caller. */
@@ -132,7 +132,7 @@ export class HttpCall implements AnswerSink {
         // It names a request by an id of this leg, which the caller could only take for another one.
         if (message.method === CANCELLED) return;
         // Log lines carry no id, but on the stream of a call they are about that call.
-        if (message.method === LOG || this.#request.method === LISTEN) this.hear(message);
+        if (message.method === LOG || this.#request.method === LISTEN) this.notify(message);
         else this.#host.notified(message, this);
     }
   }
@@ -181,7 +181,7 @@ export class HttpCall implements AnswerSink {
     const hasParamHeaders = (this.#worn ?? this.#request.headers) !== undefined;
     const refusal = callRefusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
     if (refusal.kind === 'failure') this.#fail(refusal.failure);
-    else if (refusal.kind === 'answer' || this.#repeated || this.#isHeard) this.#erred(refusal.error);
+    else if (refusal.kind === 'answer' || this.#repeated || this.#hasMessage) this.#erred(refusal.error);
     else this.#mend(refusal.error);
   }
 
@@ -205,7 +205,7 @@ export class HttpCall implements AnswerSink {
 
   #resulted(result: JsonText): void {
     const { session, toolHeaders } = this.#host;
-    this.#answered({ kind: 'result', result: toolHeaders.hear(this.#request, session.peer, result) });
+    this.#answered({ kind: 'result', result: toolHeaders.checkTools(this.#request, session.peer, result) });
   }
 
   /** The server refused before any work: the call is repeated with the headers that its tool turns out to ask for. */

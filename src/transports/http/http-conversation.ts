@@ -158,7 +158,7 @@ export class HttpConversation implements Upstream, CallConversation {
   notified(message: NotificationMessage, call?: HttpCall): void {
     if (message.method === PROGRESS) this.#progressed(message);
     else if (this.#messages$ !== undefined) this.#messages$.next(message);
-    else call?.hear(message);
+    else call?.notify(message);
   }
 
   asked(message: RequestMessage, call?: HttpCall): void {
@@ -190,10 +190,10 @@ export class HttpConversation implements Upstream, CallConversation {
     const token = message.params.progressToken;
     const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
     if (call === undefined) this.unmatched();
-    else call.hear(message);
+    else call.notify(message);
   }
 
-  #heard(message: BackendMessage): void {
+  #receive(message: BackendMessage): void {
     if (message.kind === 'request') this.asked(message);
     else if (message.kind !== 'notification') this.unmatched();
     else if (message.method === CANCELLED) return;
@@ -206,7 +206,7 @@ export class HttpConversation implements Upstream, CallConversation {
     const isSure = this.#calls?.size === 1 && this.#lone?.isAlone !== false;
     const [only] = isSure ? (this.#calls?.values() ?? []) : [];
     if (only === undefined) this.notified(message);
-    else only.hear(message);
+    else only.notify(message);
   }
 
   #listen(): void {
@@ -220,7 +220,7 @@ export class HttpConversation implements Upstream, CallConversation {
     const send: Send = (headers, answer) =>
       reopens ? connection.get(headers, answer) : connection.listen(headers, answer);
     return new HttpListener(send, session, {
-      heard: (message) => this.#heard(message),
+      receive: (message) => this.#receive(message),
       forgotten: () => {
         if (!reopens) this.forgotten();
       },

@@ -9,8 +9,8 @@ import type { Headers } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** The receiver of what a listener gets. */
-export interface Ear {
-  heard(message: BackendMessage): void;
+export interface MessageSink {
+  receive(message: BackendMessage): void;
   /** The backend does not know the session any more. */
   forgotten(): void;
 }
@@ -30,7 +30,7 @@ const WAITS: ListenerWaits = { firstMs: LIMITS.restartFirstMs, longestMs: LIMITS
 export class HttpListener implements AnswerSink {
   readonly #send: Send;
   readonly #session: HttpSession;
-  readonly #ear: Ear;
+  readonly #sink: MessageSink;
   readonly #waits: ListenerWaits;
   #answer: HttpAnswer | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -40,10 +40,10 @@ export class HttpListener implements AnswerSink {
   /** Callbacks that wait for the stream while it is being opened. */
   #waiting: Set<() => void> | undefined;
 
-  constructor(send: Send, session: HttpSession, ear: Ear, waits: ListenerWaits = WAITS) {
+  constructor(send: Send, session: HttpSession, sink: MessageSink, waits: ListenerWaits = WAITS) {
     this.#send = send;
     this.#session = session;
-    this.#ear = ear;
+    this.#sink = sink;
     this.#waits = waits;
     this.#waitMs = waits.firstMs;
   }
@@ -94,7 +94,7 @@ export class HttpListener implements AnswerSink {
   message(message: BackendMessage): void {
     // A server that sends messages is worth a soon reconnection.
     this.#waitMs = this.#waits.firstMs;
-    this.#ear.heard(message);
+    this.#sink.receive(message);
   }
 
   unmatched(): void {
@@ -106,7 +106,7 @@ export class HttpListener implements AnswerSink {
     this.#takeEventId();
     this.#settle();
     if (isForgotten(ending)) {
-      this.#ear.forgotten();
+      this.#sink.forgotten();
       return;
     }
     if (!isWorthAnotherTry(ending)) {

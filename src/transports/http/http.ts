@@ -151,7 +151,7 @@ export class HttpTransport implements Transport, HttpBackend {
     this.#scheduler = scheduler;
     this.deletes = new SessionDeletes(scheduler);
     this.toolHeaders = new ToolHeaders(omitted);
-    this.omitted$ = omitted.news$;
+    this.omitted$ = omitted.omitted$;
     this.#own = new HttpConversation(this, session, undefined);
     this.#openings = new HttpOpenings(connection, { ...options, era: session.peer.era });
   }

@@ -56,7 +56,7 @@ export class ToolHeaders {
    * declarations break the rules, because clients must not use them over HTTP. Source: MCP 2026-07-28
    * server/tools#x-mcp-header.
    */
-  hear({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
+  checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
     return method === 'tools/list' && era === 'modern' ? this.#learn(result) : result;
   }
 
@@ -160,38 +160,38 @@ export function wouldWearMore(known: KnownTools, { request, peer, worn }: Refuse
  * Tools of one instance that are reported at a time. The others get no line until some of these are right: forgetting one
  * for another would report all of them with every list.
  */
-export const MOST_TOLD = 100;
+export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 export const NAME_UNITS = 256;
 
 /** Those of one backend. */
 export class OmittedTools {
   /** Why, by the name. */
-  readonly #told: Map<string, string>;
-  readonly #news = new Subject<OmittedTool>();
+  readonly #reported: Map<string, string>;
+  readonly #omitted = new Subject<OmittedTool>();
 
-  /** `told` is read and changed: kept from one opening to the next, it prevents repeated reports. */
-  constructor(told: Map<string, string> = new Map()) {
-    this.#told = told;
+  /** `reported` is read and changed: kept from one opening to the next, it prevents repeated reports. */
+  constructor(reported: Map<string, string> = new Map()) {
+    this.#reported = reported;
   }
 
   /** Hot, no replay. */
-  get news$(): Observable<OmittedTool> {
-    return this.#news;
+  get omitted$(): Observable<OmittedTool> {
+    return this.#omitted;
   }
 
   /** A list came without the tool. */
   omit(name: string, reason: string): void {
     const key = keyOf(name);
-    const before = this.#told.get(key);
-    if (before === reason || (before === undefined && this.#told.size >= MOST_TOLD)) return;
-    this.#told.set(key, reason);
-    this.#news.next({ tool: cutText(name, NAME_UNITS), reason });
+    const before = this.#reported.get(key);
+    if (before === reason || (before === undefined && this.#reported.size >= MOST_REPORTED)) return;
+    this.#reported.set(key, reason);
+    this.#omitted.next({ tool: cutText(name, NAME_UNITS), reason });
   }
 
   /** A list came with the tool. */
   allow(name: string): void {
-    if (this.#told.size > 0) this.#told.delete(keyOf(name));
+    if (this.#reported.size > 0) this.#reported.delete(keyOf(name));
   }
 }
 
