@@ -12,7 +12,7 @@ import type { ListField, Peer } from '../../src/domain/mcp.ts';
 import { answers, type Script } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { ASKABLE, GuestStage, MODERN, modernCall, profile, settled } from './guests/guest-stage.ts';
+import { ASKABLE, GuestStage, MODERN, modernCall, profile, settled } from './stateless/stateless-harness.ts';
 
 const test = suite('the change feed');
 const UPDATED = 'notifications/resources/updated';

@@ -7,7 +7,7 @@ import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { openOwn } from './instances/instance-stage.ts';
+import { openOwn } from './instances/instance-harness.ts';
 
 const test = suite('fleet: crashes');
 let stage = new Stage();

@@ -7,7 +7,7 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { answers, definition, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
-import { openOwn } from './instances/instance-stage.ts';
+import { openOwn } from './instances/instance-harness.ts';
 
 const test = suite('fleet');
 let stage = new Stage();

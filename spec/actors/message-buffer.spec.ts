@@ -8,14 +8,14 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('kept messages');
 
-function keeper() {
+function recordingBuffer() {
   const dropped: number[] = [];
   return { dropped, kept: new MessageBuffer<number>((message) => dropped.push(message)) };
 }
 const sized = (bytes: number): JsonObject => ({ data: 'x'.repeat(bytes - '{"data":""}'.length) });
 
 test('are the latest of them, oldest first, and told once', () => {
-  const { kept, dropped } = keeper();
+  const { kept, dropped } = recordingBuffer();
   for (let n = 0; n < LIMITS.undeliveredMessages + 2; n += 1) kept.put(n, {});
   const all = kept.takeAll();
   assert.equal([all.length, all[0], all.at(-1), dropped], [LIMITS.undeliveredMessages, 2, 65, [0, 1]]);
@@ -23,7 +23,7 @@ test('are the latest of them, oldest first, and told once', () => {
 });
 
 test('take no more room than there is', () => {
-  const { kept, dropped } = keeper();
+  const { kept, dropped } = recordingBuffer();
   const quarter = LIMITS.undeliveredBytes / 4;
   for (let n = 0; n < 4; n += 1) kept.put(n, sized(quarter));
   assert.equal(dropped, []);
@@ -35,14 +35,14 @@ test('take no more room than there is', () => {
 });
 
 test('do not make way for one that fits nowhere', () => {
-  const { kept, dropped } = keeper();
+  const { kept, dropped } = recordingBuffer();
   kept.put(0, {});
   kept.put(1, sized(LIMITS.undeliveredBytes + 1));
   assert.equal([kept.takeAll(), dropped], [[0], [1]]);
 });
 
 test('are none that are nested too deeply to be written', () => {
-  const { kept, dropped } = keeper();
+  const { kept, dropped } = recordingBuffer();
   let deep: JsonObject = {};
   for (let level = 0; level < 100_000; level += 1) deep = { deep };
   kept.put(0, deep);

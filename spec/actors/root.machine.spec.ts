@@ -7,7 +7,7 @@ import { rootMachine } from '../../src/actors/template.machine.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { definition, settled } from './instances/instance-stage.ts';
+import { definition, settled } from './instances/instance-harness.ts';
 
 const test = suite('root machine');
 

@@ -9,7 +9,7 @@ import { asGatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener, type ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { definition, settled } from './instances/instance-stage.ts';
+import { definition, settled } from './instances/instance-harness.ts';
 
 const test = suite('template machine');
 

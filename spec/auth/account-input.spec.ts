@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import { checkNewApiKey, checkNewUser, checkUserUpdate } from '../../src/auth/accounts.ts';
 import type { NewApiKey, NewUser } from '../../src/auth/auth.ts';
 import { suite } from '../helpers/suite.ts';
-import { findingsOf, START_MS } from './auth-stage.ts';
+import { findingsOf, START_MS } from './auth-harness.ts';
 
 const user: NewUser = { username: 'ada', email: 'ada@localhost', password: 'long enough', role: 'user' };
 const key: NewApiKey = { name: 'robot', permissions: ['tools:call'] };

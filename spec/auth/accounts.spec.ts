@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, findingsOf, passwordOf, START_MS } from './auth-stage.ts';
+import { authStage, codeOf, findingsOf, passwordOf, START_MS } from './auth-harness.ts';
 
 const at = new Date(START_MS).toISOString();
 

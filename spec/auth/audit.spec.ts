@@ -6,7 +6,7 @@ import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
-import { START_MS, stoppedClock } from './auth-stage.ts';
+import { START_MS, stoppedClock } from './auth-harness.ts';
 
 const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
   actor: 'user:1',

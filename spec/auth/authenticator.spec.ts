@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/auth.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-stage.ts';
+import { authStage, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
 
 const minuteMs = 60_000;
 

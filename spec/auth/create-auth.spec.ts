@@ -14,7 +14,7 @@ import {
   LIMITS,
   passwordOf,
   SECRET,
-} from './auth-stage.ts';
+} from './auth-harness.ts';
 
 const test = suite('the whole of authentication');
 

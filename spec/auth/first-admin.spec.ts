@@ -11,7 +11,7 @@ import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, START_MS, watchedAccounts } from './auth-stage.ts';
+import { authStage, codeOf, START_MS, watchedAccounts } from './auth-harness.ts';
 
 const passwords = new Passwords(4);
 

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { KeyUse } from '../../src/auth/api-keys.ts';
 import { suite } from '../helpers/suite.ts';
-import { START_MS } from './auth-stage.ts';
+import { START_MS } from './auth-harness.ts';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { LoginThrottle } from '../../src/auth/login.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
-import { codeOf } from './auth-stage.ts';
+import { codeOf } from './auth-harness.ts';
 
 const test = suite('the throttle of logins');
 

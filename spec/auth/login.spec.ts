@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, passwordOf } from './auth-stage.ts';
+import { authStage, codeOf, passwordOf } from './auth-harness.ts';
 
 const address = '10.0.0.1';
 

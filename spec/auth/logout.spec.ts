@@ -1,8 +1,9 @@
 // The end of a token before its time, on this node and on others.
 
 import * as assert from 'uvu/assert';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf } from './auth-stage.ts';
+import { authStage } from './auth-harness.ts';
 
 const test = suite('logout');
 

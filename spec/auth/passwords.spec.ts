@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { Passwords, passwordIssues } from '../../src/auth/passwords.ts';
 import { suite } from '../helpers/suite.ts';
-import { CountedPasswords, codeOf } from './auth-stage.ts';
+import { CountedPasswords, codeOf } from './auth-harness.ts';
 
 const test = suite('passwords');
 

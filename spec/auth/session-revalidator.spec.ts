@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { User, UserChange } from '../../src/domain/account.ts';
 import { MOST_FOUND } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, LIFETIME_MS, START_MS } from './auth-stage.ts';
+import { authStage, LIFETIME_MS, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;
 const test = suite('who may keep what they have open');

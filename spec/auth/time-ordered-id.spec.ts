@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { timeOrderedIds } from '../../src/auth/audit.ts';
 import { suite } from '../helpers/suite.ts';
-import { START_MS, stoppedClock } from './auth-stage.ts';
+import { START_MS, stoppedClock } from './auth-harness.ts';
 
 const test = suite('ids that sort by time');
 

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { newUser } from '../../src/auth/accounts.ts';
 import { createTokens } from '../../src/auth/tokens.ts';
 import { suite } from '../helpers/suite.ts';
-import { codeOf, LIFETIME_MS, SECRET, START_MS, stoppedClock } from './auth-stage.ts';
+import { codeOf, LIFETIME_MS, SECRET, START_MS, stoppedClock } from './auth-harness.ts';
 
 const user = newUser({ username: 'ada', email: 'ada@localhost', role: 'user' }, 'hash', START_MS - 5_000);
 const seconds = Math.floor(START_MS / 1000);

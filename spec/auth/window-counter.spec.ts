@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { WindowCounter } from '../../src/auth/rate-limiter.ts';
 import { suite } from '../helpers/suite.ts';
-import { START_MS } from './auth-stage.ts';
+import { START_MS } from './auth-harness.ts';
 
 const hourMs = 3_600_000;
 

@@ -4,8 +4,8 @@
 import { join } from 'node:path';
 import { type Check, eachOnce } from './checks.ts';
 import { runScenario } from './children.ts';
+import { openGateway } from './harness.ts';
 import { comparedOutcome, directOutcome, type Outcome, type Ran } from './outcome.ts';
-import { openGateway } from './stage.ts';
 import { CLIENT_SUITES, type ClientEra, type ClientSuite } from './suites.ts';
 import type { ClientTarget } from './targets.ts';
 

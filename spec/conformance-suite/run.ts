@@ -5,9 +5,9 @@ import type { Check } from './checks.ts';
 import { runSuite, startFixture } from './children.ts';
 import { runClients } from './client-run.ts';
 import type { Allowance } from './compare.ts';
+import { openTarget } from './harness.ts';
 import type { ConformanceOptions } from './options.ts';
 import { comparedOutcome, directOutcome, type Outcome, type Ran } from './outcome.ts';
-import { openTarget } from './stage.ts';
 import { SUITES, type SuiteName } from './suites.ts';
 import { CLIENT_TARGETS, type ClientTarget, TARGETS, type Target } from './targets.ts';
 

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
 import { LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED, settled } from './rounds-stage.ts';
+import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED, settled } from './rounds-harness.ts';
 
 const test = suite('mcp: questions under failure');
 let stage: RoundsStage;

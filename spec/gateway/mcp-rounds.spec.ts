@@ -7,7 +7,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 import { type AskedClient, LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED } from './rounds-stage.ts';
+import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED } from './rounds-harness.ts';
 
 const test = suite('mcp: calls between two rounds');
 let stage: RoundsStage;

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { REGION, tool } from '../transports/http/tool-headers-stage.ts';
+import { REGION, tool } from '../transports/http/tool-headers-harness.ts';
 import { ToolHeadersGateway } from './tool-headers-gateway.ts';
 
 const test = suite('tools with headers, through a gateway');

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { REGION, tool } from '../transports/http/tool-headers-stage.ts';
+import { REGION, tool } from '../transports/http/tool-headers-harness.ts';
 import { type Answered, ToolHeadersGateway } from './tool-headers-gateway.ts';
 
 const test = suite('tools that change silently, through a gateway');

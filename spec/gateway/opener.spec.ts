@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import { openerOf } from '../../src/gateway/opener.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { definition } from '../actors/instances/instance-stage.ts';
+import { definition } from '../actors/instances/instance-harness.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,10 +1,10 @@
 // Clients of both eras that call a tool and are asked in the middle of it: what they hear, and what they answer when the
-// spec says so. What they call is in rounds-stage.ts.
+// spec says so. What they call is in rounds-harness.ts.
 
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
-import { pass, type RoundsStage, settled } from './rounds-stage.ts';
+import { pass, type RoundsStage, settled } from './rounds-harness.ts';
 
 /** Longer than questions are gathered for a client that hears of them by the end of its request. */
 const GATHERING_MS = 10;

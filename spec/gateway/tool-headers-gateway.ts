@@ -8,8 +8,8 @@ import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { codeOf } from '../helpers/outcome.ts';
-import { headersFor, KEY, VERSION } from '../protocol/modern/modern-stage.ts';
-import { Backend } from '../transports/http/tool-headers-stage.ts';
+import { headersFor, KEY, VERSION } from '../protocol/modern/modern-harness.ts';
+import { Backend } from '../transports/http/tool-headers-harness.ts';
 import { messageOf, type RawServer, startRawServer } from '../transports/raw-server.ts';
 import { postTo } from './mcp-post.ts';
 

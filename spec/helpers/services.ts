@@ -1,6 +1,6 @@
 // The real servers that specs talk to. Each is looked for once per run, in this order: the URL in the environment
 // (TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL), the default port of this machine, a private one started from
-// installed binaries, which ends with the run (STAGEDOOR_PRIVATE_SERVICES=1 leaves the second out). The looking is done by a keeper process (services/keeper.ts), because
+// installed binaries, which ends with the run (STAGEDOOR_PRIVATE_SERVICES=1 leaves the second out). The looking is done by a supervisor process (services/supervisor.ts), because
 // spec files are processes of their own and a private server must outlive the first one that asks.
 
 import { spawn } from 'node:child_process';
@@ -16,7 +16,7 @@ export type Service =
   | { readonly url: string; readonly skip: '' }
   | { readonly url: undefined; readonly skip: string };
 
-/** What a keeper writes down; `error` is for a server that was named but does not answer. */
+/** What a supervisor writes down; `error` is for a server that was named but does not answer. */
 export type ServiceAnswer = { readonly url: string } | { readonly skip: string } | { readonly error: string };
 
 export type ServiceName = 'postgresql' | 'mariadb' | 'redis';
@@ -28,7 +28,7 @@ export interface FreshDatabase {
   drop(): Promise<void>;
 }
 
-const keeperModule = fileURLToPath(new URL('services/keeper.ts', import.meta.url));
+const supervisorModule = fileURLToPath(new URL('services/supervisor.ts', import.meta.url));
 /** Longer than a start of a private server takes on the slowest machine; see services/private-server.ts. */
 const answerWithinMs = 90_000;
 const lookAgainMs = 25;
@@ -89,13 +89,13 @@ async function answerOf(
   const run = currentRunFolder(environment);
   const folder = join(run.path, name);
   if (await isFirst(folder)) {
-    const keeper = spawn(
+    const supervisor = spawn(
       process.execPath,
-      [keeperModule, name, folder, String(run.ownerPid)],
+      [supervisorModule, name, folder, String(run.ownerPid)],
       // A group of its own: the runner ends the group of each spec file.
       { stdio: 'ignore', detached: true, windowsHide: true, env: { ...environment } },
     );
-    keeper.unref();
+    supervisor.unref();
   }
   const giveUpAtMs = performance.now() + answerWithinMs;
   while (performance.now() < giveUpAtMs) {
@@ -103,10 +103,10 @@ async function answerOf(
     if (answer !== undefined) return answer;
     await new Promise((resolve) => startTimer(resolve, lookAgainMs));
   }
-  return { error: `${name}: its keeper did not answer within ${answerWithinMs / 1000} s` };
+  return { error: `${name}: its supervisor did not answer within ${answerWithinMs / 1000} s` };
 }
 
-/** Whoever makes the folder starts the keeper; everybody else waits for its answer. */
+/** The process that makes the folder starts the supervisor; the others wait for its answer. */
 async function isFirst(folder: string): Promise<boolean> {
   try {
     await mkdir(folder);
@@ -119,7 +119,7 @@ async function isFirst(folder: string): Promise<boolean> {
 
 async function readAnswer(path: string): Promise<ServiceAnswer | undefined> {
   try {
-    // Written by the keeper, with this type, and moved into place as a whole.
+    // Written by the supervisor, with this type, and moved into place as a whole.
     return JSON.parse(await readFile(path, 'utf8')) as ServiceAnswer;
   } catch (thrown) {
     if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return undefined;

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { readBatch, readClientMessage, requestsOf } from '../../src/protocol/client-message.ts';
 import { suite } from '../helpers/suite.ts';
-import { notification, request } from './legacy/legacy-stage.ts';
+import { notification, request } from './legacy/legacy-harness.ts';
 
 const test = suite('client message');
 

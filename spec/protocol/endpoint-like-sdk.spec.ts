@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { KEY, modernStage, outcomeOf, VERSION } from './modern/modern-stage.ts';
+import { KEY, modernStage, outcomeOf, VERSION } from './modern/modern-harness.ts';
 
 const test = suite('endpoint like the SDK');
 

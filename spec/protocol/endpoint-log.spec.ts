@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { suite } from '../helpers/suite.ts';
-import { notification, request, staged } from './legacy/legacy-stage.ts';
-import { modernStage, nestedTooDeeply } from './modern/modern-stage.ts';
+import { notification, request, staged } from './legacy/legacy-harness.ts';
+import { modernStage, nestedTooDeeply } from './modern/modern-harness.ts';
 
 const test = suite('what the endpoint tells the log');
 

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
-import { headersFor, KEY, modernStage, outcomeOf, VERSION } from './modern/modern-stage.ts';
+import { headersFor, KEY, modernStage, outcomeOf, VERSION } from './modern/modern-harness.ts';
 import { RecordedReply } from './recorded-reply.ts';
 
 const test = suite('endpoint');

@@ -14,7 +14,7 @@ import type { Backends, McpSession, Owner } from '../../src/protocol/ports.ts';
 import { failureOf } from '../../src/protocol/rpc.ts';
 import type { Transport } from '../../src/transports/transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
-import { StagedBackends } from './staged-backends.ts';
+import { StagedBackends } from './scripted-backends.ts';
 
 export interface ServedEndpoint {
   readonly url: URL;

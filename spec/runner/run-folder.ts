@@ -23,9 +23,9 @@ export interface RunFolder {
 
 const pathVariable = 'STAGEDOOR_RUN_FOLDER';
 const pidVariable = 'STAGEDOOR_RUN_PID';
-/** Deleted by the owner when the run is over: keepers need not wait for its death. */
+/** Deleted by the owner when the run is over: supervisors need not wait for its death. */
 const openMark = 'open';
-/** In the folder of a keeper, with its process id, while there is a server to stop or files of it to remove. */
+/** In the folder of a supervisor, with its process id, while there is a server to stop or files of it to remove. */
 export const keepingMark = 'keeping';
 const stopWithinMs = 30_000;
 
@@ -35,13 +35,13 @@ export function currentRunFolder(environment: Readonly<Record<string, string | u
   if (path && ownerPid) return { path, ownerPid: Number(ownerPid) };
   const own = openRunFolder();
   Object.assign(process.env, variablesOf(own));
-  // Keepers that still have something to stop remove their part themselves.
+  // Supervisors that still have something to stop remove their part themselves.
   process.once('exit', () => {
     if (isKeeping(own.path)) return;
     try {
       rmSync(own.path, { recursive: true, force: true });
     } catch {
-      // A keeper has come to life meanwhile: it finds nobody to keep anything for.
+      // A supervisor has come to life meanwhile: no run is left that it serves.
     }
   });
   return own;
@@ -83,12 +83,12 @@ export function removeFolder(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 10 });
 }
 
-/** Whether a keeper that still lives has something to stop. */
+/** Whether a supervisor that still lives has something to stop. */
 export function isKeeping(path: string): boolean {
   return namesIn(path).some((name) => {
-    const keeper = keeperIn(join(path, name, keepingMark));
+    const supervisor = supervisorIn(join(path, name, keepingMark));
     // The mark is there a moment before the number in it.
-    return keeper === '' || (keeper !== undefined && isRunning(Number(keeper)));
+    return supervisor === '' || (supervisor !== undefined && isRunning(Number(supervisor)));
   });
 }
 
@@ -100,7 +100,7 @@ function namesIn(path: string): readonly string[] {
   }
 }
 
-function keeperIn(mark: string): string | undefined {
+function supervisorIn(mark: string): string | undefined {
   try {
     return readFileSync(mark, 'utf8');
   } catch {

@@ -7,7 +7,7 @@ import { type Answer, isFinal } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { answers, listen, Stage, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { openOwn } from '../instances/instance-stage.ts';
+import { openOwn } from '../instances/instance-harness.ts';
 
 const test = suite('dispatcher: within a conversation');
 let stage = new Stage();

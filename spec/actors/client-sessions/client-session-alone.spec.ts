@@ -17,7 +17,7 @@ import {
   settled,
   silent,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: alone');
 let stage = new SessionStage();

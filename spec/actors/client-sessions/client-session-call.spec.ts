@@ -19,7 +19,7 @@ import {
   silent,
   simulateTime,
   told,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: call');
 let stage = new SessionStage();

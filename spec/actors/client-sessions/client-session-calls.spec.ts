@@ -22,7 +22,7 @@ import {
   settled,
   silent,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: calls');
 let stage = new SessionStage();

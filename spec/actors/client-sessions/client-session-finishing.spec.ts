@@ -1,5 +1,5 @@
 // A session that may not move while its instance is drained: what becomes of the calls that are under way there, and of
-// those that come. Where a session goes that may move is in client-session-place.spec.ts.
+// those that come. Where a session goes that may move is in client-session-rebinding.spec.ts.
 
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -22,7 +22,7 @@ import {
   settled,
   silent,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: finishing');
 let stage = new SessionStage();

@@ -9,7 +9,7 @@ import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { MODERN, SessionStage, settled } from './client-session-stage.ts';
+import { MODERN, SessionStage, settled } from './client-session-harness.ts';
 
 const alarm = alarmOf(steadyPace());
 

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKABLE, PLAIN } from './client-session-stage.ts';
+import { ASKABLE, PLAIN } from './client-session-harness.ts';
 
 const test = suite('client session: profiles');
 

@@ -1,5 +1,5 @@
 // The conversation that several sessions have a part in: one subscription to it however many listen, and none when nobody
-// does. Who hears what of a legacy one is in client-session-told.spec.ts.
+// does. Who hears what of a legacy one is in client-session-state.spec.ts.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -15,7 +15,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: shared');
 const LISTEN = 'subscriptions/listen';

@@ -9,7 +9,7 @@ import { alarmOf } from '../../../src/gateway/alarm.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { ASKABLE, ask, FULL, HTTP, MODERN, PLAIN, SessionStage, settled } from './client-session-stage.ts';
+import { ASKABLE, ask, FULL, HTTP, MODERN, PLAIN, SessionStage, settled } from './client-session-harness.ts';
 
 const alarm = alarmOf(steadyPace());
 

@@ -6,7 +6,7 @@ import { BindingWaiters } from '../../../src/actors/client-sessions/session-bind
 import { noHealthyInstance, queueFull } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { SessionStage } from './client-session-stage.ts';
+import { SessionStage } from './client-session-harness.ts';
 
 const test = suite('client session: waiting');
 const stage = new SessionStage();

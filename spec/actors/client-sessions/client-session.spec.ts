@@ -15,7 +15,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session');
 let stage = new SessionStage();

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { SessionRecord } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
+import { PLAIN, SessionStage, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client sessions: aggregate');
 const MAX = 40;

@@ -14,7 +14,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client sessions: owners');
 let stage = new SessionStage();

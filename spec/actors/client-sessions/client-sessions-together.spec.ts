@@ -7,7 +7,16 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Turns } from '../../helpers/turns.ts';
-import { ask, FULL, HTTP, hear, PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
+import {
+  ask,
+  FULL,
+  HTTP,
+  hear,
+  PLAIN,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-harness.ts';
 
 const test = suite('client sessions: together');
 const MANY = 60;

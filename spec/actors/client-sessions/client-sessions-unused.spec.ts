@@ -17,7 +17,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client sessions: unused');
 let stage = new SessionStage();

@@ -18,7 +18,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client sessions');
 let stage = new SessionStage();

@@ -10,7 +10,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { alarm, settled } from '../guests/guest-stage.ts';
+import { alarm, settled } from '../stateless/stateless-harness.ts';
 
 const test = suite('a conversation');
 

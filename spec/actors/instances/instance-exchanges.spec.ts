@@ -5,7 +5,7 @@ import { backendTimeout, backendUnavailable } from '../../../src/domain/error-ca
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Caller, onStage, settled } from './instance-stage.ts';
+import { type Caller, onStage, settled } from './instance-harness.ts';
 
 const test = suite('instance exchanges');
 const check = onStage(test);

@@ -7,7 +7,7 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, openOwn, settled } from './instance-stage.ts';
+import { onStage, openOwn, settled } from './instance-harness.ts';
 
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance ref');

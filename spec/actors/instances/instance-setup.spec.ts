@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, definition, onStage, type Stage, settled } from './instance-stage.ts';
+import { CHILD, definition, onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance setup');
 const check = onStage(test);

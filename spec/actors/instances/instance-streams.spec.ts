@@ -4,7 +4,7 @@ import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { streamsOf } from '../../../src/actors/instances/instance-view.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-stage.ts';
+import { onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance streams');
 const check = onStage(test);

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { snapshotOf, stateOf, whyNot } from '../../../src/actors/instances/instance-view.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-stage.ts';
+import { onStage, settled } from './instance-harness.ts';
 
 const test = suite('instance view');
 const check = onStage(test);

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-stage.ts';
+import { onStage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, duty');
 const check = onStage(test);

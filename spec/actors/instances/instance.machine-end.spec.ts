@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-stage.ts';
+import { onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, end');
 const check = onStage(test);

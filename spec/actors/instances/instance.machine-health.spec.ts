@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-stage.ts';
+import { onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, health');
 const check = onStage(test);

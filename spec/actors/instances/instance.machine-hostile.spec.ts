@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { JsonText } from '../../../src/domain/json.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-stage.ts';
+import { onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, hostile transports');
 const check = onStage(test);

@@ -7,7 +7,7 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Caller, CHILD, Stage, settled } from './instance-stage.ts';
+import { type Caller, CHILD, Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, model', { timeoutMs: 60_000 });
 

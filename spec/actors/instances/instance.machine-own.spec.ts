@@ -9,7 +9,7 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, onStage, openOwn, type Stage, settled } from './instance-stage.ts';
+import { CHILD, onStage, openOwn, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, own');
 const declare = onStage(test);

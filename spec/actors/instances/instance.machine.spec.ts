@@ -6,7 +6,7 @@ import type { InstanceEmission } from '../../../src/actors/instances/instance-se
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, onStage, type Stage, settled } from './instance-stage.ts';
+import { CHILD, onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance machine');
 const check = onStage(test);

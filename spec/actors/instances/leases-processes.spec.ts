@@ -10,7 +10,7 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { alarm } from '../guests/guest-stage.ts';
+import { alarm } from '../stateless/stateless-harness.ts';
 
 const test = suite('leases: processes');
 

@@ -1,5 +1,5 @@
 // What is told of the conversations that clients lease, and what one owner may have of them. Those of clients without a session
-// are in guests/guest-pool.spec.ts, too.
+// are in stateless/stateless-pool.spec.ts, too.
 
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -13,7 +13,7 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { alarm } from '../guests/guest-stage.ts';
+import { alarm } from '../stateless/stateless-harness.ts';
 
 const test = suite('leases');
 

@@ -7,7 +7,7 @@ import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { definition, settled } from './instance-stage.ts';
+import { definition, settled } from './instance-harness.ts';
 
 const test = suite('openings');
 const signal = new AbortController().signal;

@@ -6,8 +6,8 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled } from './instance-stage.ts';
-import { SessionStage, WITH_TOOLS } from './session-stage.ts';
+import { settled } from './instance-harness.ts';
+import { SessionStage, WITH_TOOLS } from './session-harness.ts';
 
 const test = suite('session, tools');
 

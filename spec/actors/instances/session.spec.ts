@@ -8,8 +8,8 @@ import { asGatewayError } from '../../../src/domain/errors.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled } from './instance-stage.ts';
-import { SessionStage, WITH_TOOLS } from './session-stage.ts';
+import { settled } from './instance-harness.ts';
+import { SessionStage, WITH_TOOLS } from './session-harness.ts';
 
 const test = suite('session');
 

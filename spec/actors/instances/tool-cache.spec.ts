@@ -7,7 +7,7 @@ import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled } from './instance-stage.ts';
+import { settled } from './instance-harness.ts';
 
 const test = suite('tool cache');
 

@@ -8,7 +8,7 @@ import { NO_REPLY } from '../../../src/actors/parked-calls/parked-call.ts';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Client, Exchange, replies } from './parked-stage.ts';
+import { Client, Exchange, replies } from './parked-harness.ts';
 
 const test = suite('a parked call');
 const ANN = { id: 'ann' };

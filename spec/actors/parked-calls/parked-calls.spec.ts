@@ -7,7 +7,7 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
-import { ACCEPTED, Client, Exchange, replies } from './parked-stage.ts';
+import { ACCEPTED, Client, Exchange, replies } from './parked-harness.ts';
 
 const test = suite('parked calls');
 const ANN = { id: 'ann' };

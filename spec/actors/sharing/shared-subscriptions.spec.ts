@@ -13,7 +13,7 @@ import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.t
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled } from '../instances/instance-stage.ts';
+import { settled } from '../instances/instance-harness.ts';
 
 const test = suite('shared subscriptions');
 

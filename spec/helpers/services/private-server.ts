@@ -176,7 +176,7 @@ async function startOnce(
   throw new Error(`a private server did not answer within ${answerWithinMs / 1000} s: ${running.output}`);
 }
 
-/** A child of the keeper with the end of what it printed. */
+/** A child of the supervisor with the end of what it printed. */
 class Running {
   readonly #child: ChildProcess;
   readonly #ended: Promise<number | null>;

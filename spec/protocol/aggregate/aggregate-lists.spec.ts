@@ -6,10 +6,10 @@ import * as assert from 'uvu/assert';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
 import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { settled } from '../../actors/instances/instance-stage.ts';
+import { settled } from '../../actors/instances/instance-harness.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
-import { nestedTooDeeply } from '../modern/modern-stage.ts';
+import { nestedTooDeeply } from '../modern/modern-harness.ts';
 
 const test = suite('joined lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));

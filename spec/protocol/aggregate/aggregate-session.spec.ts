@@ -10,8 +10,8 @@ import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-di
 import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
-import { alarm } from '../../actors/guests/guest-stage.ts';
-import { settled } from '../../actors/instances/instance-stage.ts';
+import { settled } from '../../actors/instances/instance-harness.ts';
+import { alarm } from '../../actors/stateless/stateless-harness.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';

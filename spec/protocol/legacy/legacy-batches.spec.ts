@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import type { RecordedReply } from '../recorded-reply.ts';
-import { notification, request, staged } from './legacy-stage.ts';
+import { notification, request, staged } from './legacy-harness.ts';
 
 const test = suite('legacy batches');
 const batching = () => staged({ protocolVersion: '2025-03-26' });

@@ -5,8 +5,8 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientReply } from '../../../src/domain/client.ts';
 import { suite } from '../../helpers/suite.ts';
-import { nestedTooDeeply } from '../modern/modern-stage.ts';
-import { notification, request, staged } from './legacy-stage.ts';
+import { nestedTooDeeply } from '../modern/modern-harness.ts';
+import { notification, request, staged } from './legacy-harness.ts';
 
 const test = suite('legacy conversation asks');
 const ASKABLE = { capabilities: { elicitation: {} } };

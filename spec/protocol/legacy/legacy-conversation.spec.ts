@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { placeYielded } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
-import { notification, request, staged } from './legacy-stage.ts';
+import { notification, request, staged } from './legacy-harness.ts';
 
 const test = suite('legacy conversation');
 const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });

@@ -9,7 +9,7 @@ import { LegacyConversations } from '../../../src/protocol/legacy/legacy-convers
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { StagedBackends } from '../staged-backends.ts';
+import { StagedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy conversations');
 

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { notification, request, staged } from './legacy-stage.ts';
+import { notification, request, staged } from './legacy-harness.ts';
 
 const test = suite('legacy endpoint ids');
 

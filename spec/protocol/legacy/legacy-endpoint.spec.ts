@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { noHealthyInstance, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { notification, request, staged } from './legacy-stage.ts';
+import { notification, request, staged } from './legacy-harness.ts';
 
 const test = suite('legacy endpoint');
 const HELLO = {

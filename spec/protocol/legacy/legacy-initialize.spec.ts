@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
 import { initializeResult, profileOf } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, StagedBackends } from '../staged-backends.ts';
+import { PEER, StagedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy initialize');
 

@@ -3,9 +3,9 @@
 import * as assert from 'uvu/assert';
 import { openSession, type SessionRequest } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
-import { nestedTooDeeply } from '../modern/modern-stage.ts';
+import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { PEER, StagedBackends } from '../staged-backends.ts';
+import { PEER, StagedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy opening');
 

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import { asLegacy } from '../../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, StagedBackends } from '../staged-backends.ts';
+import { PEER, StagedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy over modern');
 const CALL: ExchangeRequest = { method: 'tools/call', params: { name: 'add', arguments: { a: 1 } } };

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { notification, type Refusal, request, staged } from './legacy-stage.ts';
+import { notification, type Refusal, request, staged } from './legacy-harness.ts';
 
 const test = suite('legacy refusals');
 

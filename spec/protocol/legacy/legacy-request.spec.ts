@@ -5,7 +5,7 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { hasSession, revisionOf, sessionOf } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
-import { StagedBackends } from '../staged-backends.ts';
+import { StagedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy request');
 

@@ -11,8 +11,8 @@ import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
 import { TaskFinder, TaskMemory } from '../../../src/protocol/task-finder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered } from '../listing-backends.ts';
-import { ModernStagedBackends } from '../modern/modern-stage.ts';
-import { PEER, StagedBackends } from '../staged-backends.ts';
+import { ModernStagedBackends } from '../modern/modern-harness.ts';
+import { PEER, StagedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy tasks');
 

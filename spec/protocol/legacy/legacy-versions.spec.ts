@@ -9,7 +9,7 @@ import {
   versionToOpen,
 } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER } from '../staged-backends.ts';
+import { PEER } from '../scripted-backends.ts';
 
 const test = suite('legacy versions');
 const profile = (protocolVersion: string) => ({ protocolVersion, capabilities: {}, clientInfo: {} });

@@ -7,7 +7,7 @@ import type { ModernCall } from '../../../src/protocol/modern/modern-call.ts';
 import { ListedHeaders } from '../../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ModernStagedBackends } from './modern-stage.ts';
+import { ModernStagedBackends } from './modern-harness.ts';
 
 const test = suite('listed headers');
 

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernStage, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-stage.ts';
+import { KEY, modernStage, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('listen');
 

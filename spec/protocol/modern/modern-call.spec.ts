@@ -7,7 +7,7 @@ import {
   pathKey,
 } from '../../../src/protocol/modern/modern-call.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ModernStagedBackends } from './modern-stage.ts';
+import { ModernStagedBackends } from './modern-harness.ts';
 
 const test = suite('modern call');
 

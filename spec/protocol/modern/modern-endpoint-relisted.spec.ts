@@ -5,7 +5,7 @@ import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { headersFor, KEY, modernStage, outcomeOf, VERSION } from './modern-stage.ts';
+import { headersFor, KEY, modernStage, outcomeOf, VERSION } from './modern-harness.ts';
 
 const test = suite('modern endpoint, tools that are listed again');
 

@@ -11,7 +11,7 @@ import {
   type Said,
   SERVER_INFO,
   VERSION,
-} from './modern-stage.ts';
+} from './modern-harness.ts';
 
 const test = suite('modern endpoint');
 

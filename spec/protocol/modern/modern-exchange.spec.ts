@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernStage, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-stage.ts';
+import { KEY, modernStage, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('modern exchange');
 

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernStage, outcomeOf, resultOf, SERVER_INFO } from './modern-stage.ts';
+import { KEY, modernStage, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('modern rounds');
 

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { modernStage, outcomeOf } from './modern-stage.ts';
+import { modernStage, outcomeOf } from './modern-harness.ts';
 
 const test = suite('modern tasks');
 // Some of what is looked for here is never found.

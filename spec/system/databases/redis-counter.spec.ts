@@ -7,7 +7,7 @@ import { createAuth } from '../../../src/auth/create-auth.ts';
 import type { SharedCounter } from '../../../src/auth/rate-limiter.ts';
 import { openRedisCounter } from '../../../src/auth/redis-counter.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
-import { CountedPasswords, LIFETIME_MS, LIMITS, SECRET, stoppedClock } from '../../auth/auth-stage.ts';
+import { CountedPasswords, LIFETIME_MS, LIMITS, SECRET, stoppedClock } from '../../auth/auth-harness.ts';
 import { redisLine } from '../../auth/redis-line.ts';
 import { redis } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';

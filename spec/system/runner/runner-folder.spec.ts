@@ -42,27 +42,27 @@ test('is gone although another process removes a part of it at the same time', a
   }
 });
 
-test('is there as long as a keeper says that it keeps something', async () => {
+test('is there as long as a supervisor says that it keeps something', async () => {
   const run = openRunFolder();
-  const keeper = spawn(
+  const supervisor = spawn(
     process.execPath,
     ['--eval', `process.stdin.on('end', () => require('node:fs').rmSync('${keepingMark}')).resume();`],
     { cwd: keptFolder(run.path), stdio: ['pipe', 'ignore', 'inherit'] },
   );
-  writeFileSync(join(run.path, 'redis', keepingMark), String(keeper.pid));
+  writeFileSync(join(run.path, 'redis', keepingMark), String(supervisor.pid));
   const closing = closeRunFolder(run);
   assert.is(existsSync(run.path), true);
-  keeper.stdin.end();
+  supervisor.stdin.end();
   await closing;
   assert.is(existsSync(run.path), false);
-  if (keeper.exitCode === null) await once(keeper, 'exit');
+  if (supervisor.exitCode === null) await once(supervisor, 'exit');
 });
 
-test('does not wait for a keeper that has died', async () => {
+test('does not wait for a supervisor that has died', async () => {
   const run = openRunFolder();
-  const keeper = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
-  await once(keeper, 'exit');
-  writeFileSync(join(keptFolder(run.path), keepingMark), String(keeper.pid));
+  const supervisor = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+  await once(supervisor, 'exit');
+  writeFileSync(join(keptFolder(run.path), keepingMark), String(supervisor.pid));
   const startedAt = performance.now();
   await closeRunFolder(run);
   assert.is(existsSync(run.path), false);

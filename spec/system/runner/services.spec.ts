@@ -87,12 +87,12 @@ for (const name of names) {
   for (const end of ['closes its run', 'is killed'] as const) {
     test.needs(!missing, missing)(`no private ${name} server outlives an owner that ${end}`, async () => {
       const owner = await startOwner(name);
-      const { url, run, keeper } = await owner.says();
-      assert.is(isRunning(keeper), true);
+      const { url, run, supervisor } = await owner.says();
+      assert.is(isRunning(supervisor), true);
       await answers(name, url);
       if (end === 'is killed') owner.kill();
       else await owner.close();
-      await until(() => !isRunning(keeper) && !existsSync(run));
+      await until(() => !isRunning(supervisor) && !existsSync(run));
       assert.is.not(await messageOf(answers(name, url)), 'it did not reject');
     });
   }
@@ -137,7 +137,7 @@ test('rejects when a server was named and nothing answers there', async () => {
 test.run();
 
 interface Owner {
-  says(): Promise<{ readonly url: string; readonly run: string; readonly keeper: number }>;
+  says(): Promise<{ readonly url: string; readonly run: string; readonly supervisor: number }>;
   close(): Promise<void>;
   kill(): void;
 }
@@ -163,7 +163,7 @@ async function startOwner(name: ServiceName): Promise<Owner> {
   return {
     says: async () => {
       const { url, run } = JSON.parse(await text(child.stdout));
-      return { url, run, keeper: Number(readFileSync(join(run, name, 'keeping'), 'utf8')) };
+      return { url, run, supervisor: Number(readFileSync(join(run, name, 'keeping'), 'utf8')) };
     },
     close: async () => {
       child.stdin.end();

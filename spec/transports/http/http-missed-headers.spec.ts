@@ -17,7 +17,7 @@ import {
   REGION,
   tool,
   withBackend,
-} from './tool-headers-stage.ts';
+} from './tool-headers-harness.ts';
 
 const test = suite('http missed headers');
 

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { CALL, callWith, outcomeOf, REGION, tool, withBackend } from './tool-headers-stage.ts';
+import { CALL, callWith, outcomeOf, REGION, tool, withBackend } from './tool-headers-harness.ts';
 
 const test = suite('http tool headers');
 

@@ -13,7 +13,7 @@ import {
   wouldWearMore,
 } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CALL, callWith, REGION, tool } from './tool-headers-stage.ts';
+import { CALL, callWith, REGION, tool } from './tool-headers-harness.ts';
 
 const test = suite('missed headers');
 

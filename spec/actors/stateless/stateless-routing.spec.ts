@@ -7,8 +7,8 @@ import type { Era } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { definition } from '../instances/instance-stage.ts';
-import { ASKABLE, profile } from './guest-stage.ts';
+import { definition } from '../instances/instance-harness.ts';
+import { ASKABLE, profile } from './stateless-harness.ts';
 
 const test = suite('the way to an instance');
 

@@ -16,7 +16,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: binding');
 let stage = new SessionStage();

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ask, HTTP, PLAIN, resultOf, SessionStage, settled } from './client-session-stage.ts';
+import { ask, HTTP, PLAIN, resultOf, SessionStage, settled } from './client-session-harness.ts';
 
 const test = suite('facts about client sessions');
 let stage = new SessionStage();

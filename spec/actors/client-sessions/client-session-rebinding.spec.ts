@@ -20,7 +20,7 @@ import {
   SessionStage,
   settled,
   simulateTime,
-} from './client-session-stage.ts';
+} from './client-session-harness.ts';
 
 const test = suite('client session: place');
 let stage = new SessionStage();

@@ -7,7 +7,7 @@ import { InstanceSupervisor } from '../../src/actors/instance-supervisor.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { definition } from './instances/instance-stage.ts';
+import { definition } from './instances/instance-harness.ts';
 
 const test = suite('nursery');
 

@@ -11,7 +11,16 @@ import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import { answers, fails, listen, silent, told } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKABLE, BARE, GuestStage, LOGGING, MODERN, modernCall, profile, settled } from './guest-stage.ts';
+import {
+  ASKABLE,
+  BARE,
+  GuestStage,
+  LOGGING,
+  MODERN,
+  modernCall,
+  profile,
+  settled,
+} from './stateless-harness.ts';
 
 const test = suite('guests');
 const LEVEL = (level: string) => modernCall({ [META.logLevel]: level });

@@ -8,7 +8,7 @@ import { shuttingDown } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKABLE, MODERN, PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
+import { ASKABLE, MODERN, PLAIN, SessionStage, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client session: stay');
 let stage = new SessionStage();

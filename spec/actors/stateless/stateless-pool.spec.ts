@@ -10,8 +10,8 @@ import { hasCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { definition } from '../instances/instance-stage.ts';
-import { ASKABLE, alarm, profile, settled } from './guest-stage.ts';
+import { definition } from '../instances/instance-harness.ts';
+import { ASKABLE, alarm, profile, settled } from './stateless-harness.ts';
 
 const test = suite('the pool of guests');
 const MOST = LIMITS.isolatedProcesses;

@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
 import { eventOf, type GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-stage.ts';
+import { onStage, settled } from './instance-harness.ts';
 
 const test = suite('instance facts');
 const check = onStage(test);

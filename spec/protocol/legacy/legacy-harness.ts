@@ -8,7 +8,7 @@ import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts'
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { StagedBackends } from '../staged-backends.ts';
+import { StagedBackends } from '../scripted-backends.ts';
 
 /** One refusal, as the HTTP room writes it. */
 export interface Refusal {

@@ -1,5 +1,5 @@
 // Calls that find every instance full: they wait in line for a place, and learn it when there is none to wait for.
-// The line itself is waiting-line.spec.ts. Time is simulated.
+// The queue itself is wait-queue.spec.ts. Time is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

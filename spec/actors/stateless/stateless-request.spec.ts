@@ -6,7 +6,7 @@ import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernCall } from './guest-stage.ts';
+import { modernCall } from './stateless-harness.ts';
 
 const test = suite('the request of a guest');
 

@@ -50,7 +50,7 @@ async function find(): Promise<ServiceAnswer> {
   return { url: started.url };
 }
 
-/** Nobody else is left to remove the folder of a run whose owner was killed; the last keeper can. */
+/** Removes the folder of a run whose owner was killed: the last supervisor does it. */
 async function removeOrphan(run: string): Promise<void> {
   rmSync(join(run, 'open'), { force: true });
   if (!isKeeping(run)) await removeFolder(run);

@@ -14,7 +14,7 @@ import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { definition, settled } from './instance-stage.ts';
+import { definition, settled } from './instance-harness.ts';
 
 /** Announces tools, so that it is asked for them. */
 export const WITH_TOOLS = { capabilities: { tools: {} } };

@@ -8,7 +8,7 @@ import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-stage.ts';
+import { onStage, type Stage, settled } from './instance-harness.ts';
 
 const test = suite('instance stay');
 const check = onStage(test);
