@@ -37,7 +37,7 @@ const rpcCall = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', pa
 const callPath = '/mcp/everything/tools/call';
 const pipePath = '/mcp/pipe/tools/call';
 
-/** Many more sessions than in real life are opened here; those that nobody uses end soon. */
+/** Many more sessions than in real life are opened here; unused sessions end soon. */
 const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
   GATEWAY_AUTH_ENABLED: 'false',
   MCP_GATEWAY_MAX_SESSIONS: '1000000',

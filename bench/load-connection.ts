@@ -11,7 +11,7 @@ export interface Shot {
   readonly request: Buffer;
 }
 
-/** What the owner of a connection is told. Times are from `performance.now()`, in ms. */
+/** The callbacks of the owner of a connection. Times are from `performance.now()`, in ms. */
 export interface Listener {
   answered(startedMs: number, finishedMs: number, isGood: boolean): void;
   /** The connection broke in the middle of a request; it reconnects by itself. */

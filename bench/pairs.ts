@@ -26,7 +26,7 @@ const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt'>[] = [
 
 const connections = 16;
 
-/** Measures every pair whose cases are there. `onPair` is told the CPU of both sides as they come. */
+/** Measures every pair whose cases are there. `onPair` receives the CPU time of both sides of each pair. */
 export async function measurePairs(
   cases: readonly BenchmarkCase[],
   options: BenchmarkOptions,
@@ -40,7 +40,7 @@ export async function measurePairs(
     const differences: number[] = [];
     let failures = 0;
     for (let round = 1; round <= options.pairRounds; round += 1) {
-      // Who goes first changes every round: whatever the first leaves behind for the second does not count.
+      // The order changes every round, so that no side always runs after the other.
       const isFirst = round % 2 === 1;
       const first = await load(isFirst ? one : other, connections, options);
       const second = await load(isFirst ? other : one, connections, options);

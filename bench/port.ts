@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:net';
 
-/** The port a server that was told to listen got. */
+/** The port of a server that listens. */
 export async function portOf(server: Server): Promise<number> {
   await once(server, 'listening');
   const address = server.address();

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 /** USER_HZ: on every Linux that Node runs on, 100 ticks a second. */
 const ticksPerSecond = 100;
 
-/** User plus system time a process has used since it started, in microseconds; undefined if it cannot be told. */
+/** User plus system time a process has used since it started, in microseconds; undefined if it is unknown. */
 export function cpuMicroseconds(pid: number): number | undefined {
   try {
     if (process.platform === 'linux') {
@@ -23,7 +23,7 @@ export function cpuMicroseconds(pid: number): number | undefined {
   }
 }
 
-/** Resident memory of a process in bytes; undefined if it cannot be told. */
+/** Resident memory of a process in bytes; undefined if it is unknown. */
 export function residentBytes(pid: number): number | undefined {
   try {
     if (process.platform === 'linux') {

@@ -23,7 +23,7 @@ export interface Measurement {
   readonly rounds: readonly LoadResult[];
 }
 
-/** Runs everything. `onResult` is told each single figure as it comes. */
+/** Runs everything. `onResult` receives each figure as it comes. */
 export async function measure(
   cases: readonly BenchmarkCase[],
   options: BenchmarkOptions,

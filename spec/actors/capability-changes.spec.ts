@@ -144,7 +144,7 @@ test('says nothing when one of several equals begins anew', async () => {
   assert.equal(taken(), []);
 });
 
-test('counts whom calls do not go to for gone while there are others, and for the last who was there else', async () => {
+test('counts an unhealthy instance as gone while there are others, and keeps the last one otherwise', async () => {
   await add('a', TOOLS);
   taken();
   stage.ref('a').drain();

@@ -1,4 +1,4 @@
-// Who is registered.
+// The index of the registered instances.
 
 import * as assert from 'uvu/assert';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';

@@ -104,7 +104,7 @@ test('many are asked about in pieces', async () => {
   stage.watch.asked.length = 0;
   await tick(stage);
   assert.is(stage.watch.asked.length, 4);
-  assert.is(told.length, MOST_FOUND + 1, 'of whom there is no account');
+  assert.is(told.length, MOST_FOUND + 1, 'those without an account');
 });
 
 test('who has nothing open is not asked about', async () => {
@@ -212,7 +212,7 @@ test('looks end with the handle, and never begin while authentication is off', a
 
 const later = new Date(START_MS + 60_000).toISOString();
 
-/** A stage with somebody who lists who has something open, and notes of whom it is told. */
+/** A session revalidator with a source of open sessions; records the accounts it reports. */
 function made() {
   const stage = authStage();
   const open = new Set<string>();

@@ -22,9 +22,9 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('remote');
 // Nobody is logged in, whoever runs this.
-const nobody = {
-  XDG_CONFIG_HOME: join(tmpdir(), 'stagedoor-nobody'),
-  APPDATA: join(tmpdir(), 'stagedoor-nobody'),
+const noCredentials = {
+  XDG_CONFIG_HOME: join(tmpdir(), 'stagedoor-noCredentials'),
+  APPDATA: join(tmpdir(), 'stagedoor-noCredentials'),
 };
 const cleanups: (() => void)[] = [];
 test.after.each(() => {
@@ -37,14 +37,14 @@ test('sends JSON and hands back the parsed answer', async () => {
     request.setEncoding('utf8').on('data', (body) => seen.push([request.method, request.url, body]));
     request.on('end', () => response.end('{"b":2}'));
   });
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   assert.equal(await remote.request('/x?y=1', { method: 'POST', body: { a: 1 } }), { b: 2 });
   assert.equal(seen, [['POST', '/x?y=1', '{"a":1}']]);
 });
 
 test('keeps the path of a gateway behind a prefix', async () => {
   const url = await serve((request, response) => void response.end(JSON.stringify({ url: request.url })));
-  const remote = await findGateway(`${url}/tools/`, nobody);
+  const remote = await findGateway(`${url}/tools/`, noCredentials);
   assert.equal(await remote.request('/servers'), { url: '/tools/servers' });
 });
 
@@ -60,13 +60,13 @@ test('takes the first default address where a gateway answers, not any program',
     [`${DEFAULT_URLS[1]}/gateway/health`]: Response.json({ status: 'healthy', build: '1.0.0' }),
   };
   const fetcher = async (url: unknown) => answers[String(url)] ?? Response.error();
-  assert.is((await findGateway(undefined, nobody, fetcher as typeof fetch)).url, DEFAULT_URLS[1]);
+  assert.is((await findGateway(undefined, noCredentials, fetcher as typeof fetch)).url, DEFAULT_URLS[1]);
 });
 
 test('says how to start one when no default address answers', async () => {
   const fetcher = () => Promise.reject(new TypeError('fetch failed'));
   await fails(
-    findGateway(undefined, nobody, fetcher as typeof fetch),
+    findGateway(undefined, noCredentials, fetcher as typeof fetch),
     CommandFailure,
     /stagedoor gateway start/,
   );
@@ -74,18 +74,18 @@ test('says how to start one when no default address answers', async () => {
 
 test('says that nothing listens, and how to start a gateway', async () => {
   const url = await serve(() => {}, 'and close it');
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   await fails(remote.request('/servers'), CommandFailure, `nothing listens at ${url}; start a gateway with`);
 });
 
 test('gives up after the time it was given', async () => {
-  const remote = await findGateway(await serve(() => {}), nobody);
+  const remote = await findGateway(await serve(() => {}), noCredentials);
   await fails(remote.request('/slow', { timeoutMs: 50 }), CommandFailure, /did not answer within 0.05 s/);
 });
 
 test('shows the reason and the code of a refusal on one line', async () => {
   const body = { detail: 'No template named "x".', error_code: 'TEMPLATE_NOT_FOUND', request_id: 'r-1' };
-  const remote = await findGateway(await serveJson(404, body), nobody);
+  const remote = await findGateway(await serveJson(404, body), noCredentials);
   const line = 'No template named "x" (TEMPLATE_NOT_FOUND)';
   await fails(remote.request('/x'), CommandFailure, line);
 });
@@ -95,14 +95,17 @@ test('shows every issue of invalid input', async () => {
     { loc: ['body', 'instance', 'weight'], msg: 'too large', type: 'x' },
     { loc: ['body', 'instance', 'id'], msg: 'too long', type: 'x' },
   ];
-  const remote = await findGateway(await serveJson(422, { detail, error_code: 'VALIDATION_ERROR' }), nobody);
+  const remote = await findGateway(
+    await serveJson(422, { detail, error_code: 'VALIDATION_ERROR' }),
+    noCredentials,
+  );
   const line = '--weight: too large; --id: too long (VALIDATION_ERROR)';
   await fails(remote.request('/x'), CommandFailure, line);
 });
 
 test('notices that it speaks to something else than a gateway', async () => {
   const url = await serve((_, response) => void response.end('<html>'));
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   await fails(
     remote.request('/x'),
     CommandFailure,
@@ -111,21 +114,21 @@ test('notices that it speaks to something else than a gateway', async () => {
 });
 
 test('looks at an unhealthy gateway, but asks nothing of it', async () => {
-  const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), nobody);
+  const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), noCredentials);
   assert.equal(await remote.look('/gateway/health'), { status: 'unhealthy' });
   await fails(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
 });
 
 test('says in a sentence that no HTTP client uses such a port', async () => {
   const url = 'http://127.0.0.1:9';
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   const line = `${url} cannot be reached: its port is one that HTTP clients refuse`;
   await fails(remote.request('/x'), CommandFailure, line);
 });
 
 test('says that what answers there speaks no TLS', async () => {
   const url = (await serve((_, response) => void response.end())).replace('http:', 'https:');
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   await fails(
     remote.request('/x'),
     CommandFailure,
@@ -146,7 +149,9 @@ test('says when to try again, as far as it is told', async () => {
     const url = await serve((_, response) => {
       response.writeHead(status, headers).end(JSON.stringify(body));
     });
-    const refusal = await (await findGateway(url, nobody)).request('/x').catch((reason: unknown) => reason);
+    const refusal = await (await findGateway(url, noCredentials))
+      .request('/x')
+      .catch((reason: unknown) => reason);
     assert.instance(refusal, GatewayRefusal);
     const { message, code } = refusal as GatewayRefusal;
     assert.equal([message, code], [line, 'TOO_MANY_ATTEMPTS']);
@@ -164,7 +169,7 @@ test('knows a gateway by its health, however that is, and waits for no more than
 
 test('does not follow a redirect', async () => {
   const url = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   await fails(
     remote.request('/x'),
     CommandFailure,
@@ -172,7 +177,7 @@ test('does not follow a redirect', async () => {
   );
 });
 
-test('sends the kept token to the gateway that issued it, and to nobody else', async () => {
+test('sends the kept token to the gateway that issued it, and to noCredentials else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'stagedoor-remote-'));
   cleanups.push(() => rmSync(folder, { recursive: true }));
   const env = { XDG_CONFIG_HOME: folder, APPDATA: folder };
@@ -195,7 +200,7 @@ test('tells no secret to a default address before a gateway answers there', asyn
     seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
     return String(url).startsWith(DEFAULT_URLS[0]) ? new Response('<html>') : Response.json({ build: '1' });
   };
-  const env = { ...nobody, STAGEDOOR_API_KEY: 'planted' };
+  const env = { ...noCredentials, STAGEDOOR_API_KEY: 'planted' };
   await (await seekGateway(env, fetcher as typeof fetch))?.request('/servers');
   assert.equal(seen, [
     [`${DEFAULT_URLS[0]}/gateway/health`, null],
@@ -212,8 +217,11 @@ test('says how to log in when it has to', async () => {
   };
   const url = await serveJson(401, body);
   const line = `not logged in at ${url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`;
-  await fails((await findGateway(url, nobody)).request('/servers'), CommandFailure, line);
-  const login = (await findGateway(url, nobody)).request('/auth/login', { method: 'POST', form: { a: 'b' } });
+  await fails((await findGateway(url, noCredentials)).request('/servers'), CommandFailure, line);
+  const login = (await findGateway(url, noCredentials)).request('/auth/login', {
+    method: 'POST',
+    form: { a: 'b' },
+  });
   await fails(login, CommandFailure, 'Authentication is required (AUTHENTICATION_REQUIRED)');
 });
 
@@ -221,9 +229,9 @@ test('knows which gateways are meant without asking them', async () => {
   assert.equal(gatewayUrls(undefined, {}), DEFAULT_URLS);
   assert.equal(gatewayUrls('http://a/b/', { STAGEDOOR_URL: 'http://c' }), ['http://a/b']);
   assert.equal(gatewayUrls(undefined, { STAGEDOOR_URL: 'http://me:planted@c' }), ['http://c']);
-  assert.is(namedGateway(undefined, nobody), undefined);
+  assert.is(namedGateway(undefined, noCredentials), undefined);
   const nothing = () => Promise.reject(new TypeError('fetch failed'));
-  assert.is(await seekGateway(nobody, nothing as typeof fetch), undefined);
+  assert.is(await seekGateway(noCredentials, nothing as typeof fetch), undefined);
 });
 
 test('refuses what is no URL and says where it was written', async () => {
@@ -241,7 +249,7 @@ test('follows events, with credentials and the id of the last one', async () => 
       response.end(': hello\n\nid: 1\nevent: a\ndata: {}\n\ndata: 2\n\n');
     });
   });
-  const remote = await findGateway(url, { ...nobody, STAGEDOOR_API_KEY: 'k' });
+  const remote = await findGateway(url, { ...noCredentials, STAGEDOOR_API_KEY: 'k' });
   const events: RemoteEvent[] = [];
   const request = { method: 'POST', text: '{}', after: 'x' } as const;
   await remote.follow('/events', request, (event) => void events.push(event));
@@ -292,7 +300,7 @@ const streams: readonly (readonly [string, RequestListener, new (...words: never
 ];
 for (const [what, listener, kind, message] of streams) {
   test(`says so in one line when a stream ${what}`, async () => {
-    const remote = await findGateway(await serve(listener), nobody);
+    const remote = await findGateway(await serve(listener), noCredentials);
     await fails(
       remote.follow('/events', {}, () => {}),
       kind,
@@ -306,7 +314,7 @@ test('leaves a stream without a word when it is told to', async () => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
   });
   const ending = new AbortController();
-  const remote = await findGateway(url, nobody);
+  const remote = await findGateway(url, noCredentials);
   await remote.follow('/events', { signal: ending.signal }, () => ending.abort());
 });
 

@@ -8,7 +8,7 @@ import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { failureOf } from '../../src/protocol/rpc.ts';
 import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
 
-/** What is sent, and by whom. */
+/** A message and its sender. */
 export interface Post {
   /** Undefined: to all templates together. */
   readonly template: string | undefined;

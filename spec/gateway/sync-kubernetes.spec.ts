@@ -296,7 +296,7 @@ openssl('speaks TLS with the authority and the client certificate of the kubecon
     key: await pem('server.key'),
     ca: await pem('client.crt'),
   };
-  // In front of the cluster; it lets in who has the client's certificate.
+  // In front of the cluster; it accepts only the client's certificate.
   const front = createTlsServer({ ...settings, requestCert: true, rejectUnauthorized: true }, (socket) => {
     const behind = connect(Number(port), '127.0.0.1');
     socket.on('error', () => behind.destroy()).pipe(behind);

@@ -57,7 +57,7 @@ test('what is our own fault is known by its cause', () => {
   assert.is(faultOf(refused(400, 'no')), undefined);
 });
 
-test('issues about the input are told', () => {
+test('reports issues of the input', () => {
   const { error } = failureOf(validationFailed([{ loc: ['body'], msg: 'Field required', type: 'missing' }]));
   assert.equal([error.code, error.message], [-32602, 'The request is not valid. Field required']);
 });

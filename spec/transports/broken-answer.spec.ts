@@ -43,7 +43,7 @@ test('finds no id in what is no answer', () => {
 
 test('finds the owner of an oversize line at its head or its tail', () => {
   const filler = `{"text":"${'x'.repeat(2 * EDGE_BYTES)}","id":9}`;
-  const lines: readonly (readonly [string, number | 'nobody' | 'unknown'])[] = [
+  const lines: readonly (readonly [string, number | 'none' | 'unknown'])[] = [
     [`{"result":${filler},"jsonrpc":"2.0","id":5}`, 5],
     [`{"result":${filler}, "id": 5, "jsonrpc": "2.0" }\r`, 5],
     [`{"jsonrpc":"2.0","id":5,"result":${filler}}`, 5],
@@ -51,10 +51,10 @@ test('finds the owner of an oversize line at its head or its tail', () => {
     [`{"result":${filler},"id":5}`, 'unknown'],
     [filler, 'unknown'],
     ['x'.repeat(2 * EDGE_BYTES), 'unknown'],
-    [`{"method":"notifications/message","params":${filler},"jsonrpc":"2.0"}`, 'nobody'],
-    [`{"jsonrpc":"2.0","method":"notifications/message","params":${filler}}`, 'nobody'],
-    [`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":${filler}}`, 'nobody'],
-    [`{"method":"x","params":${filler},"jsonrpc":"2.0","id":5}`, 'nobody'],
+    [`{"method":"notifications/message","params":${filler},"jsonrpc":"2.0"}`, 'none'],
+    [`{"jsonrpc":"2.0","method":"notifications/message","params":${filler}}`, 'none'],
+    [`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":${filler}}`, 'none'],
+    [`{"method":"x","params":${filler},"jsonrpc":"2.0","id":5}`, 'none'],
   ];
   for (const [line, owner] of lines) {
     const bytes = Buffer.from(line);

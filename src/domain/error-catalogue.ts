@@ -97,7 +97,7 @@ export function tokenExpired(): GatewayError {
 // --- authorization -------------------------------------------------------------------------------------------------
 
 export function accountsNeedAllTemplates(): GatewayError {
-  const message = 'Accounts and the audit log are not for callers who are limited to templates.';
+  const message = 'Accounts and the audit log are not for callers that are limited to templates.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 

@@ -80,7 +80,7 @@ export interface Canceller {
 }
 
 /** The params of the cancellation of a request whose answer is no longer awaited. */
-export function cancellation(requestId: number, reason = 'nobody waits for the answer'): JsonObject {
+export function cancellation(requestId: number, reason = 'no caller waits for the answer'): JsonObject {
   return { requestId, reason };
 }
 

@@ -30,7 +30,7 @@ test('ends each call once, as its instances left it', () =>
   fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 1, maxLength: 30 }), tools, async (deeds, names) => {
       const stage = new Stage({ maxRetries: MAX_RETRIES });
-      /** Per call, what was done to it, and by whom. */
+      /** per call, what was done to it, and by which part. */
       const fates = names.map((): { id: string; deed: Deed }[] => []);
       let done = 0;
       for (const id of IDS) {

@@ -162,7 +162,7 @@ test('serves owners below their share before all others', () => {
   assert.equal(heard, ['b1', 'b2', 'a1', 'a2']);
 });
 
-test('does not ask owners for whom there is no place', () => {
+test('does not ask owners without a free place', () => {
   join('a', 'ann');
   join('b', 'bob');
   assert.is(queue.advance({ ...PLACE, hasPlaceFor: (ownerId) => ownerId === 'bob' }), true);

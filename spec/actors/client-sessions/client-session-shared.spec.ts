@@ -1,5 +1,5 @@
 // The conversation that several sessions have a part in: one subscription to it however many listen, and none when nobody
-// does. Who hears what of a legacy one is in client-session-state.spec.ts.
+// does. What a legacy one receives is in client-session-state.spec.ts.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -130,7 +130,7 @@ test('is one with every session of a process, and another after its restart', as
   assert.is(shared.size, 0);
 });
 
-test('never passes a request on: nobody could say whom it is for', async () => {
+test('never passes a request on: its session is unknown', async () => {
   await stage.add('a', { peer: FULL });
   const { messages } = hear(await stage.open());
   stage.transport('a').ask('roots/list');

@@ -1,4 +1,4 @@
-// Those who wait for a binding: each is answered once.
+// Requests that wait for a binding: each is answered once.
 
 import * as assert from 'uvu/assert';
 import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';

@@ -99,7 +99,7 @@ test('makes room with sessions that expired: of the owner where the share is ful
   );
 });
 
-test('ends the session that nobody used, and not one that is held or used', async () => {
+test('ends the unused session, and not one that is held or used', async () => {
   const [idle, held, used] = [add(), add(), add()];
   held.isHeld = true;
   for (let passedMs = 0; passedMs <= IDLE_MS + LIMITS.sessionParkMs; passedMs += LIMITS.sessionParkMs) {
@@ -109,7 +109,7 @@ test('ends the session that nobody used, and not one that is held or used', asyn
   }
   assert.equal(
     [idle, held, used].map(({ endedFor }) => endedFor),
-    ['nobody used it for too long', undefined, undefined],
+    ['it was idle for too long', undefined, undefined],
   );
 });
 

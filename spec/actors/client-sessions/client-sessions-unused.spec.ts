@@ -81,7 +81,7 @@ test('ends who was not used for too long, at its backend, too', async () => {
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
   await pass(LIMITS.sessionIdleMs);
-  assert.equal(ends, ['nobody used it for too long']);
+  assert.equal(ends, ['it was idle for too long']);
   assert.equal(
     stage.upstreams('a').map(({ isClosed }) => isClosed),
     [true, false],

@@ -40,7 +40,7 @@ test('has places above the bound only for owners below an equal part, while othe
     for (let call = 0; call < count; call += 1) calls.begin(owner);
   };
   for (let owner = 0; owner < LIMITS.inFlightPerInstance; owner += 1) take(`${owner}`, 1);
-  assert.is(calls.hasPlaceFor('one more'), false, 'nobody holds more than one place');
+  assert.is(calls.hasPlaceFor('one more'), false, 'no owner holds more than one place');
   calls.end('0', ended('result'));
   take('1', 1);
   assert.is(calls.hasPlaceFor('0'), true);
@@ -79,7 +79,7 @@ test('averages the time of answers, error answers included; a failure lowers the
   assert.equal(end('error', 32), [0.8400000000000001, 40]);
 });
 
-test('takes probes for calls that nobody made; one without a time says nothing of that', () => {
+test('takes probes for calls of no client; one without a time says nothing of that', () => {
   const calls = new CallCounter();
   calls.probed(false);
   calls.probed(false);

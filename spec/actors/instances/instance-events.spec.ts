@@ -8,7 +8,7 @@ const test = suite('instance facts');
 const check = onStage(test);
 const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
 
-check('says whom it is about, and when', async (stage) => {
+check('names the instance and the time', async (stage) => {
   const before = Date.now();
   const { atMs, ...who } = eventOf(stage.ref);
   assert.equal(who, WHO);

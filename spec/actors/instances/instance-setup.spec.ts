@@ -1,4 +1,4 @@
-// What the machine's table only names: whom a probe asks, which back-off fits, what may be changed on the way.
+// What the machine's table only names: the target of a probe, which back-off fits, what may be changed on the way.
 // When each of them applies is in instance.machine.spec.ts and its neighbours.
 
 import * as assert from 'uvu/assert';

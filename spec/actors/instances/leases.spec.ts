@@ -1,4 +1,4 @@
-// What is told of the conversations that clients lease, and what one owner may have of them. Those of clients without a session
+// Events of the conversations that clients lease, and what one owner may have of them. Those of clients without a session
 // are in stateless/stateless-pool.spec.ts, too.
 
 import { setImmediate as settled } from 'node:timers/promises';

@@ -14,10 +14,10 @@ const test = suite('the way to an instance');
 
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
 
-const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Routing][] = [
+const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routing][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
   ['modern', 'stdio', 'auto', 'logging', 'direct'],
-  ['nobody', 'http', 'auto', 'askable', 'direct'],
+  ['none', 'http', 'auto', 'askable', 'direct'],
   ['bare', 'http', 'isolated', 'askable', 'shared'],
   ['legacy', 'in-process', 'isolated', 'askable', 'shared'],
   ['legacy', 'http', 'shared', 'quiet', 'dedicated'],
@@ -53,7 +53,7 @@ const METHOD_OF: Readonly<Record<Client, string>> = {
 };
 for (const [era, transport, sharing, client, way] of rows) {
   test(`is ${way}: ${era}, ${transport}, ${sharing}, ${client}`, () => {
-    const peer = era === 'nobody' ? undefined : { ...PEER, era };
+    const peer = era === 'none' ? undefined : { ...PEER, era };
     const facts = {
       sharing,
       profile: ['quiet', 'logging', 'task'].includes(client) ? profile() : ASKABLE,
@@ -65,7 +65,7 @@ for (const [era, transport, sharing, client, way] of rows) {
   });
 }
 
-test('is that of who was there last while nobody is: a process of the guest may be there all the same', () => {
+test('follows the last instance while none is connected: a process of the client may exist all the same', () => {
   const gone = { peer: undefined, lastPeer: PEER, definition: definition({ transport: 'stdio' }) };
   const facts = {
     sharing: 'auto',

@@ -30,8 +30,10 @@ test('is the gateway that is named, whether it answers or not', async () => {
 test('is the gateway that answers at a default address, else the database', async () => {
   const there = async () => namedGateway('http://127.0.0.1:4', { STAGEDOOR_TOKEN: 'x' });
   assert.equal(await opened({}, {}, { seek: there }), ['using the gateway http://127.0.0.1:4']);
-  const nobody = async () => undefined;
-  assert.equal(await opened({}, {}, { seek: nobody }), [`using the database ${join(folder, 'gateway.db')}`]);
+  const noGateway = async () => undefined;
+  assert.equal(await opened({}, {}, { seek: noGateway }), [
+    `using the database ${join(folder, 'gateway.db')}`,
+  ]);
 });
 
 test('is the database when that is asked for, whatever the environment names', async () => {

@@ -98,7 +98,7 @@ const answerWithinMs = 40_000;
 const stopWithinMs = 10_000;
 const attempts = 3;
 /** `nobody` on every Linux: the servers refuse to run as root, or should. */
-const nobody = 65_534;
+const nobodyUid = 65_534;
 
 /**
  * Starts a server in `folder` and resolves when it answers. Resolves with a sentence that says what to install when
@@ -141,12 +141,12 @@ async function startOnce(
   const isRoot = process.getuid?.() === 0;
   for (const folder of [data, temporary]) {
     mkdirSync(folder, { mode: 0o700 });
-    if (isRoot) chownSync(folder, nobody, nobody);
+    if (isRoot) chownSync(folder, nobodyUid, nobodyUid);
   }
   const place = { data, port: await freePort() };
   const run = (program: Program): Running =>
     new Running(programs.get(program.name) ?? program.name, program.args(place), {
-      ...(isRoot ? { uid: nobody, gid: nobody } : {}),
+      ...(isRoot ? { uid: nobodyUid, gid: nobodyUid } : {}),
       cwd: data,
       env: { PATH: process.env.PATH ?? '', HOME: data, TMPDIR: temporary, LANG: 'C.UTF-8' },
     });

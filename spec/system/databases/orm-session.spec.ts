@@ -17,7 +17,7 @@ const test = suite('ORM session, on a server', { timeoutMs: 30_000 });
 const service = await postgresql();
 const needed = test.needs(service.url, service.skip);
 
-needed('who is slow takes nobody along: the pool stays while the server answers', () =>
+needed('a slow statement does not affect the others: the pool stays while the server answers', () =>
   onServer(
     async ({ session }) => {
       const busy = session

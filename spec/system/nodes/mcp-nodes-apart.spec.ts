@@ -28,7 +28,7 @@ const server = await postgresql();
 const test = suite('journey: MCP nodes apart', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-/** Streams of who was revoked end after this at the latest. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
+/** Streams of revoked callers end after this at the latest. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
 const barredWithinMs = 15_000;
 const capabilities = { elicitation: {} };
 const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', ok: true } };
@@ -72,14 +72,14 @@ onPostgresql('a program is offered by the node that it was registered on, and by
     heardWithinMs,
   );
   assert.equal([seen['near/of-a']?.state, b.program.descendants()], ['stopped', []]);
-  const nobody = [503, 503, 'NO_HEALTHY_INSTANCE'];
+  const elsewhereRefusal = [503, 503, 'NO_HEALTHY_INSTANCE'];
   for (const [method, params] of Object.entries({
     'server/discover': {},
     'tools/list': {},
     'tools/call': SIMPLE,
   })) {
     const refused = await askOnce(b, path, options, method, params);
-    assert.equal([method, ...refusalOf(refused)], [method, ...nobody]);
+    assert.equal([method, ...refusalOf(refused)], [method, ...elsewhereRefusal]);
   }
   const session = await LegacyClient.open(b.wire, path, options).catch(String);
   assert.match(String(session), /503 .*NO_HEALTHY_INSTANCE/);
@@ -99,7 +99,7 @@ onPostgresql('a program is offered by the node that it was registered on, and by
   const first = await askOnce(a, path, options, 'tools/call', STATEFUL);
   const retry = retryOf(STATEFUL, first, accepted);
   const elsewhere = await askOnce(b, path, options, 'tools/call', retry);
-  assert.equal(refusalOf(elsewhere), nobody);
+  assert.equal(refusalOf(elsewhere), elsewhereRefusal);
   assert.is(elsewhere.error?.message, '"of-a" cannot be used here.');
   const back = await askOnce(a, path, options, 'tools/call', retry);
   assert.equal([back.instanceId, textOf(back)], ['of-a', 'state-ok']);
@@ -132,7 +132,7 @@ onPostgresql('who is revoked on one node has nothing open at the other soon afte
   );
   assert.ok(ended, `streams are open ${barredWithinMs} ms later`);
   const open = await eventually(openAtB, (count) => count === before, heardWithinMs);
-  assert.is(open, before, 'a session rests where nobody may use it');
+  assert.is(open, before, 'a session rests where no caller can use it');
   const late = [
     await session.send(JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'tools/list' })),
     await b.wire.exchange('/mcp/legacy', { method: 'DELETE', headers: session.headers }),

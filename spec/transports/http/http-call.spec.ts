@@ -171,7 +171,7 @@ test('a legacy server is told that a call is cancelled, a modern one sees the st
     await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
     const told = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
     const { requestId, reason } = Object(told?.message?.params);
-    assert.equal([requestId, reason], [server.state.cancelled[0], 'nobody waits for the answer']);
+    assert.equal([requestId, reason], [server.state.cancelled[0], 'no caller waits for the answer']);
   });
   await withBackend({ era: 'modern', answers: 'sse' }, async ({ transport, server }) => {
     await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));

@@ -62,7 +62,7 @@ export class Binder {
   /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
   choose(template: string): SessionInstance {
     const ref = pick(this.#deps.fleet.group(template), NO_IDS);
-    if (ref === undefined) throw this.#nobody(template);
+    if (ref === undefined) throw this.#noInstance(template);
     return ref;
   }
 
@@ -106,7 +106,7 @@ export class Binder {
         if (signal.aborted || only !== undefined) break;
       }
     }
-    throw failure ?? this.#nobody(wish.template);
+    throw failure ?? this.#noInstance(wish.template);
   }
 
   /** Aborts an opening that takes longer: over a network, unlike a program that starts, a healthy backend opens at once. */
@@ -189,7 +189,7 @@ export class Binder {
     return opened;
   }
 
-  #nobody(template: string): GatewayError {
+  #noInstance(template: string): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
     return noneHealthy(template, this.#deps.fleet.members(template));
   }

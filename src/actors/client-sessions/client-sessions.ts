@@ -64,7 +64,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#quota = new SessionQuota(maxSessions, shares);
     this.#aggregateQuota = new SessionQuota(maxSessions, aggregateShares);
     const { now, alarm } = parts;
-    const end = (session: SessionRecord) => void this.#end(session, 'nobody used it for too long');
+    const end = (session: SessionRecord) => void this.#end(session, 'it was idle for too long');
     this.#resting = new RestingSessions({ idleMs, now, alarm, end });
   }
 

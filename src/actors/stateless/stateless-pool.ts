@@ -55,7 +55,7 @@ export class StatelessPool {
 
   /**
    * Leases a conversation with that instance: a shared one, which other calls of the same client use at the same time, where
-   * its calls can be told apart, else an exclusive one. QUEUE_FULL as Leases.lease; SHUTTING_DOWN once the pool was closed.
+   * its messages can be matched to their calls, else an exclusive one. QUEUE_FULL as Leases.lease; SHUTTING_DOWN once the pool was closed.
    */
   lease(host: StatelessHost, { owner, profile }: StatelessClient): StatelessLease {
     if (this.#isClosed) throw shuttingDown();

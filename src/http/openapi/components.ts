@@ -105,7 +105,7 @@ export const HEADERS = {
     schema: { ...count, examples: [2] },
   },
   'WWW-Authenticate': {
-    description: 'How to say who one is.',
+    description: 'Ways to authenticate.',
     required: true,
     schema: { type: 'string', examples: ['Bearer'] },
   },

@@ -224,10 +224,10 @@ export function looksLikeJson(line: Buffer): boolean {
   return line[0] === OPEN_BRACE || line[0] === OPEN_BRACKET;
 }
 
-/** The exchange that waits for an oversize line; 'nobody' (it is no answer), or 'unknown'. */
-export function ownerOfOversize({ head, tail }: OversizeLine): number | 'nobody' | 'unknown' {
+/** The exchange that waits for an oversize line; 'none' (it is no answer), or 'unknown'. */
+export function ownerOfOversize({ head, tail }: OversizeLine): number | 'none' | 'unknown' {
   const start = head.toString('latin1');
-  if (METHOD_AT_HEAD.test(start)) return 'nobody';
+  if (METHOD_AT_HEAD.test(start)) return 'none';
   return idAtHead(start) ?? idAtTail(tail.toString('latin1')) ?? 'unknown';
 }
 

@@ -199,7 +199,7 @@ export class StdioChannel {
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
     const owner = ownerOfOversize(line);
-    if (owner === 'nobody') return;
+    if (owner === 'none') return;
     if (owner !== 'unknown') {
       this.#correlator.fail(owner, reason);
       return;
