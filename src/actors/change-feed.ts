@@ -45,7 +45,7 @@ export interface ChangeFeedDeps {
   readonly events$: Observable<GatewayEvent>;
   /** Hot: lists of the template that changed; `resources` stands for their templates, too. Completes with the gateway. */
   readonly listChanges: (template: string) => Observable<ListField>;
-  /** Returns [0, 1): clients whose backend came back do not all come back at the same moment. */
+  /** Returns [0, 1): clients whose backend came back do not all come back at the same time. */
   readonly random: () => number;
 }
 

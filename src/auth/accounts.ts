@@ -176,7 +176,7 @@ export function checkUserUpdate(change: UserUpdate): void {
   refuse(fieldIssues(change));
 }
 
-/** VALIDATION_ERROR with all issues; gives back the moment of expiry in UTC. `nowMs`: since 1970. */
+/** VALIDATION_ERROR with all issues; returns the time of expiry in UTC. `nowMs`: since 1970. */
 export function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
   const expiresAtMs = input.expiresAt === undefined ? undefined : timestampOf(input.expiresAt);
   refuse([

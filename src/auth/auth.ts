@@ -71,7 +71,7 @@ export interface Accounts {
   /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
   deleteUser(id: string): Promise<void>;
   apiKeys(): Promise<ApiKeyView[]>;
-  /** The only moment at which the key itself is known. */
+  /** The only answer that contains the key itself. */
   createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }>;
   /** API_KEY_NOT_FOUND. */
   revokeApiKey(id: string): Promise<void>;

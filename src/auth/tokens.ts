@@ -18,8 +18,8 @@ interface TokenClaims {
   /** Claim `jti`. */
   readonly id: string;
   /**
-   * Claim `credentials_at`: the moment, in ms since 1970, of the user's last change of credentials when the token was
-   * issued. It must still be that moment. `iat` has whole seconds of one node's clock and could not tell a token issued
+   * Claim `credentials_at`: the timestamp, in ms since 1970, of the user's last change of credentials when the token was
+   * issued. It must still be that timestamp. `iat` has whole seconds of one node's clock and could not tell a token issued
    * just before a change from one just after it; this can, to the change.
    */
   readonly credentialsAtMs: number;

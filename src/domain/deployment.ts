@@ -26,7 +26,7 @@ export interface SkippedDeployment {
   readonly reason: string;
 }
 
-/** Everything that one source has at one moment. */
+/** Everything that one source has at one time. */
 export interface Listing {
   /** Names the source; instances that came from it remember it. At most 96 characters, without `#`; one that ends in `/`
    *  has parts. */
