@@ -24,7 +24,7 @@ export interface BenchmarkCase {
 }
 
 /** All cases that could be started, and why the others could not. */
-export interface Stage {
+export interface Harness {
   readonly cases: readonly BenchmarkCase[];
   readonly missing: readonly { readonly letters: string; readonly reason: string }[];
   stop(): Promise<void>;
@@ -45,7 +45,7 @@ const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
 };
 
 /** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
-export async function openStage(withGateway: boolean): Promise<Stage> {
+export async function openHarness(withGateway: boolean): Promise<Harness> {
   const running: Started[] = [];
   const start = async (name: string, ...flags: string[]): Promise<Started & { ports: string[] }> => {
     const started = await startNode([pathOf(name), ...flags], listening);

@@ -49,19 +49,19 @@ interface Row {
 /** Sends one call. */
 type Send = (tool: string, key: string) => Promise<boolean>;
 
-interface Stage {
+interface Harness {
   readonly fault: Fault;
   readonly fleets: Readonly<Record<'rest' | 'sessions', { servers: SickServer[]; urls: string[] }>>;
   readonly gateway: StartedGateway;
 }
 
-async function stageOf(fault: Fault): Promise<Stage> {
+async function stageOf(fault: Fault): Promise<Harness> {
   const fleets = { rest: await fleet(), sessions: await fleet() };
   const http = { rest: fleets.rest.urls, sessions: fleets.sessions.urls };
   return { fault, fleets, gateway: await startGateway({ http, stdio: {} }) };
 }
 
-async function rowsOf({ fault, fleets, gateway }: Stage, seed: number): Promise<Row[]> {
+async function rowsOf({ fault, fleets, gateway }: Harness, seed: number): Promise<Row[]> {
   const random = seeded(seed * 31 + FAULTS.indexOf(fault));
   try {
     let sessions: readonly Readonly<Record<string, string>>[] = [];
@@ -278,7 +278,7 @@ const { values } = parseArgs({
 });
 const wanted = FAULTS.filter((fault) => values.only === undefined || fault === values.only);
 if (wanted.length === 0) throw new Error(`--only knows ${FAULTS.join(', ')}`);
-const stages: Stage[] = [];
+const stages: Harness[] = [];
 for (const fault of wanted) stages.push(await stageOf(fault));
 const rows = (await Promise.all(stages.map((stage) => rowsOf(stage, Number(values.seed))))).flat();
 process.stdout.write(`${values.json ? JSON.stringify(rows, undefined, 2) : tableOf(rows)}\n`);

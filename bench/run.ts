@@ -2,7 +2,7 @@
 // See options.ts for the flags and docs/explanation/benchmarks.md for how to read the outcome.
 
 import { checkBars } from './bars.ts';
-import { openStage } from './cases.ts';
+import { openHarness } from './cases.ts';
 import { type IdleSessions, measureIdleSessions } from './idle-sessions.ts';
 import { describeMachine } from './machine.ts';
 import { type BenchmarkOptions, readOptions, usage } from './options.ts';
@@ -77,7 +77,7 @@ async function measureCases(
   options: BenchmarkOptions,
   skip: (what: string, error: unknown) => void,
 ): Promise<{ measurements: Measurement[]; pairs: PairResult[] }> {
-  const stage = await openStage(wantsGateway(options));
+  const stage = await openHarness(wantsGateway(options));
   try {
     for (const { letters, reason } of stage.missing) skip(`(${letters})`, reason);
     const cases = stage.cases.filter((one) => options.only.includes(one.letter));

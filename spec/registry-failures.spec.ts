@@ -5,19 +5,19 @@ import * as assert from 'uvu/assert';
 import { type Delivered, databaseUnavailable, GatewayError } from '../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { Registry } from '../src/registry.ts';
-import { Stage, startsForEver } from './helpers/failing-backend.ts';
+import { Harness, startsForEver } from './helpers/failing-backend.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry: failures');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
 const FILE = { source: 'file', fingerprint: 'f1' } as const;
-let stage = new Stage();
+let stage = new Harness();
 let store = new FailingStore();
 let registry = make();
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
   stage.open = startsForEver;
   store = new FailingStore();
   registry = make();

@@ -7,7 +7,7 @@ import type { LoadBalancerSettings } from '../src/domain/template.ts';
 import type { FileEntry, ImportReport } from '../src/registry/registry-types.ts';
 import { Registry } from '../src/registry.ts';
 import { importContents } from '../src/registry-import.ts';
-import { Stage, startsForEver } from './helpers/failing-backend.ts';
+import { Harness, startsForEver } from './helpers/failing-backend.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
@@ -22,12 +22,12 @@ const NOTHING: ImportReport = {
   settings: [],
   problems: [],
 };
-let stage = new Stage();
+let stage = new Harness();
 let store = new FailingStore();
 let registry = make();
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
   stage.open = startsForEver;
   store = new FailingStore();
   registry = make();

@@ -8,7 +8,7 @@ import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { Registry } from '../src/registry.ts';
 import { importContents } from '../src/registry-import.ts';
 import type { InProcessHandler } from '../src/transports/transport.ts';
-import { answers, Stage } from './helpers/failing-backend.ts';
+import { answers, Harness } from './helpers/failing-backend.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -77,7 +77,7 @@ test('stays in step while files are imported', () =>
 test.run();
 
 function open(turns: readonly number[]) {
-  const stage = new Stage();
+  const stage = new Harness();
   const store = new FailingStore();
   let draws = 0;
   store.turns = () => {

@@ -8,21 +8,21 @@ import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { Registry } from '../src/registry.ts';
 import type { InProcessHandler } from '../src/transports/transport.ts';
-import { Stage, settled, startsForEver } from './helpers/failing-backend.ts';
+import { Harness, settled, startsForEver } from './helpers/failing-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
 const handler: InProcessHandler = () => ({});
-let stage = new Stage();
+let stage = new Harness();
 let store = new MemoryStore();
 let handlers = new Map<string, InProcessHandler>();
 let registry = make();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: Date.parse('2026-01-01') });
-  stage = new Stage();
+  stage = new Harness();
   store = new MemoryStore();
   handlers = new Map();
   registry = make();
@@ -302,7 +302,7 @@ test('starts what the store holds, with the settings that it holds', async () =>
   await registry.settle('empty', { strategy: 'random' });
   const before = registry.definitions();
   await stage.close();
-  stage = new Stage();
+  stage = new Harness();
   registry = make();
   await registry.load();
   assert.equal(registry.definitions(), before);

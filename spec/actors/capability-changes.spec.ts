@@ -7,7 +7,7 @@ import { CapabilityChanges } from '../../src/actors/capability-changes.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import { definition, Stage, settled } from '../helpers/failing-backend.ts';
+import { definition, Harness, settled } from '../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -18,7 +18,7 @@ const OTHER: Partial<Peer> = {
   greeting: { serverInfo: { name: 'other' } },
 };
 
-let stage = new Stage();
+let stage = new Harness();
 let events$ = new Subject<GatewayEvent>();
 let peers = new Map<string, Partial<Peer>>();
 let backends = new Map<string, ScriptedTransport>();
@@ -29,7 +29,7 @@ let common: Peer | undefined;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
   events$ = new Subject();
   peers = new Map();
   backends = new Map();

@@ -12,13 +12,20 @@ import type { ListField, Peer } from '../../src/domain/mcp.ts';
 import { answers, type Script } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { ASKABLE, GuestStage, MODERN, modernCall, profile, settled } from './stateless/stateless-harness.ts';
+import {
+  ASKABLE,
+  MODERN,
+  modernCall,
+  profile,
+  StatelessHarness,
+  settled,
+} from './stateless/stateless-harness.ts';
 
 const test = suite('the change feed');
 const UPDATED = 'notifications/resources/updated';
 const UPDATES = { capabilities: { resources: { subscribe: true } } };
 
-let stage = new GuestStage();
+let stage = new StatelessHarness();
 let events$ = new Subject<GatewayEvent>();
 let lists$ = new Subject<ListField>();
 let subscriptions = new SharedSubscriptions();
@@ -27,7 +34,7 @@ let feed: ChangeFeed;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new GuestStage();
+  stage = new StatelessHarness();
   events$ = new Subject();
   lists$ = new Subject();
   subscriptions = new SharedSubscriptions();

@@ -4,17 +4,17 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { DrainingInstances } from '../../src/actors/draining-instances.ts';
-import { definition, Stage, settled, silent } from '../helpers/failing-backend.ts';
+import { definition, Harness, settled, silent } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('departures');
 const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
-let stage = new Stage();
+let stage = new Harness();
 let draining = new DrainingInstances();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
   draining = new DrainingInstances();
 });
 test.after.each(() => {

@@ -7,7 +7,7 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import {
   answers,
   definition,
-  Stage,
+  Harness,
   settled,
   silent,
   startsForEver,
@@ -17,12 +17,12 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: closing');
 const GRACE_MS = 10_000;
-let stage = new Stage();
+let stage = new Harness();
 let isClosed = false;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
   isClosed = false;
 });
 test.after.each(() => {

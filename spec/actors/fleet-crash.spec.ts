@@ -4,17 +4,17 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
+import { answers, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { openOwn } from './instances/instance-harness.ts';
 
 const test = suite('fleet: crashes');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();

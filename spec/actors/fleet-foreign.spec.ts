@@ -5,17 +5,17 @@ import { noneHealthy } from '../../src/actors/calls/no-instance-error.ts';
 import { viewsOf } from '../../src/actors/member-views.ts';
 import { healthOf } from '../../src/actors/template-health.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { answers, definition, Stage, settled, told } from '../helpers/failing-backend.ts';
+import { answers, definition, Harness, settled, told } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: other nodes');
-let stage = new Stage();
+let stage = new Harness();
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => stage.close());
 

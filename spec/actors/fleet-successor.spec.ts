@@ -3,16 +3,16 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { answers, definition, Stage, settled, silent } from '../helpers/failing-backend.ts';
+import { answers, definition, Harness, settled, silent } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: successors');
 const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();

@@ -5,16 +5,16 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { answers, definition, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
+import { answers, definition, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 import { openOwn } from './instances/instance-harness.ts';
 
 const test = suite('fleet');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();

@@ -5,17 +5,17 @@ import type { QueuedCall } from '../../src/actors/calls/wait-queue.ts';
 import { Group } from '../../src/actors/group.ts';
 import type { InstanceState } from '../../src/domain/instance.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { Stage, silent } from '../helpers/failing-backend.ts';
+import { Harness, silent } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const PARTS = { random: () => 0, now: () => 0, alarm: () => () => undefined, emit: () => undefined };
 const test = suite('group');
 const POLICY = { ...DEFAULT_POLICY, strategy: 'least_connections' } as const;
-let stage = new Stage();
+let stage = new Harness();
 let group = new Group('t', POLICY, PARTS);
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
   group = new Group('t', POLICY, PARTS);
 });
 test.after.each(() => stage.close());

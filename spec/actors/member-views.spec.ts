@@ -1,13 +1,13 @@
 import * as assert from 'uvu/assert';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
 import { viewOf, viewsOf } from '../../src/actors/member-views.ts';
-import { answers, definition, fails, Stage } from '../helpers/failing-backend.ts';
+import { answers, definition, fails, Harness } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('views of members');
-let stage = new Stage();
+let stage = new Harness();
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => stage.close());
 

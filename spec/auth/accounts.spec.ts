@@ -1,13 +1,13 @@
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, findingsOf, passwordOf, START_MS } from './auth-harness.ts';
+import { authHarness, codeOf, findingsOf, passwordOf, START_MS } from './auth-harness.ts';
 
 const at = new Date(START_MS).toISOString();
 
 const test = suite('accounts');
 
 test('a user is created with a hash, and found', async () => {
-  const { auth, store, passwords } = authStage();
+  const { auth, store, passwords } = authHarness();
   const input = {
     username: 'ada',
     email: 'ada@localhost',
@@ -35,7 +35,7 @@ test('a user is created with a hash, and found', async () => {
 });
 
 test('errors have their codes', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   const { accounts } = auth;
   const admin = await createUser('ada', 'admin');
   assert.is(await codeOf(() => createUser('ADA')), 'DUPLICATE_USERNAME');
@@ -57,7 +57,7 @@ test('errors have their codes', async () => {
 });
 
 test('a change voids tokens when it is about password, role or activity, and only then', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { accounts } = stage.auth;
   const user = await stage.createUser('ada');
   stage.clock.pass(5_000);
@@ -86,7 +86,7 @@ test('a change voids tokens when it is about password, role or activity, and onl
 });
 
 test('a field that is there but undefined changes nothing', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   const user = await createUser('ada');
   const nothing = {
     email: undefined,
@@ -99,7 +99,7 @@ test('a field that is there but undefined changes nothing', async () => {
 });
 
 test('a key is shown once, and listed with what is true of it now', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { accounts } = stage.auth;
   const admin = await stage.createUser('ada', 'admin');
   await stage.createUser('other', 'admin');
@@ -137,7 +137,7 @@ test('a key is shown once, and listed with what is true of it now', async () => 
 });
 
 test('the list of keys tells when they were used', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
   stage.clock.pass(7);
   await stage.auth.authenticate({ apiKey: key });
@@ -146,7 +146,7 @@ test('the list of keys tells when they were used', async () => {
 });
 
 test('a new password of the first admin is told, nobody else’s is', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const [admin, other] = [await stage.createUser('Admin', 'admin'), await stage.createUser('other', 'admin')];
   await stage.auth.accounts.changeUser(other.id, { password: 'long enough' });
   await stage.auth.accounts.changeUser(admin.id, { email: 'new@localhost' });
@@ -158,7 +158,7 @@ test('a new password of the first admin is told, nobody else’s is', async () =
 });
 
 test('while the database is away nothing changes and the code says so', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const user = await stage.createUser('ada');
   stage.watch.isAway = true;
   const { accounts } = stage.auth;

@@ -65,7 +65,7 @@ export function watchedAccounts(accounts: AccountStore) {
 }
 
 /** `hasAnswered`: the store was heard of once, as it is behind every start. */
-export function authStage({ enabled = true, hasAnswered = true } = {}) {
+export function authHarness({ enabled = true, hasAnswered = true } = {}) {
   const clock = stoppedClock();
   const store = new MemoryStore();
   const watch = watchedAccounts(store.accounts);

@@ -3,14 +3,14 @@ import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/auth.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
+import { authHarness, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
 
 const minuteMs = 60_000;
 
 const test = suite('authentication');
 
 test('what was verified is known without a promise and without a question to the store', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const user = await stage.createUser('ada');
   const token = await stage.bearer(user);
   const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
@@ -30,7 +30,7 @@ test('what was verified is known without a promise and without a question to the
 });
 
 test('bad credentials are refused with the right code, in words that repeat nothing of them', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const [ada, bob, eve, ida, joe] = await Promise.all(
     ['ada', 'bob', 'eve', 'ida', 'joe'].map((name) => stage.createUser(name)),
   );
@@ -142,7 +142,7 @@ test('bad credentials are refused with the right code, in words that repeat noth
 });
 
 test('what was verified ends when it says', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const token = await stage.bearer(await stage.createUser('ada'));
   const expiresAt = new Date(START_MS + 2_000).toISOString();
   const { key } = await stage.auth.accounts.createApiKey({
@@ -169,7 +169,7 @@ test('what was verified ends when it says', async () => {
 });
 
 test('a change on this node is in force when its promise resolves', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { accounts } = stage.auth;
   const user = await stage.createUser('ada', 'admin');
   await stage.createUser('other-admin', 'admin');
@@ -202,7 +202,7 @@ test('a change on this node is in force when its promise resolves', async () => 
 });
 
 test('a change that does not concern somebody leaves him remembered', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const [ada, bob] = [await stage.createUser('ada'), await stage.createUser('bob')];
   const token = await stage.bearer(ada);
   await stage.auth.authenticate(token);
@@ -211,7 +211,7 @@ test('a change that does not concern somebody leaves him remembered', async () =
 });
 
 test('a token issued right after a change of the password is good, one issued right before is not', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const before = await stage.createUser('ada');
   const old = await stage.bearer(before);
   const after = await stage.auth.accounts.changeUser(before.id, { password: 'a new password' });
@@ -224,7 +224,7 @@ test('a token issued right after a change of the password is good, one issued ri
 });
 
 test('a revocation while the store is being asked wins', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { key, apiKey } = await stage.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
@@ -248,7 +248,7 @@ test('a revocation while the store is being asked wins', async () => {
 });
 
 test('many requests with the same credentials ask the store once', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const token = await stage.bearer(await stage.createUser('ada'));
   stage.watch.asked.length = 0;
   const principals = await Promise.all(Array.from({ length: 200 }, () => stage.auth.authenticate(token)));
@@ -258,7 +258,7 @@ test('many requests with the same credentials ask the store once', async () => {
 
 test('a change on another node is noticed with the next news, and after 10 s without any', async () => {
   for (const notice of ['news', 'silence']) {
-    const stage = authStage();
+    const stage = authHarness();
     const { key, apiKey } = await stage.auth.accounts.createApiKey({
       name: 'robot',
       permissions: ['tools:call'],
@@ -273,7 +273,7 @@ test('a change on another node is noticed with the next news, and after 10 s wit
 });
 
 test('the first answer of the store is no proof for what was verified before it', async () => {
-  const stage = authStage({ hasAnswered: false });
+  const stage = authHarness({ hasAnswered: false });
   const token = await stage.bearer(await stage.createUser('ada'));
   await stage.auth.authenticate(token);
   stage.hear('away');
@@ -285,7 +285,7 @@ test('the first answer of the store is no proof for what was verified before it'
 });
 
 test('an answer that was under way when news of a change came is asked for again', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const token = await stage.bearer(await stage.createUser('ada'));
   const gate = Promise.withResolvers<void>();
   stage.watch.gate = gate.promise;
@@ -300,7 +300,7 @@ test('an answer that was under way when news of a change came is asked for again
 
 test('while the database is away: those known are served for 15 min, others get DATABASE_UNAVAILABLE', async () => {
   for (const story of ['away', 'changed, then away', 'away without a word']) {
-    const stage = authStage();
+    const stage = authHarness();
     const [ada, bob] = [await stage.createUser('ada'), await stage.createUser('bob')];
     const known = await stage.bearer(ada);
     const unknown = await stage.bearer(bob);
@@ -323,7 +323,7 @@ test('while the database is away: those known are served for 15 min, others get 
 });
 
 test('while the database is known to be away nobody waits for it', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const token = await stage.bearer(await stage.createUser('ada'));
   await stage.auth.authenticate(token);
   stage.hear('changed');
@@ -335,7 +335,7 @@ test('while the database is known to be away nobody waits for it', async () => {
 });
 
 test('before the news says so, one request a second finds out', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const token = await stage.bearer(await stage.createUser('ada'));
   await stage.auth.authenticate(token);
   stage.hear('changed');
@@ -349,7 +349,7 @@ test('before the news says so, one request a second finds out', async () => {
 });
 
 test('who was revoked on this node is not served while the database is away', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { key, apiKey } = await stage.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
@@ -362,7 +362,7 @@ test('who was revoked on this node is not served while the database is away', as
 });
 
 test('who was refused for good is not served when the database goes away afterwards', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { key, apiKey } = await stage.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
@@ -377,7 +377,7 @@ test('who was refused for good is not served when the database goes away afterwa
 });
 
 test('a header that is much longer than any credential is not looked at', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const token = await stage.bearer(await stage.createUser('ada'));
   const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
   const blanks = ' '.repeat(4_096);
@@ -390,7 +390,7 @@ test('a header that is much longer than any credential is not looked at', async 
 });
 
 test('10,000 credentials are remembered, and the next one takes the place of the oldest', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const user = await stage.createUser('ada');
   const headers: Credentials[] = [];
   for (let index = 0; index <= 10_000; index += 1) headers.push(await stage.bearer(user));

@@ -7,7 +7,7 @@ import { ANONYMOUS } from '../../src/domain/account.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import {
-  authStage,
+  authHarness,
   CountedPasswords,
   codeOf,
   LIFETIME_MS,
@@ -19,7 +19,7 @@ import {
 const test = suite('the whole of authentication');
 
 test('a user logs in, an admin makes a key, both call, the key is revoked', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   const admin = await createUser('ada', 'admin');
   const login = await auth.login({ username: 'ada', password: passwordOf('ada'), address: '::1' });
   const principal = await auth.authenticate({ authorization: `Bearer ${login.accessToken}` });
@@ -38,7 +38,7 @@ test('a user logs in, an admin makes a key, both call, the key is revoked', asyn
 });
 
 test('tells whose credentials are void, or good for something else, on this node', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   const told: string[] = [];
   auth.changed$.subscribe({ next: (id) => told.push(id), complete: () => told.push('end') });
   const ada = await createUser('ada');
@@ -62,7 +62,7 @@ test('tells whose credentials are void, or good for something else, on this node
 });
 
 test('switched off, every caller is the anonymous admin, and accounts are managed all the same', async () => {
-  const { auth, createUser } = authStage({ enabled: false });
+  const { auth, createUser } = authHarness({ enabled: false });
   assert.is(auth.isEnabled, false);
   assert.is(auth.authenticate({ authorization: 'Bearer x', apiKey: 'y' }), ANONYMOUS);
   const user = await createUser('ada');
@@ -70,7 +70,7 @@ test('switched off, every caller is the anonymous admin, and accounts are manage
 });
 
 test('the end writes what was not written', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { key, apiKey } = await stage.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
@@ -110,7 +110,7 @@ test('a Redis URL that is none ends the start', async () => {
 });
 
 test('no secret reaches a log, an error, the audit log or a record, whatever goes wrong', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { auth, clock } = stage;
   const user = await stage.createUser('ada', 'admin');
   const secrets = [

@@ -11,7 +11,7 @@ import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, START_MS, watchedAccounts } from './auth-harness.ts';
+import { authHarness, codeOf, START_MS, watchedAccounts } from './auth-harness.ts';
 
 const passwords = new Passwords(4);
 
@@ -104,7 +104,7 @@ test('a bad configured password is an error of configuration that does not repea
 });
 
 test('does not come back when others have taken over', async () => {
-  const stage = authStage();
+  const stage = authHarness();
   const { accounts } = stage.store;
   await ensureFirstAdmin(options(accounts));
   await stage.createUser('ada', 'admin');
@@ -122,7 +122,7 @@ test('is made beside users who are no admins, but not beside an admin or somebod
     ['ada', 'admin', 'exists'],
     ['Admin', 'user', 'exists'],
   ] as const) {
-    const stage = authStage();
+    const stage = authHarness();
     await stage.createUser(username, role);
     const first = await ensureFirstAdmin({ ...options(stage.store.accounts), isTerminal: true });
     assert.is(first.kind, kind, `${username} ${role}`);

@@ -1,13 +1,13 @@
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, passwordOf } from './auth-harness.ts';
+import { authHarness, codeOf, passwordOf } from './auth-harness.ts';
 
 const address = '10.0.0.1';
 
 const test = suite('login');
 
 test('gives a token that authenticates, whatever the case of the name', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   const user = await createUser('ada');
   const issued = await auth.login({ username: 'ADA', password: passwordOf('ada'), address });
   assert.equal(issued.user, user);
@@ -17,7 +17,7 @@ test('gives a token that authenticates, whatever the case of the name', async ()
 });
 
 test('every reason for a refusal has the same words and the same work behind it', async () => {
-  const { auth, createUser, passwords } = authStage();
+  const { auth, createUser, passwords } = authHarness();
   await createUser('ada');
   const disabled = await createUser('bob');
   await auth.accounts.changeUser(disabled.id, { isActive: false });
@@ -48,7 +48,7 @@ test('every reason for a refusal has the same words and the same work behind it'
 });
 
 test('ten failures shut the door, also for the right password; successes never do', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   await createUser('ada');
   const login = (password: string) => codeOf(() => auth.login({ username: 'ada', password, address }));
   for (let attempt = 0; attempt < 15; attempt += 1) assert.is(await login(passwordOf('ada')), 'none');
@@ -58,7 +58,7 @@ test('ten failures shut the door, also for the right password; successes never d
 });
 
 test('a database that is away is nobody’s failure', async () => {
-  const { auth, createUser, watch } = authStage();
+  const { auth, createUser, watch } = authHarness();
   await createUser('ada');
   const login = () => codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address }));
   watch.isAway = true;
@@ -68,7 +68,7 @@ test('a database that is away is nobody’s failure', async () => {
 });
 
 test('a line of hashes that is full is nobody’s failure', async () => {
-  const { auth, createUser } = authStage();
+  const { auth, createUser } = authHarness();
   await createUser('ada');
   const from = (host: number) =>
     codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address: `10.0.1.${host}` }));

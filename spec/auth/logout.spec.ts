@@ -3,12 +3,12 @@
 import * as assert from 'uvu/assert';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage } from './auth-harness.ts';
+import { authHarness } from './auth-harness.ts';
 
 const test = suite('logout');
 
 test('ends one token of a user, at once', async () => {
-  const { auth, createUser, bearer } = authStage();
+  const { auth, createUser, bearer } = authHarness();
   const ada = await createUser('ada');
   const [one, other] = [await bearer(ada), await bearer(ada)];
   await auth.authenticate(one);
@@ -19,7 +19,7 @@ test('ends one token of a user, at once', async () => {
 });
 
 test('asks about the rest again, but no key ends', async () => {
-  const { auth } = authStage();
+  const { auth } = authHarness();
   const { key } = await auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
   await auth.logout({ apiKey: key });
   await auth.logout({ authorization: `Bearer ${key}` });
@@ -28,7 +28,7 @@ test('asks about the rest again, but no key ends', async () => {
 });
 
 test('on another node takes effect with the news of the store', async () => {
-  const { auth, store, createUser, bearer, hear, tokens } = authStage();
+  const { auth, store, createUser, bearer, hear, tokens } = authHarness();
   const ada = await createUser('ada');
   const token = await bearer(ada);
   await auth.authenticate(token);
@@ -39,7 +39,7 @@ test('on another node takes effect with the news of the store', async () => {
 });
 
 test('of an answer that was under way lets nothing slip through', async () => {
-  const { auth, watch, createUser, bearer } = authStage();
+  const { auth, watch, createUser, bearer } = authHarness();
   const token = await bearer(await createUser('ada'));
   const gate = Promise.withResolvers<void>();
   watch.gate = gate.promise;
@@ -52,7 +52,7 @@ test('of an answer that was under way lets nothing slip through', async () => {
 });
 
 test('one too many ends all tokens of the user, and forgets none', async () => {
-  const { auth, createUser, bearer } = authStage();
+  const { auth, createUser, bearer } = authHarness();
   const ada = await createUser('ada');
   const kept = await bearer(ada);
   await auth.authenticate(kept);
@@ -65,7 +65,7 @@ test('one too many ends all tokens of the user, and forgets none', async () => {
 });
 
 test('says so when the database does not answer, and changes nothing', async () => {
-  const { auth, watch, createUser, bearer } = authStage();
+  const { auth, watch, createUser, bearer } = authHarness();
   const token = await bearer(await createUser('ada'));
   await auth.authenticate(token);
   watch.isAway = true;

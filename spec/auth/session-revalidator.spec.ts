@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { User, UserChange } from '../../src/domain/account.ts';
 import { MOST_FOUND } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, LIFETIME_MS, START_MS } from './auth-harness.ts';
+import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;
 const test = suite('who may keep what they have open');
@@ -200,7 +200,7 @@ test('looks end with the handle, and never begin while authentication is off', a
   await tick(stage);
   assert.equal(told, []);
 
-  const off = authStage({ enabled: false });
+  const off = authHarness({ enabled: false });
   let looks = 0;
   off.auth.watchSessions(() => {
     looks += 1;
@@ -214,7 +214,7 @@ const later = new Date(START_MS + 60_000).toISOString();
 
 /** A session revalidator with a source of open sessions; records the accounts it reports. */
 function made() {
-  const stage = authStage();
+  const stage = authHarness();
   const open = new Set<string>();
   const told: string[] = [];
   stage.auth.changed$.subscribe((id) => told.push(id));
@@ -244,7 +244,7 @@ function made() {
 
 /** One look later. */
 async function tick(
-  stage: ReturnType<typeof authStage>,
+  stage: ReturnType<typeof authHarness>,
   news: 'answered' | 'silent' = 'answered',
 ): Promise<void> {
   stage.clock.pass(lookMs);

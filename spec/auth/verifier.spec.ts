@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import { isKey, Verifier } from '../../src/auth/authenticator.ts';
 import { keyStatus, userStatus } from '../../src/auth/permissions.ts';
 import { suite } from '../helpers/suite.ts';
-import { authStage, codeOf, LIMITS, START_MS } from './auth-harness.ts';
+import { authHarness, codeOf, LIMITS, START_MS } from './auth-harness.ts';
 
 const test = suite('verification against the store');
 
@@ -58,7 +58,7 @@ test('a text is taken for a key by its beginning', () => {
 });
 
 function made() {
-  const stage = authStage();
+  const stage = authHarness();
   const { tokens, clock, store } = stage;
   return {
     stage,

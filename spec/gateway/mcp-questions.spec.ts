@@ -5,10 +5,10 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
 import { LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED, settled } from './rounds-harness.ts';
+import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED, settled } from './rounds-harness.ts';
 
 const test = suite('mcp: questions under failure');
-let stage: RoundsStage;
+let stage: RoundsHarness;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
@@ -27,7 +27,7 @@ const BACKENDS = {
 
 for (const [where, backend] of Object.entries(BACKENDS)) {
   const open = async () => {
-    stage = new RoundsStage(backend);
+    stage = new RoundsHarness(backend);
     await stage.add('a');
     return LegacyClient.open(stage);
   };
@@ -114,7 +114,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
 
 for (const [what, end] of Object.entries(ENDS())) {
   test(`where all templates are one, a call is answered once when ${what}`, async () => {
-    stage = new RoundsStage(SHARED);
+    stage = new RoundsHarness(SHARED);
     await stage.add('a');
     stage.template = undefined;
     const client = await (await LegacyClient.open(stage)).ask('t__write');
@@ -131,7 +131,7 @@ test('where all templates are one, a call keeps its place, and hears when it is 
     [29_000, 'done by a'],
     [31_000, 'BACKEND_UNAVAILABLE'],
   ] as const) {
-    stage = new RoundsStage(SHARED);
+    stage = new RoundsHarness(SHARED);
     await stage.add('a');
     stage.template = undefined;
     const client = await (await LegacyClient.open(stage)).ask('t__write');
@@ -149,7 +149,7 @@ for (const [what, act, seen] of [
   ['its instance has just died', () => stage.transports.get('a')?.at(-1)?.lose(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
   test(`without a session, a call that waits is over when ${what}`, async () => {
-    stage = new RoundsStage(LEGACY);
+    stage = new RoundsHarness(LEGACY);
     await stage.add('a');
     const client = await new ModernClient(stage).ask();
     await act();
@@ -162,7 +162,7 @@ for (const [what, act, seen] of [
 }
 
 test('without a session, a call is gone on with once, and by its owner', async () => {
-  stage = new RoundsStage(LEGACY);
+  stage = new RoundsHarness(LEGACY);
   await stage.add('a');
   const [mine, theirs] = [await new ModernClient(stage).ask(), await new ModernClient(stage, 'bob').ask()];
   const thief = new ModernClient(stage, 'bob');

@@ -7,10 +7,10 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 import { type AskedClient, LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED } from './rounds-harness.ts';
+import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED } from './rounds-harness.ts';
 
 const test = suite('mcp: calls between two rounds');
-let stage: RoundsStage;
+let stage: RoundsHarness;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
@@ -209,7 +209,7 @@ for (const { events, meetings, failovers, afterMs, sees } of TABLE) {
 }
 
 test('a legacy client is asked nothing more when as many calls of its caller wait as may; others are', async () => {
-  stage = new RoundsStage(SHARED);
+  stage = new RoundsHarness(SHARED);
   await stage.add('a');
   const many = await LegacyClient.open(stage);
   const share = LIMITS.parkedCalls * LIMITS.ownerShare;
@@ -231,7 +231,7 @@ async function asked(
   Client: typeof LegacyClient | typeof ModernClient,
   failover: SessionFailover,
 ): Promise<AskedClient> {
-  stage = new RoundsStage(backend, failover);
+  stage = new RoundsHarness(backend, failover);
   await stage.add('a');
   const client = Client === LegacyClient ? await LegacyClient.open(stage) : new ModernClient(stage);
   if (client instanceof LegacyClient) await stage.add('b');

@@ -4,7 +4,7 @@
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
-import { pass, type RoundsStage, settled } from './rounds-harness.ts';
+import { pass, type RoundsHarness, settled } from './rounds-harness.ts';
 
 /** Longer than questions are gathered for a client that hears of them by the end of its request. */
 const GATHERING_MS = 10;
@@ -22,18 +22,18 @@ export interface AskedClient {
 
 /** A session. Its requests have the ids that every client counts. */
 export class LegacyClient implements AskedClient {
-  readonly stage: RoundsStage;
+  readonly stage: RoundsHarness;
   readonly headers: Readonly<Record<string, string>>;
   readonly ownerId: string;
   #call = new RecordedReply();
 
-  private constructor(stage: RoundsStage, ownerId: string, headers: Readonly<Record<string, string>>) {
+  private constructor(stage: RoundsHarness, ownerId: string, headers: Readonly<Record<string, string>>) {
     this.stage = stage;
     this.ownerId = ownerId;
     this.headers = headers;
   }
 
-  static async open(stage: RoundsStage, ownerId = 'ann'): Promise<LegacyClient> {
+  static async open(stage: RoundsHarness, ownerId = 'ann'): Promise<LegacyClient> {
     const params = {
       protocolVersion: VERSION.legacy,
       capabilities: { elicitation: {} },
@@ -97,13 +97,13 @@ export class LegacyClient implements AskedClient {
 
 /** A client that carries the state of its call itself. */
 export class ModernClient implements AskedClient {
-  readonly stage: RoundsStage;
+  readonly stage: RoundsHarness;
   readonly ownerId: string;
   /** What the first round gave it to carry. */
   carried: JsonObject = {};
   readonly #answers: JsonObject[] = [];
 
-  constructor(stage: RoundsStage, ownerId = 'ann') {
+  constructor(stage: RoundsHarness, ownerId = 'ann') {
     this.stage = stage;
     this.ownerId = ownerId;
   }

@@ -15,7 +15,7 @@ import { alarmOf } from '../../src/gateway/alarm.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { failureOf } from '../../src/protocol/rpc.ts';
-import { definition, READ, Stage, WRITE } from '../helpers/failing-backend.ts';
+import { definition, Harness, READ, WRITE } from '../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
@@ -41,8 +41,8 @@ const QUESTION = { message: 'sure?', requestedSchema: {} };
 const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 /** Instances `a` and `b` of template `t`, each of which asks before it does what it is asked. `slow` it never does, `refused` makes it unhealthy. */
-export class RoundsStage {
-  readonly inner: Stage;
+export class RoundsHarness {
+  readonly inner: Harness;
   readonly mcp: Mcp;
   readonly changedCallers$ = new Subject<string>();
   /** The transports of each instance, by id, latest last. */
@@ -53,7 +53,7 @@ export class RoundsStage {
 
   constructor(backend: Backend, sessionFailover: SessionFailover = 'never') {
     this.#backend = backend;
-    this.inner = new Stage({ sessionFailover });
+    this.inner = new Harness({ sessionFailover });
     this.inner.open = async ({ id }) => this.#open(id);
     const { fleet, dispatcher, emit } = this.inner;
     const scheduler = steadyPace();

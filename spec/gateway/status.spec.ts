@@ -6,7 +6,7 @@ import type { InstanceClients } from '../../src/actors/client-metrics.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { Status } from '../../src/gateway/status.ts';
-import { Stage, silent } from '../helpers/failing-backend.ts';
+import { Harness, silent } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -17,11 +17,11 @@ const CLIENTS: Readonly<Record<string, InstanceClients>> = {
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 const clientStats = { parkedSessions: 2, maxSessions: 10, templates: new Map() };
 
-let stage = new Stage();
+let stage = new Harness();
 let events$ = new Subject<GatewayEvent>();
 let status: Status;
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
   events$ = new Subject();
   const mcp = { clientsAt: (serverId: string) => CLIENTS[serverId] ?? NO_CLIENTS, stats: clientStats };
   status = new Status({ fleet: stage.fleet, mcp, events$ });

@@ -37,7 +37,7 @@ export const fails =
 /** Says nothing until the spec does. */
 export const silent: Script = () => {};
 
-/** For `Stage.open`: starts for ever, until it is called off. */
+/** For `Harness.open`: starts for ever, until it is called off. */
 export const startsForEver: FleetOptions['open'] = (_, signal) =>
   new Promise((_, reject) => {
     const callOff = () => reject(backendUnavailable('its start was called off', { delivered: 'no' }));
@@ -66,7 +66,7 @@ export interface BackendOptions {
   readonly fields?: Partial<InstanceDefinition>;
 }
 
-export class Stage {
+export class Harness {
   readonly events: GatewayEvent[] = [];
   readonly emit = (event: GatewayEvent): void => {
     this.events.push(event);

@@ -15,7 +15,7 @@ export type InstanceBody =
   | { readonly id: string; readonly command: string; readonly args: readonly string[] };
 
 /** A gateway, and the ways to it. */
-export interface McpStage {
+export interface McpHarness {
   readonly program: Program;
   readonly url: string;
   readonly wire: Wire;
@@ -26,7 +26,7 @@ export interface McpStage {
 }
 
 /** Starts a gateway on a free port. */
-export async function startStage(options: ProgramOptions = {}): Promise<McpStage> {
+export async function startHarness(options: ProgramOptions = {}): Promise<McpHarness> {
   const program = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], options);
   const url = await program.url();
   const wire = new Wire(url);

@@ -10,12 +10,12 @@ import type { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Registry } from '../../src/registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { Stage } from './failing-backend.ts';
+import { Harness } from './failing-backend.ts';
 import { FailingStore } from './failing-store.ts';
 
 export class Node {
   readonly id: string;
-  readonly stage = new Stage();
+  readonly stage = new Harness();
   readonly store: FailingStore;
   readonly storeChanges$ = new Subject<RevisionChange>();
   readonly handlers = new Map<string, InProcessHandler>();

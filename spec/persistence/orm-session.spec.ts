@@ -193,14 +193,17 @@ function fateOf(failure: unknown): unknown {
     : failure;
 }
 
-interface Stage {
+interface Harness {
   readonly session: OrmSession;
   /** Runs a statement as another process would. */
   readonly other: (sql: string) => Promise<unknown>;
   readonly revision: () => Promise<number>;
 }
 
-async function withSession(work: (stage: Stage) => Promise<void>, { timeoutMs = 5_000 } = {}): Promise<void> {
+async function withSession(
+  work: (stage: Harness) => Promise<void>,
+  { timeoutMs = 5_000 } = {},
+): Promise<void> {
   await inFolder(async (folder) => {
     const options = connectOptions(`sqlite:////${folder}/x.db`);
     const orm = await connectOrm(sqlite, options);

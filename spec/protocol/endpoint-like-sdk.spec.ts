@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { KEY, modernStage, outcomeOf, VERSION } from './modern/modern-harness.ts';
+import { KEY, modernHarness, outcomeOf, VERSION } from './modern/modern-harness.ts';
 
 const test = suite('endpoint like the SDK');
 
@@ -95,7 +95,7 @@ test('answers with the same status and code', async () => {
   for (const body of BODIES) {
     for (const headers of HEADERS) {
       if (isLegacy(body, headers)) continue;
-      const { post, backends } = modernStage();
+      const { post, backends } = modernHarness();
       const reply = await post(body, headers);
       if (backends.exchanges.length > 0) backends.last.result({ content: [], resultType: 'complete' });
       const [ours, theirs] = [outcomeOf(reply), await ask(body, headers)];

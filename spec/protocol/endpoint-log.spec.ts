@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { suite } from '../helpers/suite.ts';
 import { notification, request, staged } from './legacy/legacy-harness.ts';
-import { modernStage, nestedTooDeeply } from './modern/modern-harness.ts';
+import { modernHarness, nestedTooDeeply } from './modern/modern-harness.ts';
 
 const test = suite('what the endpoint tells the log');
 
@@ -69,7 +69,7 @@ test('how many messages came at once, and what was wrong with each of them', asy
 });
 
 test('the same of clients without sessions', async () => {
-  const { send, backends, post } = modernStage();
+  const { send, backends, post } = modernHarness();
   const fine = await send('tools/list');
   backends.last.result({ tools: [], resultType: 'complete' });
   const refused = await send('tools/list');

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
-import { headersFor, KEY, modernStage, outcomeOf, VERSION } from './modern/modern-harness.ts';
+import { headersFor, KEY, modernHarness, outcomeOf, VERSION } from './modern/modern-harness.ts';
 import { RecordedReply } from './recorded-reply.ts';
 
 const test = suite('endpoint');
@@ -12,7 +12,7 @@ const OLD = '2025-11-25';
 /** What a GET or a DELETE is answered. */
 async function without(method: 'GET' | 'DELETE', headers: Record<string, string>): Promise<RecordedReply> {
   const reply = new RecordedReply();
-  await modernStage().handle({ method, headers: { accept: 'text/event-stream', ...headers } }, reply);
+  await modernHarness().handle({ method, headers: { accept: 'text/event-stream', ...headers } }, reply);
   return reply;
 }
 
@@ -34,7 +34,7 @@ test('every other GET and DELETE is of the legacy era', async () => {
 });
 
 test('each POST is sorted by itself, in whatever order they come', async () => {
-  const { post, send, backends } = modernStage();
+  const { post, send, backends } = modernHarness();
   const legacy = (params?: JsonObject) => ({ jsonrpc: '2.0', id: 1, method: 'tools/list', params });
   const claim = { _meta: { [KEY.version]: VERSION, [KEY.capabilities]: {} } };
   for (let round = 0; round < 2; round += 1) {
@@ -49,7 +49,7 @@ test('each POST is sorted by itself, in whatever order they come', async () => {
 });
 
 test('a body is refused before anybody looks at its era', async () => {
-  const { post } = modernStage();
+  const { post } = modernHarness();
   for (const headers of [types, headersFor('tools/list'), { ...types, 'mcp-session-id': 'gone' }]) {
     assert.is(outcomeOf(await post('{', headers)), '400 -32700');
     assert.is(outcomeOf(await post('['.repeat(500), headers)), '400 -32600');
@@ -59,7 +59,7 @@ test('a body is refused before anybody looks at its era', async () => {
 });
 
 test('a batch of either era in the wrong place is refused', async () => {
-  const { post } = modernStage();
+  const { post } = modernHarness();
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
   assert.is(outcomeOf(await post([ping], headersFor('ping'))), '400 -32600');
   assert.is(outcomeOf(await post([ping], types)), '400 -32000');
@@ -67,7 +67,7 @@ test('a batch of either era in the wrong place is refused', async () => {
 });
 
 test('who hears of a fault cannot break the answer', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   Object.assign(stage.faults, {
     push: () => {
       throw new Error('the log is full');

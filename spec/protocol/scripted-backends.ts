@@ -25,7 +25,7 @@ export const PEER: Peer = {
 };
 
 /** One request that reached a session. */
-export class StagedExchange {
+export class ScriptedExchange {
   readonly request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
   isCancelled = false;
@@ -85,7 +85,7 @@ export class StagedExchange {
   }
 }
 
-export class StagedSession implements McpSession {
+export class ScriptedSession implements McpSession {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
@@ -93,7 +93,7 @@ export class StagedSession implements McpSession {
   isShared = true;
   logLevel: string | undefined;
   instanceId: string | undefined;
-  readonly exchanges: StagedExchange[] = [];
+  readonly exchanges: ScriptedExchange[] = [];
   readonly notes: [method: string, params: JsonObject][] = [];
   readonly messages = new Subject<ServerMessage>();
   readonly ended$ = new ReplaySubject<string>(1);
@@ -119,7 +119,7 @@ export class StagedSession implements McpSession {
   }
 
   /** The latest request. */
-  get last(): StagedExchange {
+  get last(): ScriptedExchange {
     const exchange = this.exchanges.at(-1);
     if (exchange === undefined) throw new Error('nothing was asked');
     return exchange;
@@ -131,7 +131,7 @@ export class StagedSession implements McpSession {
 
   exchange(request: ExchangeRequest): Observable<Answer> {
     return new Observable((subscriber) => {
-      this.exchanges.push(new StagedExchange(request, subscriber));
+      this.exchanges.push(new ScriptedExchange(request, subscriber));
     });
   }
 
@@ -189,8 +189,8 @@ export class StagedSession implements McpSession {
   }
 }
 
-export class StagedBackends implements Backends {
-  readonly sessions = new Map<string, StagedSession>();
+export class ScriptedBackends implements Backends {
+  readonly sessions = new Map<string, ScriptedSession>();
   readonly tools = new Map<string, Tool>();
   readonly listChanged$ = NEVER;
   peer: Peer = PEER;
@@ -211,14 +211,14 @@ export class StagedBackends implements Backends {
     return this.add(`session-${this.sessions.size + 1}`, owner.id, profile);
   }
 
-  add(id: string, ownerId: string, profile: Partial<ClientProfile> = {}): StagedSession {
+  add(id: string, ownerId: string, profile: Partial<ClientProfile> = {}): ScriptedSession {
     const whole = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {}, ...profile };
-    const session = new StagedSession(id, ownerId, whole, this.peer);
+    const session = new ScriptedSession(id, ownerId, whole, this.peer);
     this.sessions.set(id, session);
     return session;
   }
 
-  session(id: string): StagedSession | undefined {
+  session(id: string): ScriptedSession | undefined {
     const session = this.sessions.get(id);
     return session?.isClosed ? undefined : session;
   }

@@ -14,7 +14,7 @@ import type { Backends, McpSession, Owner } from '../../src/protocol/ports.ts';
 import { failureOf } from '../../src/protocol/rpc.ts';
 import type { Transport } from '../../src/transports/transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
-import { StagedBackends } from './scripted-backends.ts';
+import { ScriptedBackends } from './scripted-backends.ts';
 
 export interface ServedEndpoint {
   readonly url: URL;
@@ -69,7 +69,7 @@ async function talk(
   else await endpoint.post(JSON.parse(String(body)), { ...rest, method: 'POST' }, reply, backends);
 }
 
-class RealBackends extends StagedBackends {
+class RealBackends extends ScriptedBackends {
   readonly #transport: Transport;
 
   constructor(transport: Transport) {

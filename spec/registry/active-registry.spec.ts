@@ -5,7 +5,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { definition, Stage } from '../helpers/failing-backend.ts';
+import { definition, Harness } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -26,12 +26,12 @@ const program = definition('b', {
   metadata: { note: SECRET },
   nodeId: 'there',
 });
-let stage = new Stage();
+let stage = new Harness();
 let handlers = new Map<string, InProcessHandler>();
 let active = make();
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
   handlers = new Map();
   active = make();
 });

@@ -4,15 +4,15 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { untilHealthy } from '../../src/registry.ts';
-import { definition, Stage, startsForEver } from '../helpers/failing-backend.ts';
+import { definition, Harness, startsForEver } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('until healthy');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(async () => {
   await stage.close();

@@ -7,15 +7,15 @@ import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../../src/actors/calls/retry.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, fails, listen, Stage, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
+import { answers, fails, Harness, listen, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: cancelling');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();

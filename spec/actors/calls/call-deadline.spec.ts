@@ -4,15 +4,15 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, fails, Stage, settled, silent, told } from '../../helpers/failing-backend.ts';
+import { answers, fails, Harness, settled, silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: deadline');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage({ callTimeoutMs: 5_000 });
+  stage = new Harness({ callTimeoutMs: 5_000 });
 });
 test.after.each(() => {
   mock.timers.reset();

@@ -9,7 +9,7 @@ import {
   answers,
   type Caller,
   fails,
-  Stage,
+  Harness,
   settled,
   silent,
   told,
@@ -19,11 +19,11 @@ import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: waiting line');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();
@@ -221,7 +221,7 @@ test('leaves the line when the caller goes away', async () => {
 
 test('answers every one of a burst, and spreads it evenly: 500 of 2,000 for each of four', async () => {
   await stage.close();
-  stage = new Stage({ strategy: 'least_connections' });
+  stage = new Harness({ strategy: 'least_connections' });
   for (const id of ['a', 'b', 'c', 'd']) await stage.add(id, answers());
   const calls = Array.from({ length: 2_000 }, () => stage.call('write'));
   assert.equal(inFlight(), [256, 256, 256, 256]);

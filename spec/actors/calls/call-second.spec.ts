@@ -6,15 +6,15 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Tracker } from '../../../src/domain/exchange.ts';
-import { answers, type Script, Stage, settled, silent, told } from '../../helpers/failing-backend.ts';
+import { answers, Harness, type Script, settled, silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: second try');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage({ callTimeoutMs: 6_000 });
+  stage = new Harness({ callTimeoutMs: 6_000 });
 });
 test.after.each(() => {
   mock.timers.reset();
@@ -77,7 +77,7 @@ test('when the time is over the one is named that was silent for longest', async
     [{ a: breaks, b: silent }, 'b'],
     [{ a: breaks, b: silent, c: silent }, 'b'],
   ] as const) {
-    stage = new Stage({ callTimeoutMs: 6_000 });
+    stage = new Harness({ callTimeoutMs: 6_000 });
     await addAll(scripts);
     const tracker: Tracker = {};
     const call = stage.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
@@ -101,7 +101,7 @@ test('what may not be repeated, was heard, or is meant for one instance has no s
 });
 
 test('there is none with max_retries 0', async () => {
-  stage = new Stage({ callTimeoutMs: 6_000, maxRetries: 0 });
+  stage = new Harness({ callTimeoutMs: 6_000, maxRetries: 0 });
   await addAll({ a: silent, b: silent });
   stage.call('read');
   mock.timers.tick(3_000);

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../../src/domain/errors.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
-import { type Caller, Stage, settled } from '../../helpers/failing-backend.ts';
+import { type Caller, Harness, settled } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -29,7 +29,7 @@ const tools = fc.array(fc.constantFrom('write', 'read', 'again'), { minLength: 1
 test('ends each call once, as its instances left it', () =>
   fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 1, maxLength: 30 }), tools, async (deeds, names) => {
-      const stage = new Stage({ maxRetries: MAX_RETRIES });
+      const stage = new Harness({ maxRetries: MAX_RETRIES });
       /** per call, what was done to it, and by which part. */
       const fates = names.map((): { id: string; deed: Deed }[] => []);
       let done = 0;

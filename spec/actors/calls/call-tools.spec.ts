@@ -4,17 +4,25 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, type Script, Stage, settled, silent, told, WRITE } from '../../helpers/failing-backend.ts';
+import {
+  answers,
+  Harness,
+  type Script,
+  settled,
+  silent,
+  told,
+  WRITE,
+} from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: tools');
 const NEW = { name: 'new' };
 const NOT_FOUND = { code: 'TOOL_NOT_FOUND', delivered: 'no' };
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();
@@ -89,7 +97,7 @@ test('passes over an instance without the tool when another has it', async () =>
 
 test('does not count an instance without the tool as a try', async () => {
   await stage.close();
-  stage = new Stage({ maxRetries: 0 });
+  stage = new Harness({ maxRetries: 0 });
   for (const id of ['a', 'b', 'c', 'd']) await stage.add(id, answers());
   await stage.add('e', answers(), { tools: [NEW] });
   assert.is(await stage.call('new').end, 'e');

@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import {
   answers,
   fails,
+  Harness,
   type Script,
-  Stage,
   settled,
   silent,
   told,
@@ -15,10 +15,10 @@ import {
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: failover');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => stage.close());
 
@@ -68,7 +68,7 @@ test('goes on max_retries times at most', async () => {
 
 test('does not go on with max_retries 0', async () => {
   await stage.close();
-  stage = new Stage({ maxRetries: 0 });
+  stage = new Harness({ maxRetries: 0 });
   await addAll({ a: fails('no'), b: answers() });
   assert.is(tellCode(await stage.call('write').end), 'BACKEND_UNAVAILABLE');
   assert.is(stage.asked('b'), 0);

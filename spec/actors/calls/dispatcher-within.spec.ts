@@ -5,16 +5,16 @@ import * as assert from 'uvu/assert';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { type Answer, isFinal } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, listen, Stage, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
+import { answers, Harness, listen, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { openOwn } from '../instances/instance-harness.ts';
 
 const test = suite('dispatcher: within a conversation');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Stage({ callTimeoutMs: 5_000 });
+  stage = new Harness({ callTimeoutMs: 5_000 });
 });
 test.after.each(() => {
   mock.timers.reset();

@@ -6,8 +6,8 @@ import type { StrategyName } from '../../../src/domain/policy.ts';
 import {
   answers,
   fails,
+  Harness,
   listen,
-  Stage,
   settled,
   silent,
   told,
@@ -17,10 +17,10 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('dispatcher');
 const IDS = ['a', 'b', 'c', 'd'];
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(() => stage.close());
 
@@ -132,7 +132,7 @@ test.run();
 
 function govern(strategy: StrategyName): Promise<void> {
   const closed = stage.close();
-  stage = new Stage({ strategy });
+  stage = new Harness({ strategy });
   return closed;
 }
 

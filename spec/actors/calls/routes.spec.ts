@@ -6,14 +6,14 @@ import { type CallOrder, certainlyLacksTool, mayLackTool } from '../../../src/ac
 import { BalancedRoute, BoundRoute } from '../../../src/actors/calls/routes.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, Stage, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
+import { answers, Harness, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('who is next');
-let stage = new Stage();
+let stage = new Harness();
 
 test.before.each(() => {
-  stage = new Stage();
+  stage = new Harness();
 });
 test.after.each(async () => {
   mock.timers.reset();

@@ -13,13 +13,13 @@ import {
   HTTP,
   MODERN,
   PLAIN,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: binding');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 const PIPE = { transport: 'stdio', command: 'serve' } as const;
@@ -63,7 +63,7 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
   const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
   test(`${session}: ${who} has ${isOwn ? 'a conversation of its own' : 'a part'} (${where})`, async () => {
-    stage = new SessionStage({ policy: { session } });
+    stage = new SessionHarness({ policy: { session } });
     await stage.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
     const opened = await stage.open(client);
     assert.is(opened.isShared, !isOwn);
@@ -78,7 +78,7 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     [MODERN, false],
     [{ ...FULL, era: 'legacy' } as const, true],
   ] as const) {
-    stage = new SessionStage({ own });
+    stage = new SessionHarness({ own });
     await stage.add('a', { peer: MODERN, fields: PIPE, own: peer });
     const first = await Promise.all(Array.from({ length: 4 }, (_, n) => stage.open(ASKABLE, `owner ${n}`)));
     assert.equal(
@@ -94,7 +94,7 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
 });
 
 test('another session finds out when the first one left, or had no room', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: MODERN, fields: PIPE, own: { ...FULL, era: 'legacy' } });
   const transport = stage.transport('a');
   const open = transport.openUpstream.bind(transport);
@@ -118,7 +118,7 @@ test('another session finds out when the first one left, or had no room', async 
 });
 
 test('has a part where the backend keeps nothing for a single client', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: FULL, fields: HTTP });
   stage.transport('a').ownPeer = null;
   const session = await stage.open(ASKABLE);
@@ -127,7 +127,7 @@ test('has a part where the backend keeps nothing for a single client', async () 
 });
 
 test('asks a backend that keeps no conversations once, and again when it was restarted', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: MODERN, fields: HTTP });
   for (let n = 0; n < 3; n += 1) {
     const session = await stage.open();
@@ -143,7 +143,7 @@ test('asks a backend that keeps no conversations once, and again when it was res
 });
 
 test('goes elsewhere when a backend became another while it was asked', async () => {
-  stage = new SessionStage({ policy: { maxRetries: 0 } });
+  stage = new SessionHarness({ policy: { maxRetries: 0 } });
   await stage.add('a', { peer: MODERN, fields: HTTP });
   const asked = stage.transport('a');
   asked.openUpstream = async () => {
@@ -156,7 +156,7 @@ test('goes elsewhere when a backend became another while it was asked', async ()
 });
 
 test('tries no more instances than the template wants', async () => {
-  stage = new SessionStage({ policy: { maxRetries: 1 } });
+  stage = new SessionHarness({ policy: { maxRetries: 1 } });
   let tries = 0;
   for (const id of ['a', 'b', 'c']) {
     await stage.add(id, { fields: HTTP });
@@ -170,7 +170,7 @@ test('tries no more instances than the template wants', async () => {
 });
 
 test('closes a conversation that breaks while it is told what it has to know', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: FULL, fields: HTTP });
   const { binder } = stage.sessions;
   const { signal } = new AbortController();
@@ -187,7 +187,7 @@ test('closes a conversation that breaks while it is told what it has to know', a
 });
 
 test('goes back to where it was only when nobody else is there', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   for (const id of ['a', 'b']) await stage.add(id);
   const { binder } = stage.sessions;
   const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };

@@ -13,21 +13,21 @@ import {
   PLAIN,
   pass,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   silent,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: alone');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 const PROGRAM: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
 
 for (const failover of ['never', 'auto', 'always'] as const) {
   test(`goes on with its process, its calls and its stream, with failover ${failover} and another instance`, async () => {
-    stage = new SessionStage({ policy: { sessionFailover: failover } });
+    stage = new SessionHarness({ policy: { sessionFailover: failover } });
     await stage.add('a', { fields: PROGRAM, peer: FULL, script: silent });
     const session = await stage.open(ASKABLE);
     const [own] = stage.upstreams('a');
@@ -56,7 +56,7 @@ for (const failover of ['never', 'auto', 'always'] as const) {
 }
 
 test('its end is its own also then, and that of the others theirs', async () => {
-  stage = new SessionStage({ policy: { sessionFailover: 'never' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'never' } });
   await stage.add('a', { fields: PROGRAM, peer: FULL, script: silent });
   const [alone, other, shares] = [
     await stage.open(ASKABLE),
@@ -78,7 +78,7 @@ test('its end is its own also then, and that of the others theirs', async () => 
 });
 
 test('is not counted out of its place: those of an earlier life are processes of the instance, too', async () => {
-  stage = new SessionStage({ own: { processes: 2, share: 1 } });
+  stage = new SessionHarness({ own: { processes: 2, share: 1 } });
   await stage.add('a', { fields: PROGRAM, peer: FULL });
   const [first] = [await stage.open(ASKABLE), await stage.open(ASKABLE)];
   stage.transport('a').lose();

@@ -14,7 +14,7 @@ import {
   MODERN,
   pass,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   silent,
   simulateTime,
@@ -22,7 +22,7 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: call');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 for (const [tool, failover, isRepeated] of [
@@ -54,7 +54,7 @@ for (const [tool, failover, isRepeated] of [
 }
 
 test('a task goes to a process of its own, and what follows about it there, too', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { script: (exchange) => exchange.result(exchange.request.method) });
   const [session, other] = [await stage.open(), await stage.open()];
   const begin = { method: 'tools/call', params: { name: 'write', task: {} } };
@@ -67,19 +67,19 @@ test('a task goes to a process of its own, and what follows about it there, too'
 });
 
 test('a task is refused where clients share a process all the same', async () => {
-  stage = new SessionStage({ policy: { session: 'shared' } });
+  stage = new SessionHarness({ policy: { session: 'shared' } });
   await stage.add('a');
   const session = await stage.open();
   assert.is(await resultOf(ask(session, { method: 'tasks/get', params: { taskId: '1' } })), -32601);
   assert.equal([stage.transport('a').asked.includes('tasks/get'), session.isShared], [false, true]);
   await stage.close();
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { own: null });
   assert.is(await resultOf(ask(await stage.open(), { method: 'tasks/get' })), -32601);
 });
 
 test('a request that says so is refused at its instance, and nothing is asked there', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: MODERN });
   const session = await stage.open();
   const refusedAt = (instanceId: string) =>
@@ -143,7 +143,7 @@ test('a call that breaks off everywhere makes its session move once', async () =
 });
 
 test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
-  stage = new SessionStage({ policy: { callTimeoutMs: 30_000 } });
+  stage = new SessionHarness({ policy: { callTimeoutMs: 30_000 } });
   await stage.add('a', { script: silent });
   const session = await stage.open();
   await stage.add('b');
@@ -172,7 +172,7 @@ test('a read that is alone in being silent goes on where it is', async () => {
 });
 
 test('a call that may have arrived is made again once', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { script: silent });
   const session = await stage.open();
   for (const id of ['b', 'c']) await stage.add(id, { script: silent });
@@ -186,7 +186,7 @@ test('a call that may have arrived is made again once', async () => {
 });
 
 test('the first failure is told when there is nobody who could take the call', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { script: silent });
   const session = await stage.open();
   const call = ask(session, 'read');
@@ -240,7 +240,7 @@ test('an unsafe call that did not arrive binds the session to nothing', async ()
 });
 
 test('a repeat takes from the budget of the gateway', async () => {
-  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
   await stage.add('a', { script: silent });
   const sessions = [];
   for (let n = 0; n < 30; n += 1) sessions.push(await stage.open());
@@ -297,7 +297,7 @@ async function openOnA(
   script: (exchange: ScriptedExchange) => void = silent,
   scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
-  stage = new SessionStage({ policy: { sessionFailover } });
+  stage = new SessionHarness({ policy: { sessionFailover } });
   await stage.add('a', { script });
   const session = await stage.open();
   await stage.add('b', scriptOfB === undefined ? {} : { script: scriptOfB });
@@ -306,7 +306,7 @@ async function openOnA(
 
 /** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
 async function openBeforeFrozen() {
-  stage = new SessionStage({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
+  stage = new SessionHarness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
   await stage.add('a', { fields: HTTP, script: silent });
   const session = await stage.open();
   await stage.add('b', { fields: HTTP, script: silent });

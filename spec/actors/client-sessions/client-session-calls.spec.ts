@@ -18,19 +18,19 @@ import {
   HTTP,
   MODERN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   silent,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: calls');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 /** The calls of a session whose binding is a part in `a`. */
 async function begin() {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   const ref = await stage.add('a', { script: silent });
   const { dispatcher } = stage.inner;
   const binding = stage.sessions.binder.shared.join(ref, stage.transport('a').peer);
@@ -115,7 +115,7 @@ test('goes on where the session is when it is not known any more who asked', asy
 });
 
 test('keeps a place at the instance that gave the answer, wherever the session is by now', async () => {
-  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
   for (const id of ['a', 'b']) await stage.add(id, { peer: MODERN, fields: HTTP });
   const session = await stage.open(ASKABLE);
   const at = (await firstValueFrom(session.exchange(toolCall('write')))).instanceId;
@@ -133,7 +133,7 @@ test('keeps a place at the instance that gave the answer, wherever the session i
 });
 
 test('keeps it there when another instance has the same id by now', async () => {
-  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
   const backend = { peer: MODERN, fields: HTTP, script: byTool };
   await stage.add('a', backend);
   const session = await stage.open(ASKABLE);

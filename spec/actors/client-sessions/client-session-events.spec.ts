@@ -4,13 +4,13 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ask, HTTP, PLAIN, resultOf, SessionStage, settled } from './client-session-harness.ts';
+import { ask, HTTP, PLAIN, resultOf, SessionHarness, settled } from './client-session-harness.ts';
 
 const test = suite('facts about client sessions');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 
 test.before.each(() => {
-  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
 });
 test.after.each(() => stage.close());
 
@@ -70,7 +70,7 @@ test('are none when it gets a new conversation where it is', async () => {
 
 test('say that it was lost when it could go on nowhere', async () => {
   await stage.close();
-  stage = new SessionStage({ policy: { sessionFailover: 'never' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'never' } });
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   told();

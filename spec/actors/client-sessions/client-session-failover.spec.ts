@@ -14,13 +14,13 @@ import {
   FULL,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: failover');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 /** Ways to lose an instance; after each of them it may not be used. */
@@ -59,7 +59,7 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
 }
 
 test('does not take the successor of its process for the same one', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a');
   const session = await stage.open();
   await resultOf(ask(session, 'write'));
@@ -72,7 +72,7 @@ test('does not take the successor of its process for the same one', async () => 
 });
 
 test('knows by its method and by its tool what may be made twice', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   const ref = await stage.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
@@ -94,7 +94,7 @@ test('moves by the setting, and by the calls that were not safe', () => {
 });
 
 test('knows whether anybody else could take a session', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   for (const id of ['a', 'b']) await stage.add(id);
   const group = stage.inner.fleet.group('t');
   assert.is(hasOthers(group, stage.ref('a')), true);
@@ -107,7 +107,7 @@ test.run();
 
 /** A session on `a`, with `b` beside it. */
 async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
-  stage = new SessionStage({ policy: { sessionFailover } });
+  stage = new SessionHarness({ policy: { sessionFailover } });
   await stage.add('a', { peer: FULL, script: answers('a') });
   const session = await stage.open(PLAIN);
   await stage.add('b', { peer: FULL, script: answers('b') });

@@ -18,14 +18,14 @@ import {
   MODERN,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   silent,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: finishing');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 for (const failover of ['never', 'auto'] as const) {
@@ -81,7 +81,7 @@ test('goes on where it was finishing when its instance is resumed', async () => 
 for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
   for (const failover of ['never', 'always'] as const) {
     test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {
-      stage = new SessionStage({ policy: { sessionFailover: failover } });
+      stage = new SessionHarness({ policy: { sessionFailover: failover } });
       await stage.add('a', { peer: MODERN, fields: HTTP, own });
       const session = await stage.open(ASKABLE);
       await stage.add('b', { peer: MODERN, fields: HTTP, own });
@@ -102,7 +102,7 @@ for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
 }
 
 test('asks elsewhere when the conversation is over in which a call was to go on', async () => {
-  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
   await stage.add('a', { peer: MODERN, fields: HTTP });
   const session = await stage.open(ASKABLE);
   await stage.add('b', { peer: MODERN, fields: HTTP });
@@ -127,7 +127,7 @@ function betweenRounds(session: ClientSession): Promise<SessionReservation> {
 
 /** A session on `a`, which answers nothing by itself, with `b` beside it. */
 async function openOnA(sessionFailover: SessionFailover, profile: ClientProfile): Promise<ClientSession> {
-  stage = new SessionStage({ policy: { sessionFailover } });
+  stage = new SessionHarness({ policy: { sessionFailover } });
   await stage.add('a', { peer: FULL, script: silent });
   const session = await stage.open(profile);
   await stage.add('b', { peer: FULL });

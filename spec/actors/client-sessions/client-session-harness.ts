@@ -21,10 +21,10 @@ import {
   answers,
   type Caller,
   definition,
+  Harness,
   listen,
   READ,
   type Script,
-  Stage,
   settled,
   toolCall,
   WRITE,
@@ -71,7 +71,7 @@ export interface InstanceOptions {
   readonly own?: Partial<Peer> | null;
 }
 
-export interface SessionStageOptions {
+export interface SessionHarnessOptions {
   readonly policy?: Partial<BalancerPolicy>;
   readonly maxSessions?: number;
   readonly own?: OwnBounds;
@@ -87,8 +87,8 @@ export const MODERN: Partial<Peer> = { ...FULL, era: 'modern', protocolVersion: 
 export const HTTP: Partial<InstanceDefinition> = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' };
 
 /** The instances of template `t` and the sessions of its clients. */
-export class SessionStage {
-  readonly inner: Stage;
+export class SessionHarness {
+  readonly inner: Harness;
   readonly sessions: ClientSessions;
   readonly subscriptions = new SharedSubscriptions();
   /** The transports of each instance, by id, latest last. */
@@ -97,8 +97,8 @@ export class SessionStage {
   alarms = 0;
   readonly #options = new Map<string, InstanceOptions>();
 
-  constructor({ policy = {}, own, perTurn, ...options }: SessionStageOptions = {}) {
-    this.inner = new Stage(policy, own);
+  constructor({ policy = {}, own, perTurn, ...options }: SessionHarnessOptions = {}) {
+    this.inner = new Harness(policy, own);
     const { fleet, dispatcher, emit } = this.inner;
     this.inner.open = async ({ id }) => this.#openTransport(id);
     const scheduler = steadyPace(perTurn);

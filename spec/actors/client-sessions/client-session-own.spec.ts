@@ -9,16 +9,16 @@ import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { MODERN, SessionStage, settled } from './client-session-harness.ts';
+import { MODERN, SessionHarness, settled } from './client-session-harness.ts';
 
 const alarm = alarmOf(steadyPace());
 
 const test = suite('client session: own');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 let upstream = new ScriptedTransport();
 
 test.before.each(async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a');
   upstream = new ScriptedTransport();
 });

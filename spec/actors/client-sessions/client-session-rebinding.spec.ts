@@ -17,17 +17,17 @@ import {
   hear,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: place');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(test, () => stage.close());
 
 test('goes on elsewhere when the conversation that was its own has ended', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a');
   await stage.add('b');
   const session = await stage.open(ASKABLE);
@@ -38,7 +38,7 @@ test('goes on elsewhere when the conversation that was its own has ended', async
 });
 
 test('has a new conversation with the same instance when there is no other', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   stage.upstreams('a')[0]?.lose();
@@ -50,7 +50,7 @@ test('has a new conversation with the same instance when there is no other', asy
 });
 
 test('goes on with the process that was started in place of its own', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a');
   const session = await stage.open();
   stage.transport('a').lose();
@@ -63,7 +63,7 @@ test('goes on with the process that was started in place of its own', async () =
 });
 
 test('waits, although it may not move, while its conversation stands and nobody else is there', async () => {
-  stage = new SessionStage({ policy: { sessionFailover: 'never' } });
+  stage = new SessionHarness({ policy: { sessionFailover: 'never' } });
   await stage.add('a');
   const session = await stage.open();
   stage.ref('a').drain();
@@ -75,7 +75,7 @@ test('waits, although it may not move, while its conversation stands and nobody 
 
 test('says of a gateway that stops that it does, and nothing of its instances', async () => {
   for (const sessionFailover of ['auto', 'never'] as const) {
-    stage = new SessionStage({ policy: { sessionFailover } });
+    stage = new SessionHarness({ policy: { sessionFailover } });
     await stage.add('a', { script: () => undefined });
     const session = await stage.open();
     const slow = ask(session, 'write');
@@ -89,7 +89,7 @@ test('says of a gateway that stops that it does, and nothing of its instances', 
 });
 
 test('tells those who wait for a place when the gateway stops that it does', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   await stage.add('b', { fields: HTTP });
@@ -103,7 +103,7 @@ test('tells those who wait for a place when the gateway stops that it does', asy
 });
 
 test('moves once for all who wait for it', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   await stage.add('b', { fields: HTTP });
@@ -115,7 +115,7 @@ test('moves once for all who wait for it', async () => {
 
 test('lets calls under way finish where they are, and closes its conversation there after them', async () => {
   const a = { fields: HTTP, script: () => undefined };
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', a);
   const session = await stage.open();
   await stage.add('b', { fields: HTTP });
@@ -130,7 +130,7 @@ test('lets calls under way finish where they are, and closes its conversation th
 });
 
 test('tries the next instance when one takes no conversation, and tells of the last in the end', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) await stage.add(id, { fields: HTTP });
   const session = await stage.open();
@@ -148,7 +148,7 @@ test('tries the next instance when one takes no conversation, and tells of the l
 });
 
 test('waits for a move no longer than for an answer, and closes what came too late', async () => {
-  stage = new SessionStage({ policy: { callTimeoutMs: 5_000 } });
+  stage = new SessionHarness({ policy: { callTimeoutMs: 5_000 } });
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   await stage.add('b', { fields: HTTP });
@@ -171,7 +171,7 @@ test('waits for a move no longer than for an answer, and closes what came too la
 });
 
 test('leaves half of its time to another HTTP instance when one opens nothing', async () => {
-  stage = new SessionStage({ policy: { callTimeoutMs: 4_000 } });
+  stage = new SessionHarness({ policy: { callTimeoutMs: 4_000 } });
   for (const id of ['a', 'b', 'c']) await stage.add(id, { fields: HTTP });
   const signals = freeze('a');
   const opening = stage.open();
@@ -191,7 +191,7 @@ test('leaves half of its time to another HTTP instance when one opens nothing', 
 });
 
 test('waits all of its time for a program, or where there is nobody else', async () => {
-  stage = new SessionStage({ policy: { session: 'isolated', maxRetries: 1 } });
+  stage = new SessionHarness({ policy: { session: 'isolated', maxRetries: 1 } });
   for (const id of ['a', 'b']) await stage.add(id);
   const programs = ['a', 'b'].map((id) => freeze(id));
   const late = stage.open().catch(codeOf);
@@ -207,7 +207,7 @@ test('waits all of its time for a program, or where there is nobody else', async
 });
 
 test('moves at once while its client listens, and stays with its listener', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: FULL });
   const session = await stage.open();
   const heard = hear(session);
@@ -220,7 +220,7 @@ test('moves at once while its client listens, and stays with its listener', asyn
 });
 
 test('looks again and again for a place while its client listens', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { peer: FULL });
   const session = await stage.open();
   const heard = hear(session);
@@ -243,7 +243,7 @@ test('ends at once while its client listens, when it may not move', async () => 
 });
 
 test('refuses to let more than so many wait for a move', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   await stage.add('b', { fields: HTTP });
@@ -254,7 +254,7 @@ test('refuses to let more than so many wait for a move', async () => {
 });
 
 test('is ended while it moves without leaving anything behind', async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { fields: HTTP });
   const session = await stage.open();
   await stage.add('b', { fields: HTTP });
@@ -272,7 +272,7 @@ test.run();
 
 /** A session on `a`, with `b` beside it. */
 async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
-  stage = new SessionStage({ policy: { sessionFailover } });
+  stage = new SessionHarness({ policy: { sessionFailover } });
   await stage.add('a', { peer: FULL, script: answers('a') });
   const session = await stage.open(PLAIN);
   await stage.add('b', { peer: FULL, script: answers('b') });

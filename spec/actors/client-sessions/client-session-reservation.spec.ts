@@ -8,15 +8,15 @@ import { shuttingDown } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKABLE, MODERN, PLAIN, SessionStage, settled, simulateTime } from './client-session-harness.ts';
+import { ASKABLE, MODERN, PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client session: stay');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage();
+    stage = new SessionHarness();
   },
 );
 

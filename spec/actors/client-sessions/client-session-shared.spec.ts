@@ -12,7 +12,7 @@ import {
   hear,
   MODERN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
@@ -20,12 +20,12 @@ import {
 const test = suite('client session: shared');
 const LISTEN = 'subscriptions/listen';
 const UPDATED = 'notifications/resources/updated';
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage();
+    stage = new SessionHarness();
   },
 );
 

@@ -14,18 +14,18 @@ import {
   MODERN,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: told');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage();
+    stage = new SessionHarness();
   },
 );
 
@@ -92,7 +92,7 @@ test('says no to a log level when there is no process for it, and goes on as it 
 
 test('lets a log level be of no effect where the template wants its processes shared', async () => {
   await stage.close();
-  stage = new SessionStage({ policy: { session: 'shared' } });
+  stage = new SessionHarness({ policy: { session: 'shared' } });
   await stage.add('a', { peer: FULL });
   const session = await stage.open(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
@@ -123,7 +123,7 @@ test('answers in the place of a modern backend, which keeps nothing', async () =
 });
 
 test('answers in the place of a modern process of its own, too, and asks it for the news', async () => {
-  stage = new SessionStage({ policy: { session: 'isolated' } });
+  stage = new SessionHarness({ policy: { session: 'isolated' } });
   for (const id of ['a', 'b']) await stage.add(id, { peer: MODERN });
   const session = await stage.open();
   const [from, to] = stage.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];

@@ -9,7 +9,16 @@ import { alarmOf } from '../../../src/gateway/alarm.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { ASKABLE, ask, FULL, HTTP, MODERN, PLAIN, SessionStage, settled } from './client-session-harness.ts';
+import {
+  ASKABLE,
+  ask,
+  FULL,
+  HTTP,
+  MODERN,
+  PLAIN,
+  SessionHarness,
+  settled,
+} from './client-session-harness.ts';
 
 const alarm = alarmOf(steadyPace());
 
@@ -22,7 +31,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 
 test.after.each(() => mock.timers.reset());
 
 test('nobody hears what is another’s while instances are killed and drained', async () => {
-  const stage = new SessionStage({ policy: { sessionFailover: 'auto' } });
+  const stage = new SessionHarness({ policy: { sessionFailover: 'auto' } });
   await stage.add('pipe', { peer: FULL, script: echo });
   await stage.add('pipe2', { peer: FULL, script: echo });
   await stage.add('http', { peer: FULL, fields: HTTP, script: echo });
@@ -114,7 +123,7 @@ function echo(exchange: ScriptedExchange): void {
 }
 
 /** The backend has news of every resource for whoever wants it, in every conversation. */
-function tellNews(stage: SessionStage, id: string): void {
+function tellNews(stage: SessionHarness, id: string): void {
   for (let n = 0; n < CLIENTS; n += 1) {
     const news = { uri: `x:${n}` };
     if (id === 'modern') {

@@ -7,18 +7,18 @@ import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { SessionStage, settled } from './client-session-harness.ts';
+import { SessionHarness, settled } from './client-session-harness.ts';
 
 const alarm = alarmOf(steadyPace());
 
 const test = suite('client session: audience');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 let told: string[] = [];
 let heard: unknown[] = [];
 let audience = newAudience();
 
 test.before.each(async () => {
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a');
   told = [];
   heard = [];

@@ -6,10 +6,10 @@ import { BindingWaiters } from '../../../src/actors/client-sessions/session-bind
 import { noHealthyInstance, queueFull } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { SessionStage } from './client-session-harness.ts';
+import { SessionHarness } from './client-session-harness.ts';
 
 const test = suite('client session: waiting');
-const stage = new SessionStage();
+const stage = new SessionHarness();
 
 test.before(async () => {
   await stage.add('a');

@@ -12,18 +12,18 @@ import {
   hear,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage();
+    stage = new SessionHarness();
   },
 );
 

@@ -5,19 +5,19 @@ import * as assert from 'uvu/assert';
 import type { SessionRecord } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PLAIN, SessionStage, settled, simulateTime } from './client-session-harness.ts';
+import { PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client sessions: aggregate');
 const MAX = 40;
 const SHARE = MAX * LIMITS.ownerShare;
 const IDLE_MS = LIMITS.sessionIdleMs;
-let stage = new SessionStage();
+let stage = new SessionHarness();
 let count = 0;
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage({ maxSessions: MAX });
+    stage = new SessionHarness({ maxSessions: MAX });
   },
 );
 

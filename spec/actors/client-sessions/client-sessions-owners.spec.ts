@@ -11,18 +11,18 @@ import {
   HTTP,
   hear,
   PLAIN,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client sessions: owners');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage({ maxSessions: 40 });
+    stage = new SessionHarness({ maxSessions: 40 });
   },
 );
 
@@ -47,7 +47,7 @@ test('gives callers that cannot be told apart all of them', async () => {
 
 test('gives one caller the share that was set, of sessions and of processes', async () => {
   await stage.close();
-  stage = new SessionStage({ maxSessions: 40, own: { processes: 20, share: 0.5 } });
+  stage = new SessionHarness({ maxSessions: 40, own: { processes: 20, share: 0.5 } });
   await stage.add('a', { fields: { transport: 'stdio', command: 'serve' } });
   for (let count = 0; count < 10; count += 1) await stage.open(ASKABLE, 'ann');
   assert.is(await codeOf(stage.open(ASKABLE, 'ann')), 'QUEUE_FULL');
@@ -57,7 +57,7 @@ test('gives one caller the share that was set, of sessions and of processes', as
 
 test('gives one caller all of a few', async () => {
   await stage.close();
-  stage = new SessionStage({ maxSessions: 6 });
+  stage = new SessionHarness({ maxSessions: 6 });
   await stage.add('a');
   for (let count = 0; count < 6; count += 1) await stage.open(PLAIN, 'ann');
   const refusal = await stage.open(PLAIN, 'ann').catch((thrown: unknown) => thrown);
@@ -80,7 +80,7 @@ test('counts no session that could not be opened', async () => {
 
 test('gives nobody more than a quarter of the processes of an instance', async () => {
   await stage.close();
-  stage = new SessionStage();
+  stage = new SessionHarness();
   await stage.add('a', { fields: { transport: 'stdio', command: 'serve' } });
   const share = LIMITS.isolatedProcesses / 4;
   const sessions = [];

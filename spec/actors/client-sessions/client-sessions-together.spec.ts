@@ -13,7 +13,7 @@ import {
   HTTP,
   hear,
   PLAIN,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
@@ -21,12 +21,12 @@ import {
 const test = suite('client sessions: together');
 const MANY = 60;
 const PER_TURN = 5;
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
+    stage = new SessionHarness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
   },
 );
 

@@ -14,18 +14,18 @@ import {
   hear,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client sessions: unused');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage({ maxSessions: 50 });
+    stage = new SessionHarness({ maxSessions: 50 });
   },
 );
 

@@ -15,18 +15,18 @@ import {
   hear,
   PLAIN,
   resultOf,
-  SessionStage,
+  SessionHarness,
   settled,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client sessions');
-let stage = new SessionStage();
+let stage = new SessionHarness();
 simulateTime(
   test,
   () => stage.close(),
   () => {
-    stage = new SessionStage({ maxSessions: 50 });
+    stage = new SessionHarness({ maxSessions: 50 });
   },
 );
 
@@ -128,7 +128,7 @@ test('calls off what is being opened when it closes', async () => {
 
 test('leaves nothing with the instances after a thousand sessions came and went', async () => {
   await stage.close();
-  stage = new SessionStage();
+  stage = new SessionHarness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) {
     await stage.add(id, { peer: FULL, script: answers({}), fields: id > 'b' ? HTTP : {} });

@@ -2,10 +2,10 @@ import * as assert from 'uvu/assert';
 import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
 import { eventOf, type GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-harness.ts';
+import { onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance facts');
-const check = onStage(test);
+const check = onHarness(test);
 const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
 
 check('names the instance and the time', async (stage) => {

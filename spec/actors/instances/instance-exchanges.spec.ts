@@ -5,10 +5,10 @@ import { backendTimeout, backendUnavailable } from '../../../src/domain/error-ca
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Caller, onStage, settled } from './instance-harness.ts';
+import { type Caller, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance exchanges');
-const check = onStage(test);
+const check = onHarness(test);
 
 check('counts an exchange in the block in which it is subscribed', async (stage) => {
   await stage.healthy();

@@ -56,7 +56,7 @@ export interface Caller {
   subscription: Subscription | undefined;
 }
 
-export interface StageOptions {
+export interface HarnessOptions {
   readonly definition?: InstanceDefinition;
   readonly policy?: Partial<BalancerPolicy>;
   /** Random numbers in [0, 1); 0.5 makes every back-off exact. */
@@ -64,7 +64,7 @@ export interface StageOptions {
 }
 
 /** One instance under test. `close()` leaves no timer behind. */
-export class Stage {
+export class Harness {
   readonly clock = new SimulatedClock();
   readonly opener = new ScriptedOpener();
   readonly emissions: InstanceEmission[] = [];
@@ -73,7 +73,7 @@ export class Stage {
   readonly actor;
   readonly ref: InstanceRef;
 
-  constructor(options: StageOptions = {}) {
+  constructor(options: HarnessOptions = {}) {
     const now = () => this.clock.now();
     const input = {
       definition: options.definition ?? definition(),
@@ -151,10 +151,10 @@ export class Stage {
 }
 
 /** Declares tests that each get a stage of their own, closed behind them. */
-export function onStage(test: Suite) {
-  return (sentence: string, body: (stage: Stage) => Promise<void>, options?: StageOptions): void =>
+export function onHarness(test: Suite) {
+  return (sentence: string, body: (stage: Harness) => Promise<void>, options?: HarnessOptions): void =>
     test(sentence, async () => {
-      const stage = new Stage(options);
+      const stage = new Harness(options);
       try {
         await body(stage);
       } finally {

@@ -7,11 +7,11 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, openOwn, settled } from './instance-harness.ts';
+import { onHarness, openOwn, settled } from './instance-harness.ts';
 
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance ref');
-const check = onStage(test);
+const check = onHarness(test);
 
 check('goes through the conversation of one client when it is given one', async (stage) => {
   const transport = await stage.healthy();

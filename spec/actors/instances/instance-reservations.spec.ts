@@ -8,10 +8,10 @@ import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance stay');
-const check = onStage(test);
+const check = onHarness(test);
 
 check('shows a call between two rounds as in flight, and gives it no place', async (stage) => {
   await stage.healthy();
@@ -119,7 +119,7 @@ check('keeps so many in all, and one that goes on has its place already', async 
 test.run();
 
 /** How many observe the actor of the instance: each of them is told of every event of every call. */
-function countObservers({ actor }: Stage) {
+function countObservers({ actor }: Harness) {
   const count = { now: 0, ever: 0 };
   const subscribe = actor.subscribe.bind(actor);
   actor.subscribe = ((...observer: Parameters<typeof subscribe>) => {

@@ -4,13 +4,13 @@
 import * as assert from 'uvu/assert';
 import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, definition, onStage, type Stage, settled } from './instance-harness.ts';
+import { CHILD, definition, type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance setup');
-const check = onStage(test);
+const check = onHarness(test);
 
 /** The wait after the tenth opening that failed. */
-async function longestWait(stage: Stage): Promise<number> {
+async function longestWait(stage: Harness): Promise<number> {
   for (let round = 0; round < 10; round += 1) {
     stage.opener.last.fail();
     await settled();

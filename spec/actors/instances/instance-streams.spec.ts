@@ -4,13 +4,13 @@ import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { streamsOf } from '../../../src/actors/instances/instance-view.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance streams');
-const check = onStage(test);
+const check = onHarness(test);
 
 /** What a new subscriber to the state hears. */
-function watch({ ref }: Stage) {
+function watch({ ref }: Harness) {
   const heard: string[] = [];
   const subscription: Subscription = ref.state$.subscribe({
     next: (state) => heard.push(state),

@@ -3,10 +3,10 @@
 import * as assert from 'uvu/assert';
 import { snapshotOf, stateOf, whyNot } from '../../../src/actors/instances/instance-view.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-harness.ts';
+import { onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance view');
-const check = onStage(test);
+const check = onHarness(test);
 
 check('says in one word how it is, and why when that is not healthy', async (stage) => {
   const seen = () => [stateOf(stage.actor.getSnapshot()), whyNot(stage.actor.getSnapshot())];

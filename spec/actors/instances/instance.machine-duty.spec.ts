@@ -4,10 +4,10 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-harness.ts';
+import { onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, duty');
-const check = onStage(test);
+const check = onHarness(test);
 
 check('drains at once, and serves again at once', async (stage) => {
   await stage.healthy();

@@ -5,13 +5,13 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, end');
-const check = onStage(test);
+const check = onHarness(test);
 
 /** Every moment in which an instance can be asked to leave. What is behind `leave` may still have to be settled. */
-const moments: Readonly<Record<string, (stage: Stage) => Promise<(() => void) | undefined>>> = {
+const moments: Readonly<Record<string, (stage: Harness) => Promise<(() => void) | undefined>>> = {
   'while it opens': async () => undefined,
   'while it opens and does not heed the signal': async ({ opener }) => {
     opener.heedsSignal = false;

@@ -6,13 +6,13 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, health');
-const check = onStage(test);
+const check = onHarness(test);
 
 const INTERVAL = 30_000;
-const probes = (stage: Stage) => () => stage.probes;
+const probes = (stage: Harness) => () => stage.probes;
 const passes = (transport: ScriptedTransport): void => {
   transport.onExchange = (exchange) => exchange.request.method === 'ping' && exchange.result();
 };
@@ -22,7 +22,7 @@ const fails = (transport: ScriptedTransport): void => {
 };
 
 /** Healthy, then unhealthy by two failed probes. */
-async function unhealthy(stage: Stage): Promise<ScriptedTransport> {
+async function unhealthy(stage: Harness): Promise<ScriptedTransport> {
   const transport = await stage.healthy();
   fails(transport);
   for (const ms of [INTERVAL, 1_000]) await stage.pass(ms);

@@ -5,15 +5,15 @@ import * as assert from 'uvu/assert';
 import { JsonText } from '../../../src/domain/json.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, hostile transports');
-const check = onStage(test);
+const check = onHarness(test);
 
 const fault = new TypeError('a fault of the transport');
 
 /** The instance opened a second session after what happened to the first. */
-async function opensAgain(stage: Stage): Promise<void> {
+async function opensAgain(stage: Harness): Promise<void> {
   assert.equal([stage.actor.getSnapshot().status, stage.ref.state], ['active', 'unhealthy']);
   await stage.pass(500);
   assert.is(stage.opener.openings.length, 2);

@@ -7,13 +7,13 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Caller, CHILD, Stage, settled } from './instance-harness.ts';
+import { type Caller, CHILD, Harness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, model', { timeoutMs: 60_000 });
 
 /** An instance in the hands of the model, and all its callers so far. */
 interface World {
-  readonly stage: Stage;
+  readonly stage: Harness;
   readonly callers: Caller[];
 }
 
@@ -114,7 +114,7 @@ async function ends(world: World): Promise<void> {
 }
 
 async function play(script: readonly Step[], settles: boolean): Promise<void> {
-  const world: World = { stage: new Stage({ definition: CHILD }), callers: [] };
+  const world: World = { stage: new Harness({ definition: CHILD }), callers: [] };
   try {
     for (const { name, choice } of script) {
       steps[name]?.(world, choice);

@@ -9,11 +9,11 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, onStage, openOwn, type Stage, settled } from './instance-harness.ts';
+import { CHILD, type Harness, onHarness, openOwn, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, own');
-const declare = onStage(test);
-const check = (sentence: string, body: (stage: Stage) => Promise<void>) =>
+const declare = onHarness(test);
+const check = (sentence: string, body: (stage: Harness) => Promise<void>) =>
   declare(sentence, body, { definition: CHILD });
 
 check(
@@ -243,14 +243,14 @@ function withOwn(): ScriptedTransport {
   return transport;
 }
 
-async function open(stage: Stage, transport: ScriptedTransport) {
+async function open(stage: Harness, transport: ScriptedTransport) {
   const own = await openOwn(stage.ref, PROFILE);
   const [scripted] = transport.upstreams;
   assert.ok(own !== undefined && scripted !== undefined);
   return { own, scripted };
 }
 
-async function openAnd(isLost: boolean, stage: Stage) {
+async function openAnd(isLost: boolean, stage: Harness) {
   const transport = await stage.healthy(withOwn());
   const opened = await open(stage, transport);
   if (isLost) transport.lose();
@@ -258,6 +258,6 @@ async function openAnd(isLost: boolean, stage: Stage) {
   return opened;
 }
 
-function call(stage: Stage, own: Upstream) {
+function call(stage: Harness, own: Upstream) {
   return stage.call(undefined, undefined, own);
 }

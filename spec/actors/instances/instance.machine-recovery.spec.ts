@@ -6,14 +6,14 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, type Stage, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, recovery');
-const check = onStage(test);
+const check = onHarness(test);
 const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
 
 /** Unhealthy, with a session that never answers a probe again. */
-async function unhealthy(stage: Stage): Promise<ScriptedTransport> {
+async function unhealthy(stage: Harness): Promise<ScriptedTransport> {
   const transport = await stage.healthy();
   transport.onExchange = (exchange) =>
     exchange.request.method === 'ping' && exchange.refuse(RPC.internalError);

@@ -4,10 +4,10 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-harness.ts';
+import { onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine, restart');
-const check = onStage(test);
+const check = onHarness(test);
 
 check('waits until the old session is gone before it opens a new one by hand', async (stage) => {
   const transport = await stage.healthy();

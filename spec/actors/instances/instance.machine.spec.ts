@@ -6,15 +6,15 @@ import type { InstanceEmission } from '../../../src/actors/instances/instance-se
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, onStage, type Stage, settled } from './instance-harness.ts';
+import { CHILD, type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine');
-const check = onStage(test);
+const check = onHarness(test);
 
-const openings = (stage: Stage) => () => stage.opener.openings.length;
+const openings = (stage: Harness) => () => stage.opener.openings.length;
 
 /** How long each failed opening is waited for, one after the other. */
-async function waits(stage: Stage, count: number): Promise<number[]> {
+async function waits(stage: Harness, count: number): Promise<number[]> {
   const delays: number[] = [];
   for (let round = 0; round < count; round += 1) {
     stage.opener.last.fail();

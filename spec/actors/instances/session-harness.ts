@@ -43,7 +43,7 @@ class LeasesUnderTest {
 }
 
 /** A session, what it told, and the caller's side of it. */
-export class SessionStage {
+export class SessionHarness {
   readonly facts: SessionChange[] = [];
   readonly opener = new ScriptedOpener();
   readonly clock = { nowMs: 0 };

@@ -7,12 +7,12 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from './instance-harness.ts';
-import { SessionStage, WITH_TOOLS } from './session-harness.ts';
+import { SessionHarness, WITH_TOOLS } from './session-harness.ts';
 
 const test = suite('session, tools');
 
 test('lists the tools behind the handshake, and again when they changed', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = new ScriptedTransport(WITH_TOOLS);
   transport.onExchange = (exchange) =>
     exchange.result({ tools: [{ name: `tool ${transport.asked.length}` }, { name: 7 }, 'x'] });
@@ -31,7 +31,7 @@ test('does not ask a server for tools that offers none, but a bare one', async (
     [{ era: 'modern' }, []],
     [{ era: 'bare' }, ['tools/list']],
   ] as const) {
-    const stage = new SessionStage();
+    const stage = new SessionHarness();
     const transport = await stage.open(new ScriptedTransport(peer));
     assert.equal(transport.asked, asked);
     transport.lose();
@@ -39,7 +39,7 @@ test('does not ask a server for tools that offers none, but a bare one', async (
 });
 
 test('knows no tools of a server that refuses to list them', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = new ScriptedTransport(WITH_TOOLS);
   transport.onExchange = (exchange) => exchange.refuse(RPC.internalError);
   await stage.open(transport);
@@ -47,7 +47,7 @@ test('knows no tools of a server that refuses to list them', async () => {
 });
 
 test('is not kept busy by a server that says after every list that it changed', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = new ScriptedTransport(WITH_TOOLS);
   transport.onExchange = (exchange) => exchange.result({ tools: [] });
   await stage.open(transport);
@@ -63,7 +63,7 @@ test('is not kept busy by a server that says after every list that it changed', 
 });
 
 test('tells which list changed; only that of the tools is listed again', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = new ScriptedTransport(WITH_TOOLS);
   transport.onExchange = (exchange) => exchange.result({ tools: [] });
   await stage.open(transport);
@@ -78,7 +78,7 @@ test('tells which list changed; only that of the tools is listed again', async (
 });
 
 test('tells which tools lists come without, as long as it lasts', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const omitted = { tool: 'x', reason: 'it is bad' };
   transport.omitted$.next(omitted);
@@ -90,7 +90,7 @@ test('tells which tools lists come without, as long as it lasts', async () => {
 });
 
 test('tells that the tools changed when it finds out by itself', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = new ScriptedTransport(WITH_TOOLS);
   let header = 'Old';
   transport.onExchange = (exchange) => {
@@ -107,7 +107,7 @@ test('tells that the tools changed when it finds out by itself', async () => {
 });
 
 test('subscribes to changes at a modern backend, and is not hurt when that fails', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = new ScriptedTransport({
     era: 'modern',
     capabilities: { tools: { listChanged: true }, prompts: { listChanged: true } },

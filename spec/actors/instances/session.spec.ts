@@ -9,12 +9,12 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from './instance-harness.ts';
-import { SessionStage, WITH_TOOLS } from './session-harness.ts';
+import { SessionHarness, WITH_TOOLS } from './session-harness.ts';
 
 const test = suite('session');
 
 test('opens once, with the definition, and says so with the peer it found', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   assert.equal(stage.told, []);
   await stage.open();
   assert.equal(stage.told, ['opened']);
@@ -24,7 +24,7 @@ test('opens once, with the definition, and says so with the peer it found', asyn
 });
 
 test('is closed with the reason when the opening fails', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   stage.opener.last.fail('connection refused');
   await settled();
   assert.equal(stage.facts, [
@@ -33,7 +33,7 @@ test('is closed with the reason when the opening fails', async () => {
 });
 
 test('carries a request, and its answer inside the emission of the transport', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const { heard } = stage.ask();
   assert.equal(transport.asked, ['tools/call']);
@@ -44,14 +44,14 @@ test('carries a request, and its answer inside the emission of the transport', a
 });
 
 test('cancels on the backend when the caller goes away', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   stage.ask().leave();
   assert.is(transport.last.isCancelled, true);
 });
 
 test('remembers when the backend was last heard: by answers and by notifications', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   stage.clock.nowMs = 5;
   const transport = await stage.open();
   assert.is(stage.link.lastMessageAtMs(), 5);
@@ -68,7 +68,7 @@ test('remembers when the backend was last heard: by answers and by notifications
 });
 
 test('refuses requests after it was told to close', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   transport.closesSlowly = true;
   stage.close();
@@ -80,7 +80,7 @@ test('refuses requests after it was told to close', async () => {
 });
 
 test('answers its callers, then says that it is lost, then that it is closed', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   transport.closesSlowly = true;
   const { heard } = stage.ask();
@@ -101,7 +101,7 @@ test('answers its callers, then says that it is lost, then that it is closed', a
 });
 
 test('is not lost but closed when it was told to close', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const { heard } = stage.ask();
   stage.close();
@@ -111,7 +111,7 @@ test('is not lost but closed when it was told to close', async () => {
 });
 
 test('calls an opening off, and closes what it brings nevertheless', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   stage.opener.heedsSignal = false;
   stage.close();
   assert.is(stage.opener.last.signal.aborted, true);
@@ -120,7 +120,7 @@ test('calls an opening off, and closes what it brings nevertheless', async () =>
 });
 
 test('closes when its parent stops, without a word', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const { heard } = stage.ask();
   stage.parent.stop();
@@ -129,7 +129,7 @@ test('closes when its parent stops, without a word', async () => {
 });
 
 test('opens conversations for single clients, carries their requests, and ends them with itself', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const profile = { protocolVersion: '2025-06-18', capabilities: { roots: {} }, clientInfo: { name: 'x' } };
   const upstream = await stage.link.openUpstream(profile, new AbortController().signal);
@@ -144,7 +144,7 @@ test('opens conversations for single clients, carries their requests, and ends t
 });
 
 test('ends what single clients have there when it is to, and says that it is closed when nothing is left', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   stage.end();
   await settled();
@@ -155,7 +155,7 @@ test('ends what single clients have there when it is to, and says that it is clo
 });
 
 test('does so while it is being opened, too', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   stage.end();
   await settled();
   assert.equal([stage.leases.ends, stage.told], [1, []]);
@@ -166,7 +166,7 @@ test('does so while it is being opened, too', async () => {
 
 test('leaves that alone when only its transport is to go, is lost, or it is stopped', async () => {
   for (const leave of ['close', 'lose', 'stop'] as const) {
-    const stage = new SessionStage();
+    const stage = new SessionHarness();
     const transport = await stage.open();
     if (leave === 'close') stage.close();
     else if (leave === 'lose') transport.lose();
@@ -177,7 +177,7 @@ test('leaves that alone when only its transport is to go, is lost, or it is stop
 });
 
 test('goes on when a conversation of one client ends, or cannot be opened', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const open = () =>
     stage.link.openUpstream(
@@ -193,7 +193,7 @@ test('goes on when a conversation of one client ends, or cannot be opened', asyn
 });
 
 test('says that its backend is in doubt, as often as its transport does, until that has closed', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   transport.doubts$.next();
   transport.doubts$.next();
@@ -207,7 +207,7 @@ test('says that its backend is in doubt, as often as its transport does, until t
 });
 
 test('hands the messages of its backend to whoever listens', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const heard: string[] = [];
   stage.link.messages$.subscribe({
@@ -220,7 +220,7 @@ test('hands the messages of its backend to whoever listens', async () => {
 });
 
 test('keeps a subscription open that is no call: nobody times it, and it is a sign of life', async () => {
-  const stage = new SessionStage();
+  const stage = new SessionHarness();
   const transport = await stage.open();
   const heard: string[] = [];
   const subscription = stage.link
@@ -236,7 +236,7 @@ test('keeps a subscription open that is no call: nobody times it, and it is a si
 test('asks for the gateway itself, past notifications, and gives up after the time it was given', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   try {
-    const stage = new SessionStage();
+    const stage = new SessionHarness();
     const transport = await stage.open();
     const answered = stage.link.ask({ method: 'ping' }, 10_000);
     transport.last.notify('notifications/progress');

@@ -14,11 +14,11 @@ import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
   BARE,
-  GuestStage,
   LOGGING,
   MODERN,
   modernCall,
   profile,
+  StatelessHarness,
   settled,
 } from './stateless-harness.ts';
 
@@ -27,11 +27,11 @@ const LEVEL = (level: string) => modernCall({ [META.logLevel]: level });
 
 const TOO_LATE = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
 
-let stage = new GuestStage();
+let stage = new StatelessHarness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new GuestStage();
+  stage = new StatelessHarness();
 });
 test.after.each(async () => {
   const closed = stage.close();
@@ -184,7 +184,7 @@ test('keeps tasks where nobody else sees them, or refuses them', async () => {
   await stage.call(task).end;
   assert.equal([stage.backend('a').asked.includes('tasks/list'), stage.upstreams('a').length], [false, 1]);
   await stage.close();
-  stage = new GuestStage({ session: 'shared' });
+  stage = new StatelessHarness({ session: 'shared' });
   await stage.add('a', 'stdio', answers());
   const refused = stage.call(task);
   assert.is(await refused.end, 'a');
@@ -599,7 +599,7 @@ test.run();
 
 async function restage(policy: Partial<BalancerPolicy>): Promise<void> {
   await stage.close();
-  stage = new GuestStage(policy);
+  stage = new StatelessHarness(policy);
 }
 
 function heard(index: number): string[] {

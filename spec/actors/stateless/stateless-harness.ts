@@ -10,7 +10,7 @@ import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
-import { type Caller, listen, type Script, Stage, toolCall } from '../../helpers/failing-backend.ts';
+import { type Caller, Harness, listen, type Script, toolCall } from '../../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 
 export const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
@@ -45,15 +45,15 @@ export interface Calling {
   readonly instanceId?: string;
 }
 
-export class GuestStage {
-  readonly inner: Stage;
+export class StatelessHarness {
+  readonly inner: Harness;
   readonly pool: StatelessPool;
   readonly stateless: StatelessClients;
   readonly #peers = new Map<string, Partial<Peer>>();
   readonly #scripts = new Map<string, Script>();
 
   constructor(policy: Partial<BalancerPolicy> = {}) {
-    this.inner = new Stage(policy);
+    this.inner = new Harness(policy);
     this.inner.open = async ({ id }) => this.#open(id);
     const now = () => Date.now();
     this.pool = new StatelessPool();

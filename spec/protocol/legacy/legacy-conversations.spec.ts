@@ -9,7 +9,7 @@ import { LegacyConversations } from '../../../src/protocol/legacy/legacy-convers
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { StagedBackends } from '../scripted-backends.ts';
+import { ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy conversations');
 
@@ -18,7 +18,7 @@ test.after.each(() => mock.timers.reset());
 
 /** Conversations, and the beginning of a call in one of them. */
 function staged() {
-  const backends = new StagedBackends();
+  const backends = new ScriptedBackends();
   const conversations = new LegacyConversations(() => {}, steadyPace());
   const call = (sessionId: string) => {
     const session = backends.session(sessionId) ?? backends.add(sessionId, 'ann');

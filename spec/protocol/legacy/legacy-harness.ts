@@ -8,7 +8,7 @@ import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts'
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { StagedBackends } from '../scripted-backends.ts';
+import { ScriptedBackends } from '../scripted-backends.ts';
 
 /** One refusal, as the HTTP room writes it. */
 export interface Refusal {
@@ -30,7 +30,7 @@ export function staged(
   onFault: (error: unknown) => void = () => {},
 ) {
   const endpoint = new LegacyEndpoint({ onFault, scheduler: steadyPace() });
-  const backends = new StagedBackends();
+  const backends = new ScriptedBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];
   const stage = {

@@ -4,12 +4,12 @@ import * as assert from 'uvu/assert';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
 import { initializeResult, profileOf } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, StagedBackends } from '../scripted-backends.ts';
+import { PEER, ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy initialize');
 
 function resultWith(peer: Peer, isShared = true, protocolVersion = '2025-06-18') {
-  const backends = new StagedBackends();
+  const backends = new ScriptedBackends();
   backends.peer = peer;
   const session = backends.add('one', 'ann', { protocolVersion });
   session.isShared = isShared;

@@ -5,7 +5,7 @@ import { openSession, type SessionRequest } from '../../../src/protocol/legacy/l
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { PEER, StagedBackends } from '../scripted-backends.ts';
+import { PEER, ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy opening');
 
@@ -16,7 +16,7 @@ const OPENER: SessionRequest = {
 };
 
 function staged() {
-  const backends = new StagedBackends();
+  const backends = new ScriptedBackends();
   const reply = new RecordedReply();
   const opened = () => openSession(OPENER, reply, backends);
   const isClosed = () => [...backends.sessions.values()].map((session) => session.isClosed);

@@ -5,7 +5,7 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { hasSession, revisionOf, sessionOf } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
-import { StagedBackends } from '../scripted-backends.ts';
+import { ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy request');
 
@@ -21,7 +21,7 @@ function requestWith(headers: McpRequest['headers']): McpRequest {
 }
 
 test('a session is found by its id and owner', () => {
-  const backends = new StagedBackends();
+  const backends = new ScriptedBackends();
   const mine = backends.add('mine', 'anonymous');
   backends.add('theirs', 'bob');
   assert.is(sessionOf(requestWith({ 'mcp-session-id': 'mine' }), backends), mine);
@@ -32,7 +32,7 @@ test('a session is found by its id and owner', () => {
 });
 
 test('a request is in the revision that it says, or in that of its session', () => {
-  const session = new StagedBackends().add('mine', 'anonymous', { protocolVersion: '2025-11-25' });
+  const session = new ScriptedBackends().add('mine', 'anonymous', { protocolVersion: '2025-11-25' });
   assert.is(revisionOf(requestWith({}), session), '2025-11-25');
   assert.is(revisionOf(requestWith({ 'mcp-protocol-version': '2025-03-26' }), session), '2025-03-26');
 });

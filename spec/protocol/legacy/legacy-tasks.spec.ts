@@ -11,8 +11,8 @@ import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
 import { TaskFinder, TaskMemory } from '../../../src/protocol/task-finder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered } from '../listing-backends.ts';
-import { ModernStagedBackends } from '../modern/modern-harness.ts';
-import { PEER, StagedBackends } from '../scripted-backends.ts';
+import { ModernScriptedBackends } from '../modern/modern-harness.ts';
+import { PEER, ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy tasks');
 
@@ -21,7 +21,7 @@ const get = (taskId: unknown): ExchangeRequest => ({ method: 'tasks/get', params
 const begin = { method: 'tools/call', params: { name: 'slow', task: {} } };
 
 const sessionOf = (ownerId: string, capabilities: JsonObject = {}) =>
-  new StagedBackends().add('one', ownerId, { capabilities });
+  new ScriptedBackends().add('one', ownerId, { capabilities });
 
 /** Code of the refusal at that instance; undefined where it would be asked. */
 function refusedTo(ownerId: string, tasks: LegacyTasks, request: ExchangeRequest, instanceId: string) {
@@ -95,7 +95,7 @@ function staged(where: { readonly template: string | undefined } = { template: '
   const memory = new TaskMemory();
   const tasks = new LegacyTasks(new TaskFinder(memory));
   const session = sessionOf('ann');
-  const backends = new ModernStagedBackends();
+  const backends = new ModernScriptedBackends();
   const path = { owner: { id: 'ann' }, backends, ...where };
   const ask = (taskId: string) => {
     const heard: unknown[] = [];

@@ -7,7 +7,7 @@ import type { ModernCall } from '../../../src/protocol/modern/modern-call.ts';
 import { ListedHeaders } from '../../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ModernStagedBackends } from './modern-harness.ts';
+import { ModernScriptedBackends } from './modern-harness.ts';
 
 const test = suite('listed headers');
 
@@ -17,7 +17,7 @@ function asking(header: string): Tool {
 
 /** Checks calls of a tool that is known to ask for the header `Old`. */
 function staged() {
-  const backends = new ModernStagedBackends();
+  const backends = new ModernScriptedBackends();
   backends.tools.set('t', asking('Old'));
   const listed = new ListedHeaders();
   const check = (headers: Record<string, string>, more: Partial<ModernCall> = {}) => {

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernStage, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
+import { KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('listen');
 
@@ -9,7 +9,7 @@ const notifications = { toolsListChanged: true, resourceSubscriptions: ['a://b']
 const changed = { kind: 'notification', method: 'notifications/tools/list_changed', params: {} } as const;
 
 test('acknowledges first, then tells what changed, each with the id of the subscription', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('subscriptions/listen', { notifications }, { id: 'sub' });
   const tag = { [KEY.subscriptionId]: 'sub' };
   stage.backends.changes$.next(changed);
@@ -32,7 +32,7 @@ test('acknowledges first, then tells what changed, each with the id of the subsc
 });
 
 test('tells nothing that was not asked for, whatever the backends say', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('subscriptions/listen', { notifications });
   const others = ['prompts/list_changed', 'resources/list_changed', 'message', 'progress', 'vendor'];
   for (const kind of others) {
@@ -44,7 +44,7 @@ test('tells nothing that was not asked for, whatever the backends say', async ()
 });
 
 test('asks the backends for what it may tell only', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   await stage.send('subscriptions/listen', { notifications: { ...notifications, promptsListChanged: true } });
   const [wanted] = stage.backends.wanted;
   assert.equal([...(wanted?.lists ?? [])], ['tools']);
@@ -52,7 +52,7 @@ test('asks the backends for what it may tell only', async () => {
 });
 
 test('ends at once when there is nothing to tell', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send(
     'subscriptions/listen',
     { notifications: { promptsListChanged: true } },
@@ -66,7 +66,7 @@ test('ends at once when there is nothing to tell', async () => {
 });
 
 test('the backends are let go of when the client leaves', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('subscriptions/listen', { notifications });
   assert.is(stage.backends.changes$.observed, true);
   reply.lose();
@@ -77,7 +77,7 @@ test('the backends are let go of when the client leaves', async () => {
 
 test('ends with an answer when the gateway closes, or the backends do', async () => {
   for (const end of ['endpoint', 'backends']) {
-    const stage = modernStage();
+    const stage = modernHarness();
     const replies = [
       await stage.send('subscriptions/listen', { notifications }, { id: 0 }),
       await stage.send('subscriptions/listen', { notifications }, { id: 0, owner: 'bob' }),
@@ -92,7 +92,7 @@ test('ends with an answer when the gateway closes, or the backends do', async ()
 });
 
 test('a client that reads nothing is let go', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('subscriptions/listen', { notifications });
   reply.events.unsentBytes = 2 ** 20 + 1;
   stage.backends.changes$.next(changed);
@@ -100,7 +100,7 @@ test('a client that reads nothing is let go', async () => {
 });
 
 test('drops what cannot be written, tells of it, and goes on', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('subscriptions/listen', { notifications });
   const params = { uri: 'a://b', more: nestedTooDeeply() };
   stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
@@ -116,7 +116,7 @@ test('drops what cannot be written, tells of it, and goes on', async () => {
 });
 
 test('refuses what is no filter, and more streams of one owner than his share, unless nobody can be told apart', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const listen = (owner: string) => stage.send('subscriptions/listen', { notifications }, { owner });
   assert.is(outcomeOf(await stage.send('subscriptions/listen', {})), '200 -32602');
   const first = await listen('ann');

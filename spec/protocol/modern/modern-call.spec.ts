@@ -7,7 +7,7 @@ import {
   pathKey,
 } from '../../../src/protocol/modern/modern-call.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ModernStagedBackends } from './modern-harness.ts';
+import { ModernScriptedBackends } from './modern-harness.ts';
 
 const test = suite('modern call');
 
@@ -26,7 +26,7 @@ function call(
     },
     owner: { id: 'ann' },
     template: 't',
-    backends: new ModernStagedBackends(),
+    backends: new ModernScriptedBackends(),
     ...change,
   };
 }

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { modernStage, outcomeOf } from './modern-harness.ts';
+import { modernHarness, outcomeOf } from './modern-harness.ts';
 
 const test = suite('modern cursors');
 
@@ -9,7 +9,7 @@ const page = { tools: [{ name: 'x' }], resultType: 'complete', ttlMs: 5, cacheSc
 
 test('the next page comes from the instance that gave the cursor', async () => {
   for (const cursor of ['page-2', '', 'grüße']) {
-    const stage = modernStage();
+    const stage = modernHarness();
     const { nextCursor, ...rest } = await stage.call('tools/list', {}, { ...page, nextCursor: cursor }, 'b');
     assert.equal(rest, page);
     assert.match(String(nextCursor), /^sd1\./);
@@ -19,7 +19,7 @@ test('the next page comes from the instance that gave the cursor', async () => {
 });
 
 test('every list has cursors, also that of a legacy backend', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   for (const method of ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']) {
     const { nextCursor, resultType, ttlMs } = await stage.call(method, {}, { items: [], nextCursor: 'c' });
     assert.equal([resultType, ttlMs], ['complete', 0]);
@@ -29,7 +29,7 @@ test('every list has cursors, also that of a legacy backend', async () => {
 });
 
 test('a list without one stays as it is', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   for (const result of [page, { ...page, tools: [{ name: 'nextCursor' }] }, { ...page, nextCursor: null }]) {
     assert.equal(await stage.call('tools/list', {}, result), result);
   }
@@ -38,7 +38,7 @@ test('a list without one stays as it is', async () => {
 });
 
 test('other methods have cursors of their own', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const result = { resultType: 'complete', nextCursor: 'c' };
   assert.equal(await stage.call('vendor/list', { cursor: 'b' }, result), result);
   assert.is(stage.backends.last.params.cursor, 'b');
@@ -47,7 +47,7 @@ test('other methods have cursors of their own', async () => {
 test('a cursor is refused for another list, owner or path, when it was changed, and after an hour', async () => {
   mock.timers.enable({ apis: ['Date'] });
   try {
-    const stage = modernStage();
+    const stage = modernHarness();
     const { nextCursor } = await stage.call('tools/list', {}, { ...page, nextCursor: 'c' });
     const cursor = String(nextCursor);
     const replies = [
@@ -70,7 +70,7 @@ test('a cursor is refused for another list, owner or path, when it was changed, 
 });
 
 test('a cursor of an instance that is gone says so', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { nextCursor } = await stage.call('tools/list', {}, { ...page, nextCursor: 'c' }, 'b');
   stage.backends.instances = new Set(['a']);
   const reply = await stage.send('tools/list', { cursor: nextCursor ?? '' });
@@ -78,7 +78,7 @@ test('a cursor of an instance that is gone says so', async () => {
 });
 
 test('a cursor that is too long to carry ends the list', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   for (const length of [70_000, 8 * 1024]) {
     const result = await stage.call('tools/list', {}, { ...page, nextCursor: 'x'.repeat(length) });
     assert.equal(result, page);

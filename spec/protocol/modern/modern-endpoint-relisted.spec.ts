@@ -5,13 +5,13 @@ import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { headersFor, KEY, modernStage, outcomeOf, VERSION } from './modern-harness.ts';
+import { headersFor, KEY, modernHarness, outcomeOf, VERSION } from './modern-harness.ts';
 
 const test = suite('modern endpoint, tools that are listed again');
 
 /** A stage whose only tool asks for a header, and lists it when the spec says so. */
-function relistingStage() {
-  const stage = modernStage();
+function relistingHarness() {
+  const stage = modernHarness();
   const asking = (header: string): Tool => ({
     name: 'add',
     inputSchema: { type: 'object', properties: { a: { type: 'integer', 'x-mcp-header': header } } },
@@ -33,7 +33,7 @@ function relistingStage() {
 
 test('a call that an old list would refuse waits for a new one, and is charged when it may be made', async () => {
   for (const charge of [() => {}, () => Promise.resolve()]) {
-    const { stage, reply, handle, list } = relistingStage();
+    const { stage, reply, handle, list } = relistingHarness();
     stage.charge = charge;
     const handled = handle();
     assert.equal([stage.backends.exchanges.length, stage.charges], [0, []]);
@@ -46,7 +46,7 @@ test('a call that an old list would refuse waits for a new one, and is charged w
 });
 
 test('a call that a new list refuses, too, is refused under its id, and costs nothing', async () => {
-  const { stage, reply, handle, list } = relistingStage();
+  const { stage, reply, handle, list } = relistingHarness();
   list('Other');
   await handle();
   assert.equal([outcomeOf(reply), reply.message.id], ['400 -32020', 9]);
@@ -54,7 +54,7 @@ test('a call that a new list refuses, too, is refused under its id, and costs no
 });
 
 test('a call whose client left while the tools were listed is not made', async () => {
-  const { stage, reply, handle, list } = relistingStage();
+  const { stage, reply, handle, list } = relistingHarness();
   const handled = handle();
   reply.lose();
   list('New');
@@ -63,7 +63,7 @@ test('a call whose client left while the tools were listed is not made', async (
 });
 
 test('whoever is over the limit hears of it after his headers were found right', async () => {
-  const { stage, reply, handle, list } = relistingStage();
+  const { stage, reply, handle, list } = relistingHarness();
   stage.charge = () => {
     throw rateLimitExceeded(60, 5);
   };

@@ -4,7 +4,7 @@ import { suite } from '../../helpers/suite.ts';
 import {
   headersFor,
   KEY,
-  modernStage,
+  modernHarness,
   outcomeOf,
   PEER,
   resultOf,
@@ -18,7 +18,7 @@ const test = suite('modern endpoint');
 const call = { name: 'add', arguments: { a: 1 } };
 
 test('a request reaches the backends as it is, and its result the client', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call, {
     id: 'x',
     capabilities: { roots: {} },
@@ -54,7 +54,7 @@ test('a request reaches the backends as it is, and its result the client', async
 });
 
 test('the same id of two clients stays theirs', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const replies = await Promise.all([send('tools/call', call), send('tools/call', call, { owner: 'bob' })]);
   const [one, two] = backends.exchanges;
   two?.result({ for: 'bob', resultType: 'complete' });
@@ -66,7 +66,7 @@ test('the same id of two clients stays theirs', async () => {
 });
 
 test('what a request lacks or says twice is refused before anybody is asked', async () => {
-  const { backends, send, post, charges } = modernStage();
+  const { backends, send, post, charges } = modernHarness();
   const bare = (params?: object) => ({ jsonrpc: '2.0', id: 7, method: 'tools/list', params });
   const list = headersFor('tools/list');
   const table: readonly [expected: string, reply: Promise<Awaited<ReturnType<typeof send>>>][] = [
@@ -96,13 +96,13 @@ test('what a request lacks or says twice is refused before anybody is asked', as
 });
 
 test('a refusal carries the id of its request', async () => {
-  const { send } = modernStage();
+  const { send } = modernHarness();
   const reply = await send('tools/list', {}, { id: 'mine', headers: { 'mcp-method': undefined } });
   assert.is(reply.message.id, 'mine');
 });
 
 test('methods of the legacy era are unknown, whoever would answer them', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   for (const method of [
     'initialize',
     'ping',
@@ -118,7 +118,7 @@ test('methods of the legacy era are unknown, whoever would answer them', async (
 });
 
 test('unknown methods are passed on with all they say', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('vendor/x', { cursor: 'c', deep: [{ requestState: 's' }], requestState: 's' });
   const { _meta, ...params } = backends.last.params;
   assert.equal(params, { cursor: 'c', deep: [{ requestState: 's' }], requestState: 's' });
@@ -127,14 +127,14 @@ test('unknown methods are passed on with all they say', async () => {
 });
 
 test('sessions and event ids mean nothing', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/list', {}, { headers: { 'mcp-session-id': 's', 'last-event-id': '7' } });
   backends.last.result({ tools: [], resultType: 'complete', ttlMs: 0, cacheScope: 'private' });
   assert.equal([outcomeOf(reply), reply.headers], ['200', []]);
 });
 
 test('notifications are taken and forgotten', async () => {
-  const { backends, post, charges } = modernStage();
+  const { backends, post, charges } = modernHarness();
   const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
   const reply = await post(note, headersFor('notifications/cancelled'));
   assert.equal([reply.status, reply.body], [202, undefined]);
@@ -149,7 +149,7 @@ test('notifications are taken and forgotten', async () => {
 });
 
 test('each request counts one', async () => {
-  const { send, charges } = modernStage();
+  const { send, charges } = modernHarness();
   for (const method of ['tools/call', 'server/discover', 'subscriptions/listen']) {
     await send(method, { name: 'x', notifications: {} });
   }
@@ -163,19 +163,19 @@ test('whoever is over the limit is told so, at once or late', async () => {
     },
     () => Promise.reject(rateLimitExceeded(60, 5)),
   ]) {
-    const stage = modernStage();
+    const stage = modernHarness();
     stage.charge = charge;
     const reply = await stage.send('tools/call', call, { id: 3 });
     assert.equal([reply.status, reply.message.id, stage.backends.exchanges.length], [429, 3, 0]);
   }
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.charge = () => Promise.resolve();
   await stage.send('tools/call', call);
   assert.is(stage.backends.exchanges.length, 1);
 });
 
 test('headers for arguments are compared where the tool is known, and passed on untouched', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   backends.tools.set('add', {
     name: 'add',
     inputSchema: { type: 'object', properties: { a: { type: 'integer', 'x-mcp-header': 'A' } } },
@@ -192,7 +192,7 @@ test('headers for arguments are compared where the tool is known, and passed on 
 });
 
 test('discovery tells what all instances can do', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   backends.known = [PEER, { ...PEER, capabilities: { tools: {} }, serverName: 'other' }];
   const reply = await send('server/discover');
   assert.equal(resultOf(reply), {
@@ -209,14 +209,14 @@ test('discovery tells what all instances can do', async () => {
 });
 
 test('there is nothing to discover before any instance was there', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   backends.known = [];
   const reply = await send('server/discover', {}, { id: 5 });
   assert.equal([outcomeOf(reply), reply.message.id], ['503 503', 5]);
 });
 
 test('refuses a URI of more than 8 KiB, and asks for a tool as the owner', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const headers = { 'mcp-name': 'x'.repeat(8 * 1024 + 1) };
   const reply = await stage.send('resources/read', { uri: headers['mcp-name'] }, { headers });
   assert.is(outcomeOf(reply), '200 -32602');

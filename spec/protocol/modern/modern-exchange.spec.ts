@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernStage, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-harness.ts';
+import { KEY, modernHarness, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('modern exchange');
 
@@ -12,7 +12,7 @@ const done = { content: [], resultType: 'complete' };
 const token = { meta: { progressToken: 'p' } };
 
 test('without anything before it, the answer is JSON', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   assert.is(reply.isAnswered, false);
   backends.last.result(done);
@@ -21,7 +21,7 @@ test('without anything before it, the answer is JSON', async () => {
 
 test('an answer that takes longer than a second is the end of a stream that began then', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const [long, short, failed] = [
     await send('tools/call', call, { id: 1 }),
     await send('tools/call', call, { id: 2 }),
@@ -41,7 +41,7 @@ test('an answer that takes longer than a second is the end of a stream that bega
 });
 
 test('after a message it is the end of a stream', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call, { ...token, id: 4 });
   const { last } = backends;
   last.notify('notifications/progress', { progressToken: 'p', progress: 1 });
@@ -61,7 +61,7 @@ test('after a message it is the end of a stream', async () => {
 });
 
 test('an error can end a stream, too', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call, { ...token, id: 4 });
   backends.last.notify('notifications/progress', { progressToken: 'p' });
   backends.last.fail(backendUnavailable('exited with code 7', { delivered: 'unknown' }));
@@ -71,7 +71,7 @@ test('an error can end a stream, too', async () => {
 });
 
 test('only what the request opted in to is told before the answer', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const quiet = await send('tools/call', call);
   const warned = await send('tools/call', call, { meta: { [KEY.logLevel]: 'warning' } });
   for (const exchange of backends.exchanges) {
@@ -90,7 +90,7 @@ test('only what the request opted in to is told before the answer', async () => 
 });
 
 test('a client that reads nothing misses messages, but not the answer', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call, token);
   const progress = { progressToken: 'p' };
   backends.last.notify('notifications/progress', progress);
@@ -101,7 +101,7 @@ test('a client that reads nothing misses messages, but not the answer', async ()
 });
 
 test('closing the connection cancels, before and after the stream began', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const early = await send('tools/call', call);
   early.lose();
   assert.is(backends.last.isCancelled, true);
@@ -113,7 +113,7 @@ test('closing the connection cancels, before and after the stream began', async 
 });
 
 test('errors of a backend are answers, except those that HTTP has a status for', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const table: readonly [code: number, expected: string][] = [
     [-32601, '404 -32601'],
     [-32602, '200 -32602'],
@@ -133,7 +133,7 @@ test('errors of a backend are answers, except those that HTTP has a status for',
 });
 
 test('failures on the way have a status of their own, unless the request was wrong', async () => {
-  const { backends, send, faults } = modernStage();
+  const { backends, send, faults } = modernHarness();
   const table: readonly [failure: Error, expected: string][] = [
     [noHealthyInstance('t'), '503 503'],
     [toolNotFound('add', 't'), '200 -32602'],
@@ -155,14 +155,14 @@ test('failures on the way have a status of their own, unless the request was wro
 });
 
 test('says when it is worth coming back', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   backends.last.fail(noHealthyInstance('t'));
   assert.equal(reply.headers, ['Retry-After', '2']);
 });
 
 test('what a legacy backend answers is made whole', async () => {
-  const { backends, call: ask } = modernStage();
+  const { backends, call: ask } = modernHarness();
   backends.known = [{ ...PEER, era: 'legacy', greeting: { serverInfo: { ...SERVER_INFO, title: 'Notes' } } }];
   const info = { ...SERVER_INFO, title: 'Notes' };
   assert.equal(await ask('tools/call', call, { content: [] }), {
@@ -175,14 +175,14 @@ test('what a legacy backend answers is made whole', async () => {
 });
 
 test('a resource that a legacy backend does not have is named', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('resources/read', { uri: 'a://b' });
   backends.last.refuse(-32002);
   assert.equal(reply.message.error, { code: -32602, message: 'no', data: { uri: 'a://b' } });
 });
 
 test('who declares nothing is asked nothing', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   backends.last.ask('sampling/createMessage');
   assert.equal([outcomeOf(reply), backends.last.isCancelled], ['400 -32021', true]);
@@ -190,7 +190,7 @@ test('who declares nothing is asked nothing', async () => {
 });
 
 test('an answer without an instance names none', async () => {
-  const { call: ask, backends, send } = modernStage();
+  const { call: ask, backends, send } = modernHarness();
   assert.ok(await ask('tools/list', {}, { tools: [], resultType: 'complete' }, ''));
   const reply = await send('tools/list');
   backends.last.result({ resultType: 'complete' }, '');
@@ -198,7 +198,7 @@ test('an answer without an instance names none', async () => {
 });
 
 test('an answer from memory names none either, and its cursor leads to who gave it', async () => {
-  const { backends, send } = modernStage();
+  const { backends, send } = modernHarness();
   const reply = await send('tools/list');
   const result = JsonText.ofValue({ tools: [], nextCursor: 'more', resultType: 'complete' });
   backends.last.say({ kind: 'result', result }, 'b', { isRemembered: true });

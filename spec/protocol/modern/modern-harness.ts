@@ -50,7 +50,7 @@ export const PEER: Peer = {
 export const SERVER_INFO = { name: 'notes', version: '1' };
 
 /** One request that reached the backends. */
-export class ModernStagedExchange {
+export class ModernScriptedExchange {
   readonly request: ExchangeRequest;
   readonly options: SessionlessOptions;
   isOpen = true;
@@ -110,8 +110,8 @@ export class ModernStagedExchange {
   }
 }
 
-export class ModernStagedBackends implements Backends {
-  readonly exchanges: ModernStagedExchange[] = [];
+export class ModernScriptedBackends implements Backends {
+  readonly exchanges: ModernScriptedExchange[] = [];
   readonly listChanged$ = new Subject<ListField>();
   readonly changes$ = new Subject<ServerNotification>();
   /** What is listened to at present. */
@@ -124,7 +124,7 @@ export class ModernStagedBackends implements Backends {
   /** Instances that are there; undefined when any is. */
   instances: ReadonlySet<string> | undefined;
 
-  get last(): ModernStagedExchange {
+  get last(): ModernScriptedExchange {
     const exchange = this.exchanges.at(-1);
     if (exchange === undefined) throw new Error('nothing was asked');
     return exchange;
@@ -149,7 +149,7 @@ export class ModernStagedBackends implements Backends {
       const { instanceId } = options;
       const isGone = instanceId !== undefined && this.instances?.has(instanceId) === false;
       if (isGone) subscriber.error(serverNotFound(instanceId));
-      else this.exchanges.push(new ModernStagedExchange(request, options, subscriber));
+      else this.exchanges.push(new ModernScriptedExchange(request, options, subscriber));
     });
   }
 
@@ -191,8 +191,8 @@ export interface Said {
 }
 
 /** An endpoint, its backends, and clients that speak to it. */
-export function modernStage(stateKey: Buffer = Buffer.alloc(32, 1)) {
-  const backends = new ModernStagedBackends();
+export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
+  const backends = new ModernScriptedBackends();
   const parked = new ParkedCalls();
   const faults: unknown[] = [];
   const endpoint = createEndpoint({

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernStage, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
+import { KEY, modernHarness, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('modern rounds');
 
@@ -19,7 +19,7 @@ const inputResponses = { who: { action: 'accept', content: { name: 'Ada' } } };
 const done = { content: [], resultType: 'complete' };
 
 /** A call whose instance wants to know something; what the client is to carry. */
-async function firstRound(stage: ReturnType<typeof modernStage>, state = 'of a'): Promise<string> {
+async function firstRound(stage: ReturnType<typeof modernHarness>, state = 'of a'): Promise<string> {
   const wanted = { resultType: 'input_required', inputRequests, requestState: state };
   const result = await stage.call('tools/call', call, wanted, 'a');
   assert.equal({ ...result, requestState: undefined }, { ...wanted, requestState: undefined });
@@ -27,7 +27,7 @@ async function firstRound(stage: ReturnType<typeof modernStage>, state = 'of a')
 }
 
 test('a retry reaches the instance that asked, with the state that it gave', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const requestState = await firstRound(stage);
   assert.not.match(requestState, /of a/);
   const reply = await stage.send('tools/call', { ...call, inputResponses, requestState }, { id: 2 });
@@ -39,7 +39,7 @@ test('a retry reaches the instance that asked, with the state that it gave', asy
 });
 
 test('the state of the next round is another one', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const one = await firstRound(stage, 'one');
   const wanted = { resultType: 'input_required', inputRequests, requestState: 'two' };
   const { requestState: two } = await stage.call('tools/call', { ...call, requestState: one }, wanted, 'a');
@@ -49,7 +49,7 @@ test('the state of the next round is another one', async () => {
 });
 
 test('without a state any instance may go on, and nothing is added', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const wanted = { resultType: 'input_required', inputRequests };
   assert.equal(await stage.call('tools/call', call, wanted), wanted);
   await stage.send('tools/call', { ...call, inputResponses });
@@ -58,7 +58,7 @@ test('without a state any instance may go on, and nothing is added', async () =>
 });
 
 test('the order of keys in the arguments, and what `_meta` says, are of no matter', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const requestState = await firstRound(stage);
   const params = { arguments: { c: 3, a: [1, { b: 2 }] }, name: 'ask', requestState };
   await stage.send('tools/call', params, { meta: { progressToken: 9 } });
@@ -66,7 +66,7 @@ test('the order of keys in the arguments, and what `_meta` says, are of no matte
 });
 
 test('a state is refused when anything else is different', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const requestState = await firstRound(stage);
   const asked = stage.backends.exchanges.length;
   const { send } = stage;
@@ -82,7 +82,7 @@ test('a state is refused when anything else is different', async () => {
     send('tools/call', retry, { owner: 'bob' }),
     send('tools/call', retry, { template: 'other' }),
     send('tools/call', retry, { template: undefined }),
-    modernStage(Buffer.alloc(32, 2)).send('tools/call', retry),
+    modernHarness(Buffer.alloc(32, 2)).send('tools/call', retry),
   ];
   for (const [index, reply] of (await Promise.all(replies)).entries()) {
     assert.is(outcomeOf(reply), '200 -32602', `${index}`);
@@ -94,14 +94,14 @@ test('a state is refused when anything else is different', async () => {
 });
 
 test('a state opens on another node with the same key', async () => {
-  const requestState = await firstRound(modernStage());
-  const other = modernStage();
+  const requestState = await firstRound(modernHarness());
+  const other = modernHarness();
   await other.send('tools/call', { ...call, requestState });
   assert.is(other.backends.last.options.instanceId, 'a');
 });
 
 test('a retry whose instance is gone is told to start again', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const requestState = await firstRound(stage);
   stage.backends.instances = new Set(['b']);
   const reply = await stage.send('tools/call', { ...call, requestState });
@@ -110,7 +110,7 @@ test('a retry whose instance is gone is told to start again', async () => {
 });
 
 test('more state than may be carried is an error, not a broken round', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('tools/call', call);
   const wanted = { resultType: 'input_required', requestState: 'x'.repeat(70_000) };
   stage.backends.last.result(wanted);
@@ -118,7 +118,7 @@ test('more state than may be carried is an error, not a broken round', async () 
 });
 
 test('a result that only speaks of it is left alone', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const told = { ...done, structuredContent: { resultType: 'input_required', requestState: 's' } };
   assert.equal(await stage.call('tools/call', call, told), told);
   const odd = { resultType: 'input_required', tools: [], requestState: 's' };
@@ -137,7 +137,7 @@ const NOT_HERE = {
 };
 
 /** A call that was parked; what the client got. */
-async function parkedRound(stage: ReturnType<typeof modernStage>): Promise<JsonObject> {
+async function parkedRound(stage: ReturnType<typeof modernHarness>): Promise<JsonObject> {
   const reply = await stage.send('tools/call', call, { capabilities });
   stage.backends.last.ask('elicitation/create', { message: 'Who?' });
   stage.backends.last.ask('roots/list', { _meta: { progressToken: 0 } });
@@ -146,7 +146,7 @@ async function parkedRound(stage: ReturnType<typeof modernStage>): Promise<JsonO
 }
 
 test('a call that asks its client is parked, and goes on with the retry', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState, ...rest } = await parkedRound(stage);
   const { last } = stage.backends;
   assert.equal(rest, {
@@ -168,7 +168,7 @@ test('a call that asks its client is parked, and goes on with the retry', async 
 });
 
 test('progress after a retry carries the token of the retry', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState } = await parkedRound(stage);
   const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
@@ -184,7 +184,7 @@ test('progress after a retry carries the token of the retry', async () => {
 });
 
 test('what was not answered is asked again', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState } = await parkedRound(stage);
   const answers = {
     'request-1': { action: 'accept' },
@@ -200,7 +200,7 @@ test('what was not answered is asked again', async () => {
 });
 
 test('a parked call goes on once, and only for its own client', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState } = await parkedRound(stage);
   const retry = { ...call, requestState: requestState ?? '', inputResponses: {} };
   assert.is(outcomeOf(await stage.send('tools/call', retry, { capabilities, owner: 'bob' })), '200 -32602');
@@ -217,7 +217,7 @@ test('a parked call goes on once, and only for its own client', async () => {
 });
 
 test('a parked call is forgotten after ten minutes', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState } = await parkedRound(stage);
   mock.timers.tick(10 * 60_000);
   assert.is(stage.backends.last.isCancelled, true);
@@ -226,11 +226,11 @@ test('a parked call is forgotten after ten minutes', async () => {
 });
 
 test('a parked call is not at another node, which says so, and goes on where it is', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState } = await parkedRound(stage);
   const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
-  const other = modernStage();
+  const other = modernHarness();
   const elsewhere = await other.send('tools/call', retry, { capabilities });
   assert.equal([outcomeOf(elsewhere), elsewhere.message.error], ['200 -32602', NOT_HERE]);
   assert.is(other.backends.exchanges.length, 0);
@@ -240,7 +240,7 @@ test('a parked call is not at another node, which says so, and goes on where it 
 });
 
 test('leaving after the question keeps the call, leaving during the retry cancels it', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const { requestState } = await parkedRound(stage);
   const { last } = stage.backends;
   assert.is(last.isOpen, true);
@@ -253,7 +253,7 @@ test('leaving after the question keeps the call, leaving during the retry cancel
 });
 
 test('a call that is refused until its user has visited an address goes on at the same instance', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const url = { elicitation: { url: {} } };
   const reply = await stage.send('tools/call', call, { capabilities: url });
   const visit = { mode: 'url', elicitationId: 'e', url: 'https://x/y', message: 'Log in' };
@@ -275,7 +275,7 @@ test('a call that is refused until its user has visited an address goes on at th
 });
 
 test('a client that cannot be asked that is told so, and the call is cancelled', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const reply = await stage.send('tools/call', call, { capabilities: { roots: {} } });
   const { last } = stage.backends;
   last.ask('elicitation/create', { mode: 'url' });

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { modernStage, outcomeOf } from './modern-harness.ts';
+import { modernHarness, outcomeOf } from './modern-harness.ts';
 
 const test = suite('modern tasks');
 // Some of what is looked for here is never found.
@@ -12,10 +12,10 @@ const call = { name: 'slow', arguments: {} };
 const task = (taskId: unknown) => ({ resultType: 'task', taskId, status: 'working' });
 
 /** Where the latest request went. */
-const where = (stage: ReturnType<typeof modernStage>) => stage.backends.last.options.instanceId;
+const where = (stage: ReturnType<typeof modernHarness>) => stage.backends.last.options.instanceId;
 
 test('what is asked about a task goes to the instance that runs it', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   assert.equal(await stage.call('tools/call', call, task('1'), 'b'), task('1'));
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
     await stage.send(method, { taskId: '1' });
@@ -24,7 +24,7 @@ test('what is asked about a task goes to the instance that runs it', async () =>
 });
 
 test('in any other request a taskId means nothing', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   await stage.call('tools/call', call, task('1'), 'b');
   for (const method of ['tools/call', 'vendor/x']) {
     await stage.send(method, { ...call, taskId: '1' });
@@ -33,7 +33,7 @@ test('in any other request a taskId means nothing', async () => {
 });
 
 test('tasks of two clients may have one id', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   await stage.call('tools/call', call, task('1'), 'b');
   await stage.call('tools/call', call, task('1'), 'c', { owner: 'bob' });
   await stage.send('tasks/get', { taskId: '1' });
@@ -43,7 +43,7 @@ test('tasks of two clients may have one id', async () => {
 });
 
 test('a task of somebody else is none, and its backend is not asked', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   await stage.call('tools/call', call, task('1'), 'b');
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
     assert.is(outcomeOf(await stage.send(method, { taskId: '1' }, { owner: 'eve' })), '200 -32602');
@@ -54,7 +54,7 @@ test('a task of somebody else is none, and its backend is not asked', async () =
 });
 
 test('a task of somebody else is looked for only where it is not his, since ids may be given twice', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b', 'c']);
   await stage.call('tools/call', call, task('1'), 'b');
   stage.backends.exchanges.splice(0);
@@ -69,7 +69,7 @@ test('a task of somebody else is looked for only where it is not his, since ids 
 });
 
 test('who asks for a task does not begin it, whatever type its result is of', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   await stage.call('tasks/get', { taskId: '1' }, task('1'), 'b', { owner: 'eve' });
   await stage.send('tasks/get', { taskId: '1' });
   assert.is(stage.backends.exchanges.length, 2);
@@ -78,7 +78,7 @@ test('who asks for a task does not begin it, whatever type its result is of', as
 });
 
 test('one caller has few searches under way, and the others their own', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b']);
   const replies = [];
   for (let id = 0; id < 20; id += 1) {
@@ -93,7 +93,7 @@ test('one caller has few searches under way, and the others their own', async ()
 });
 
 test('what nobody was found to know is asked of one instance only for a while', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b']);
   await stage.send('tasks/get', { taskId: '1' });
   const [one, other] = stage.backends.exchanges.slice();
@@ -105,7 +105,7 @@ test('what nobody was found to know is asked of one instance only for a while', 
 });
 
 test('a task that nobody here knows may be anywhere', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   await stage.call('tools/call', call, { resultType: 'complete', taskId: 'no task' }, 'b');
   await stage.call('tools/call', call, task(7), 'b');
   for (const taskId of ['no task', 7, '2']) {
@@ -115,7 +115,7 @@ test('a task that nobody here knows may be anywhere', async () => {
 });
 
 test('a task that began at another node is looked for at every instance, once', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b', 'c']);
   const reply = await stage.send('tasks/cancel', { taskId: '1' });
   const looking = stage.backends.exchanges.splice(0);
@@ -134,7 +134,7 @@ test('a task that began at another node is looked for at every instance, once', 
 });
 
 test('a task that all instances say they do not know is unknown, and none of them is asked again', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b', 'c']);
   const reply = await stage.send('tasks/get', { taskId: '1' });
   const [a, b, c] = stage.backends.exchanges.slice();
@@ -147,7 +147,7 @@ test('a task that all instances say they do not know is unknown, and none of the
 });
 
 test('that there are no tasks at all is left for a server to say', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b']);
   const reply = await stage.send('tasks/get', { taskId: '1' });
   for (const looking of stage.backends.exchanges.slice()) looking.refuse(-32601);
@@ -157,7 +157,7 @@ test('that there are no tasks at all is left for a server to say', async () => {
 });
 
 test('a task that some instance did not deny is asked for at any of them', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b']);
   const reply = await stage.send('tasks/get', { taskId: '1' });
   const [one, other] = stage.backends.exchanges.slice();
@@ -169,7 +169,7 @@ test('a task that some instance did not deny is asked for at any of them', async
 });
 
 test('what one caller has found is not refused to another', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a', 'b']);
   await stage.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
   stage.backends.exchanges[1]?.result({ resultType: 'complete', taskId: '1' }, 'b');
@@ -182,7 +182,7 @@ test('what one caller has found is not refused to another', async () => {
 });
 
 test('one instance alone is not looked for, nor is a text that is no id of a task', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   stage.backends.instances = new Set(['a']);
   await stage.send('tasks/get', { taskId: '1' });
   stage.backends.instances = new Set(['a', 'b']);
@@ -192,7 +192,7 @@ test('one instance alone is not looked for, nor is a text that is no id of a tas
 });
 
 test('a task is the same one at the path of its template and at that of all templates', async () => {
-  const stage = modernStage();
+  const stage = modernHarness();
   const everywhere = { template: undefined };
   await stage.call('tools/call', call, task('1'), 'b');
   await stage.send('tasks/get', { taskId: '1' }, everywhere);

@@ -88,13 +88,16 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   else answer(id, {});
 });`;
 
-interface Stage {
+interface Harness {
   readonly admin: Caller;
   readonly url: string;
 }
 
 /** A gateway with accounts in 1 GiB, with an instance at each template. */
-async function attack(templates: readonly string[], body: (stage: Stage) => Promise<string>): Promise<void> {
+async function attack(
+  templates: readonly string[],
+  body: (stage: Harness) => Promise<string>,
+): Promise<void> {
   const memory = new MemoryLimit(1024 * MIB);
   const backend = await openBackend();
   const env = {

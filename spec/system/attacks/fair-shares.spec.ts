@@ -13,7 +13,7 @@ const PASSWORD = 'correct horse battery';
 /** No machine is so slow that what waits for nothing takes so long, in ms. */
 const GENEROUS_MS = 4_000;
 
-interface Stage {
+interface Harness {
   readonly program: Program;
   readonly backend: HttpFixture;
   readonly url: string;
@@ -99,7 +99,7 @@ test('calls of a session whose client is gone for 60 s give their places to call
 test.run();
 
 /** A gateway with accounts and one HTTP instance of template `t`. */
-async function start(): Promise<Stage> {
+async function start(): Promise<Harness> {
   const backend = await startHttpServer({ answers: 'sse' });
   const env = { ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: PASSWORD };
   const program = new Program(['gateway', 'start', '--port', '0'], { env });

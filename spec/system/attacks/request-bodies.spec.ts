@@ -45,7 +45,7 @@ const backend = createServer(async (request, response) => {
     );
 });
 
-interface Stage {
+interface Harness {
   readonly url: string;
   readonly port: number;
   /** Makes a key. */
@@ -55,7 +55,7 @@ interface Stage {
   readonly memory: MemoryLimit;
 }
 
-const started = (async (): Promise<Stage> => {
+const started = (async (): Promise<Harness> => {
   backend.listen(0, '127.0.0.1');
   await once(backend, 'listening');
   const memory = new MemoryLimit(1024 * MIB);
@@ -110,7 +110,7 @@ if (canLimitMemory) {
 } else backend.unref();
 
 /** Attacks, and meanwhile calls as another caller, one call after the other; prints and gives what it was like. */
-async function during(what: string, attack: (stage: Stage, isOver: () => boolean) => Promise<unknown>) {
+async function during(what: string, attack: (stage: Harness, isOver: () => boolean) => Promise<unknown>) {
   const stage = await started;
   const endsAt = performance.now() + ATTACK_MS;
   const isOver = () => performance.now() > endsAt;
@@ -137,7 +137,7 @@ async function during(what: string, attack: (stage: Stage, isOver: () => boolean
   return { mostRss, p50Ms: at(0.5), statuses };
 }
 
-async function call({ url }: Stage, key: string, body: string): Promise<number> {
+async function call({ url }: Harness, key: string, body: string): Promise<number> {
   const headers = { 'content-type': 'application/json', 'x-api-key': key };
   try {
     const answer = await fetch(`${url}/mcp/demo/tools/call`, { method: 'POST', headers, body });
@@ -155,7 +155,7 @@ function rssOf({ process: { pid } }: Program): number {
 }
 
 /** Calls `slow` with these arguments, over and over, as a caller who has not called yet. */
-async function attack(stage: Stage, connections: number, args: Flood['body']) {
+async function attack(stage: Harness, connections: number, args: Flood['body']) {
   const [head, repeated, times, tail] = args;
   const statuses = await flood({
     url: `${stage.url}/mcp/demo/tools/call`,

@@ -6,7 +6,8 @@ import fc from 'fast-check';
 import { timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { type Caller, type Script, Stage, settled, toolCall } from '../../helpers/failing-backend.ts';
+import type { Caller, Script } from '../../helpers/failing-backend.ts';
+import { Harness, settled, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: shares under stress', { timeoutMs: 120_000 });
@@ -55,7 +56,7 @@ test('answers each call once and holds nothing in the end', () =>
       fc.array(deed, { minLength: 1, maxLength: 12 }),
       fc.array(step, { minLength: 8, maxLength: 30, size: 'max' }),
       async (deeds, steps) => {
-        const stage = new Stage({ callTimeoutMs: 6_000 });
+        const stage = new Harness({ callTimeoutMs: 6_000 });
         let done = 0;
         const script: Script = (exchange) => {
           const { does, afterMs } = deeds[done % deeds.length] ?? { does: 'hang', afterMs: 0 };
@@ -125,6 +126,6 @@ test('answers each call once and holds nothing in the end', () =>
 
 test.run();
 
-function attempts(stage: Stage): number {
+function attempts(stage: Harness): number {
   return stage.told('exchange.finished').length;
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { objectOr } from '../../fixtures/wire.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { type McpStage, startStage } from '../../helpers/mcp-program.ts';
+import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
 
 /** A pause behind each end and each start in which a connection may still break off. */
 const edgeMs = 300;
@@ -30,19 +30,19 @@ export class ChaosWorld {
   readonly wrong: string[] = [];
   /** How calls ended, by kind: that there was something to see. */
   readonly ended = new Map<string, number>();
-  #stage: McpStage;
+  #stage: McpHarness;
 
-  private constructor(folder: string, stage: McpStage) {
+  private constructor(folder: string, stage: McpHarness) {
     this.#folder = folder;
     this.#stage = stage;
   }
 
   /** Starts a gateway with its database in that folder. */
   static async start(folder: string): Promise<ChaosWorld> {
-    return new ChaosWorld(folder, await startStage({ folder, env: SETTINGS }));
+    return new ChaosWorld(folder, await startHarness({ folder, env: SETTINGS }));
   }
 
-  get stage(): McpStage {
+  get stage(): McpHarness {
     return this.#stage;
   }
 
@@ -60,7 +60,7 @@ export class ChaosWorld {
     const away = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
     this.#away.push(away);
     await this.end(signal);
-    this.#stage = await startStage({ folder: this.#folder, env: SETTINGS });
+    this.#stage = await startHarness({ folder: this.#folder, env: SETTINGS });
     away.toMs = performance.now();
   }
 

@@ -4,10 +4,10 @@ import * as assert from 'uvu/assert';
 import { listed, toolText, verdictOf } from '../../helpers/caller.ts';
 import { mariadb } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { away, endsInTime, far, onStage, tellsThatItIsAway, tellsThatItIsBack } from './database-away.ts';
+import { away, endsInTime, far, onHarness, tellsThatItIsAway, tellsThatItIsBack } from './database-away.ts';
 
 const test = suite('journey: MariaDB away', { timeoutMs: 90_000 });
-const onMariadb = onStage(test, await mariadb());
+const onMariadb = onHarness(test, await mariadb());
 
 onMariadb('it refuses, comes back, falls silent, comes back, and ends in silence', async (stage) => {
   const { line, admin, key } = stage;

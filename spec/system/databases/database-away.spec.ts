@@ -3,10 +3,10 @@
 
 import { postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { endsInTime, loseAndFind, onStage } from './database-away.ts';
+import { endsInTime, loseAndFind, onHarness } from './database-away.ts';
 
 const test = suite('journey: PostgreSQL away', { timeoutMs: 90_000 });
-const onPostgresql = onStage(test, await postgresql());
+const onPostgresql = onHarness(test, await postgresql());
 
 onPostgresql(
   'it refuses: the known are served, changes are not, and all is well afterwards',

@@ -44,7 +44,7 @@ const lastWritingsMs = 12_000;
 const password = 'correct horse';
 
 /** What a test works with. */
-export interface Stage {
+export interface Harness {
   readonly gateway: Program;
   readonly line: ServerLine;
   readonly anybody: Caller;
@@ -59,10 +59,10 @@ export interface Stage {
 }
 
 /** Declares tests that get a stage of their own on this server, and whose stage is taken down after them. */
-export function onStage(
+export function onHarness(
   test: Suite,
   service: Service,
-): (name: string, body: (stage: Stage) => Promise<void>) => void {
+): (name: string, body: (stage: Harness) => Promise<void>) => void {
   const declare = canFindDescendants
     ? test.needs(service.url, service.skip)
     : test.needs(false, 'descendants are found through /proc, which is Linux');
@@ -78,7 +78,7 @@ export function onStage(
 }
 
 /** The whole story of one loss, which `trouble` begins: what is served, what is refused, and how it is afterwards. */
-export async function loseAndFind(stage: Stage, trouble: () => unknown): Promise<void> {
+export async function loseAndFind(stage: Harness, trouble: () => unknown): Promise<void> {
   const { gateway, line, anybody, admin, key, newcomer } = stage;
   const [child, ...more] = gateway.descendants();
   assert.ok(child);
@@ -160,7 +160,7 @@ function fateOf(answer: Answer): readonly unknown[] {
 }
 
 /** Both health pages say so, in time, and as their schemas want it. */
-export async function tellsThatItIsAway({ anybody }: Stage): Promise<void> {
+export async function tellsThatItIsAway({ anybody }: Harness): Promise<void> {
   const health = await eventually(
     () => anybody('GET /health'),
     ({ status }) => status === 503,
@@ -177,7 +177,7 @@ export async function tellsThatItIsAway({ anybody }: Stage): Promise<void> {
 }
 
 /** The monitor says so by itself, and it is true: who asks the database gets an answer. */
-export async function tellsThatItIsBack({ anybody, admin }: Stage): Promise<void> {
+export async function tellsThatItIsBack({ anybody, admin }: Harness): Promise<void> {
   const health = await eventually(
     () => anybody('GET /health'),
     ({ status }) => status === 200,
@@ -191,7 +191,7 @@ export async function tellsThatItIsBack({ anybody, admin }: Stage): Promise<void
 }
 
 /** SIGTERM ends the gateway as it should, whatever the database does, and nothing is left. */
-export async function endsInTime({ gateway }: Stage): Promise<void> {
+export async function endsInTime({ gateway }: Harness): Promise<void> {
   gateway.signal('SIGTERM');
   const end = await gateway.end(graceSeconds * 1_000 + lastWritingsMs);
   assert.equal(end, { code: 0, signal: null }, gateway.err.slice(-1_000));
@@ -204,7 +204,7 @@ export function far(id: string, endpoint: string) {
 }
 
 /** A gateway with an admin, two keys and two instances, on a database of its own behind a line. */
-async function open(service: Service, onEnd: Stage['onEnd']): Promise<Stage> {
+async function open(service: Service, onEnd: Harness['onEnd']): Promise<Harness> {
   assert.ok(service.url);
   const database = await freshDatabase(service);
   onEnd(() => database.drop());

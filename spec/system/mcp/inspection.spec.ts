@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { suite } from '../../helpers/suite.ts';
-import { OwnStage, pidOf } from './own-processes.ts';
+import { OwnHarness, pidOf } from './own-processes.ts';
 
 const test = suite('inspection');
 
@@ -16,7 +16,7 @@ interface Inspected {
 
 test('shows each process of a client below its instance, until it is gone', async () => {
   const actors: Inspected[] = [];
-  const stage = await OwnStage.open({
+  const stage = await OwnHarness.open({
     inspect: (event) => {
       if (event.type === '@xstate.actor') actors.push(Object(event.actorRef));
     },

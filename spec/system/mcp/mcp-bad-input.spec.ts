@@ -9,7 +9,7 @@ import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { LegacyClient, ModernClient, POST_HEADERS, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { DOOR_ROWS, LEGACY_ROWS, MODERN_ROWS, type Row, type Victims } from './mcp-bad-input.ts';
 
@@ -19,13 +19,13 @@ const password = 'a-password-for-bad-input';
 const slowSockets = 50;
 const SIMPLE = 'This is a simple text response for testing.';
 
-let stage: McpStage;
+let stage: McpHarness;
 let key: Readonly<Record<string, string>>;
 const backends: EverythingHttp[] = [];
 const victims = new Map<string, Victims>();
 test.before(async () => {
   const env = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password };
-  stage = await startStage({ env });
+  stage = await startHarness({ env });
   const admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
   key = (await newKey(admin, 'victim')).headers;
   const stranger = (await newKey(admin, 'stranger')).headers;

@@ -18,7 +18,7 @@ import { until } from '../../conformance/transport.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { register as enlist, startStage } from '../../helpers/mcp-program.ts';
+import { register as enlist, startHarness } from '../../helpers/mcp-program.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -79,7 +79,7 @@ test('a server that the gateway runs takes its calls with it, and comes back', a
 });
 
 test('the session of a client goes elsewhere with such a call, or ends with another', async () => {
-  const stage = await startStage();
+  const stage = await startHarness();
   try {
     const [one, two] = [await launched(), await launched()];
     await enlist(stage.admin, 't', [{ id: 'a', endpoint: one.endpoint }]);

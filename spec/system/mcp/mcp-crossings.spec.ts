@@ -11,7 +11,7 @@ import { everythingProgram, startEverything } from '../../fixtures/everything-se
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { LegacyClient, ModernClient, type Outcome, type Replies, textOf } from '../../helpers/mcp-client.ts';
-import { type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -32,10 +32,10 @@ const updated = 'notifications/resources/updated';
 /** So long nothing may come that must not come. */
 const quietMs = 150;
 
-let stage: McpStage;
+let stage: McpHarness;
 const backends: EverythingHttp[] = [];
 test.before(async () => {
-  stage = await startStage();
+  stage = await startHarness();
   for (const era of ['legacy', 'modern', 'dual'] as const) {
     const backend = await startEverything({ era });
     backends.push(backend);

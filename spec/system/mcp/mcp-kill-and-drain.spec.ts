@@ -13,7 +13,13 @@ import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { eventually, get } from '../../helpers/gateway-client.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { change, type InstanceBody, type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import {
+  change,
+  type InstanceBody,
+  type McpHarness,
+  register,
+  startHarness,
+} from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -77,7 +83,7 @@ for (const plan of PLANS) {
     const folder = await mkdtemp(join(tmpdir(), 'stagedoor-crowd-'));
     const options = { folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } };
     const fixtures = plan.transport === 'http' ? await startFixtures() : [];
-    let stage = await startStage(options);
+    let stage = await startHarness(options);
     try {
       const instances = names.map((id, index) => instanceOf(id, fixtures[index]));
       await register(stage.admin, template, instances, { strategy: 'round_robin' });
@@ -88,7 +94,7 @@ for (const plan of PLANS) {
 
       await killed(stage, talkers, fixtures[0]);
       await drained(stage, talkers, plan);
-      stage = await startedAgain(stage, talkers, plan, () => startStage(options));
+      stage = await startedAgain(stage, talkers, plan, () => startHarness(options));
     } finally {
       await stage.remove();
       for (const fixture of fixtures) await fixture.end();
@@ -100,7 +106,11 @@ for (const plan of PLANS) {
 test.run();
 
 /** `auto`: who only read goes on elsewhere; everybody else there has to initialize again; the others notice nothing. */
-async function killed(stage: McpStage, talkers: readonly Talker[], fixture?: FixtureProcess): Promise<void> {
+async function killed(
+  stage: McpHarness,
+  talkers: readonly Talker[],
+  fixture?: FixtureProcess,
+): Promise<void> {
   await change(stage.admin, template, { session_failover: 'auto' });
   const pids = fixture === undefined ? pidsNamed(stage, 'one') : [await pidOf(fixture)];
   assert.ok(pids.length > 0);
@@ -123,7 +133,7 @@ async function killed(stage: McpStage, talkers: readonly Talker[], fixture?: Fix
 }
 
 /** `always`: everybody goes on under the same id. `never`: everybody there has to initialize again. */
-async function drained(stage: McpStage, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
+async function drained(stage: McpHarness, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
   if (transport === 'stdio') await healthyAgain(stage, names.length);
   for (const [id, failover, outcome] of [
     ['two', 'always', 'ok'],
@@ -144,11 +154,11 @@ async function drained(stage: McpStage, talkers: readonly Talker[], { transport 
 
 /** Nothing of a session outlives the gateway: every id gets 404, and every client can initialize again. */
 async function startedAgain(
-  stage: McpStage,
+  stage: McpHarness,
   talkers: readonly Talker[],
   { signal }: Plan,
-  start: () => Promise<McpStage>,
-): Promise<McpStage> {
+  start: () => Promise<McpHarness>,
+): Promise<McpHarness> {
   for (const talker of talkers) talker.said = [];
   const quiet = talk(talkers);
   await delay(beforeMs);
@@ -198,7 +208,7 @@ async function during(talkers: readonly Talker[], act: () => unknown): Promise<v
 }
 
 /** Those who lost their session open another one; all are well then, and those who did not have their old id. */
-async function goOn({ wire }: McpStage, talkers: readonly Talker[]): Promise<void> {
+async function goOn({ wire }: McpHarness, talkers: readonly Talker[]): Promise<void> {
   const ids = talkers.map(({ client }) => client.sessionId);
   const lost = talkers.filter(({ said }) => said.at(-1) === 'lost');
   await Promise.all(lost.map((talker) => talker.open(wire)));
@@ -222,18 +232,18 @@ function startFixtures(): Promise<FixtureProcess[]> {
   return Promise.all(names.map((name) => startFixture({ name, era: 'legacy' })));
 }
 
-async function command({ admin }: McpStage, id: string, verb: 'drain' | 'resume'): Promise<void> {
+async function command({ admin }: McpHarness, id: string, verb: 'drain' | 'resume'): Promise<void> {
   assert.is((await admin(`POST /gateway/instances/${template}/${id}/${verb}`, {})).status, 200);
 }
 
-async function healthyAgain({ url }: McpStage, count: number): Promise<void> {
+async function healthyAgain({ url }: McpHarness, count: number): Promise<void> {
   const isWell = ({ body }: { body: object }) => Number(objectOr(body).healthy_instances) >= count;
   const { body } = await eventually(() => get(url, `${path}/health`), isWell, 20_000);
   assert.ok(isWell({ body }), JSON.stringify(body));
 }
 
 /** Every process of an instance, those of single clients included. */
-function pidsNamed({ program }: McpStage, name: string): number[] {
+function pidsNamed({ program }: McpHarness, name: string): number[] {
   return program.descendants().filter((pid) => {
     try {
       const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');

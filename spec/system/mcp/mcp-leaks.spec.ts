@@ -8,7 +8,7 @@ import { type FixtureProcess, startFixture } from '../../conformance-suite/child
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { LegacyClient, requestText } from '../../helpers/mcp-client.ts';
-import { type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -28,13 +28,13 @@ const settleMs = 20_000;
 const test = suite('journey: abandoned sessions', { timeoutMs: 120_000 });
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
-let stage: McpStage;
+let stage: McpHarness;
 let far: FixtureProcess;
 let mostProcesses = 0;
 test.before(async () => {
   far = await startFixture({ name: 'far', era: 'legacy' });
   const env = { GATEWAY_SESSION_IDLE_SECONDS: String(idleSeconds), NODE_OPTIONS: INSPECTED };
-  stage = await startStage({ env });
+  stage = await startHarness({ env });
   await register(stage.admin, 'far', [{ id: 'far', endpoint: far.url }]);
   await register(stage.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
 });

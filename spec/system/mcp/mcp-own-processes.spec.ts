@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
@@ -18,7 +18,7 @@ const needsProcesses = test.needs(canFindDescendants, 'processes are found throu
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   needsProcesses(`${signal} to the gateway ends those that outlived the shared process`, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'stagedoor-barred-'));
-    const stage = await startStage();
+    const stage = await startHarness();
     try {
       const bar = join(folder, 'bar');
       const { command, args } = fixture(`--refuse-while=${bar}`);
@@ -48,7 +48,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
 test.run();
 
 /** A client that has a process of its own. */
-function open({ wire }: McpStage): Promise<LegacyClient> {
+function open({ wire }: McpHarness): Promise<LegacyClient> {
   return LegacyClient.open(wire, '/mcp/t', { capabilities: { elicitation: {} } });
 }
 
@@ -58,7 +58,7 @@ async function pidOf(client: LegacyClient): Promise<number> {
   return pid;
 }
 
-async function sharedPid({ admin }: McpStage): Promise<number> {
+async function sharedPid({ admin }: McpHarness): Promise<number> {
   const { body } = await admin('GET /gateway/registry');
   return Object(body).templates.t.instances[0].pid;
 }

@@ -9,7 +9,7 @@ import { everythingProgram, startEverything } from '../../fixtures/everything-se
 import { objectOr } from '../../fixtures/wire.ts';
 import { type Caller, caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { change, type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { change, type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import type { Message } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -23,13 +23,13 @@ const ask = requestText(7, 'tools/call', { name: 'test_elicitation', arguments: 
 /** So long nothing may come that must not come. */
 const quietMs = 200;
 
-let stage: McpStage;
+let stage: McpHarness;
 let admin: Caller;
 let own: Readonly<Record<string, string>>;
 let stranger: Readonly<Record<string, string>>;
 const backends: EverythingHttp[] = [];
 test.before(async () => {
-  stage = await startStage({ env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password } });
+  stage = await startHarness({ env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password } });
   admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
   own = (await newKey(admin, 'own')).headers;
   stranger = (await newKey(admin, 'stranger')).headers;

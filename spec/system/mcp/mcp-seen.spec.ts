@@ -7,7 +7,7 @@ import { everythingProgram } from '../../fixtures/everything-server.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -15,7 +15,7 @@ const test = suite('journey: what is seen of MCP clients', { timeoutMs: 60_000 }
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
 needsProcesses('a process of a client dies', async () => {
-  const stage = await startStage({ env: { GATEWAY_LOG_LEVEL: 'debug' } });
+  const stage = await startHarness({ env: { GATEWAY_LOG_LEVEL: 'debug' } });
   try {
     const settings = { session: 'isolated', session_failover: 'never' };
     await register(stage.admin, 'own', [{ id: 'one', ...everythingProgram({ name: 'one' }) }], settings);
@@ -56,17 +56,17 @@ needsProcesses('a process of a client dies', async () => {
 
 test.run();
 
-function open({ wire }: McpStage): Promise<LegacyClient> {
+function open({ wire }: McpHarness): Promise<LegacyClient> {
   return LegacyClient.open(wire, '/mcp/own');
 }
 
-async function numbers({ admin }: McpStage): Promise<Json> {
+async function numbers({ admin }: McpHarness): Promise<Json> {
   const { sessions, own_processes } = Object((await admin('GET /gateway/stats')).body);
   return { sessions, own_processes };
 }
 
 /** The same on the command line. */
-async function shown({ program }: McpStage): Promise<void> {
+async function shown({ program }: McpHarness): Promise<void> {
   const status = await program.run('gateway', 'status');
   assert.match(status.out, /^sessions +1 of at most 10000, 0 parked, 0 moved, 1 lost$/m);
   assert.match(status.out, /^own processes +1 running, 1 lost$/m);
@@ -75,7 +75,7 @@ async function shown({ program }: McpStage): Promise<void> {
 }
 
 /** The first line of the log that is meant; waits for it. */
-async function line({ program }: McpStage, isMeant: (line: Json) => boolean): Promise<Json> {
+async function line({ program }: McpHarness, isMeant: (line: Json) => boolean): Promise<Json> {
   const look = async () => {
     const lines = program.err.split('\n').filter((text) => text.startsWith('{') && text.endsWith('}'));
     return lines.map((text): Json => JSON.parse(text)).find(isMeant);

@@ -10,7 +10,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import * as assert from 'uvu/assert';
 import { type Caller, caller, field, newKey, tokenOf } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { change, type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { change, type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
@@ -20,12 +20,12 @@ const needsProcesses = test.needs(canFindDescendants, 'processes are found throu
 const password = 'correct horse';
 
 /** A gateway that knows who is calling. */
-interface Stage extends McpStage {
+interface Harness extends McpHarness {
   readonly key: Readonly<Record<string, string>>;
 }
 
 let folder = '';
-const stages: Stage[] = [];
+const stages: Harness[] = [];
 const clients: SseClient[] = [];
 test.before.each(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stagedoor-sse-'));
@@ -105,13 +105,13 @@ needsProcesses('the gateway stops in order, and what comes after it knows no str
 
 test.run();
 
-async function start(): Promise<Stage> {
+async function start(): Promise<Harness> {
   const env = {
     GATEWAY_AUTH_ENABLED: 'true',
     GATEWAY_ADMIN_PASSWORD: password,
     GATEWAY_DATABASE_URL: `sqlite:///${folder}/gateway.db`,
   };
-  const stage = await startStage({ env });
+  const stage = await startHarness({ env });
   const admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
   const started = { ...stage, admin, key: (await newKey(admin, `key-${stages.length}`)).headers };
   stages.push(started);
@@ -154,7 +154,7 @@ interface SseClient {
   postAgain(url?: string): Promise<{ readonly status: number; readonly text: string }>;
 }
 
-async function connect(stage: Stage, path = '/mcp/pair/sse'): Promise<SseClient> {
+async function connect(stage: Harness, path = '/mcp/pair/sse'): Promise<SseClient> {
   const posted: URL[] = [];
   const ended = Promise.withResolvers<void>();
   const transport = new SSEClientTransport(new URL(path, stage.url), {

@@ -4,17 +4,17 @@
 import * as assert from 'uvu/assert';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
-import { OwnStage, pidOf } from './own-processes.ts';
+import { OwnHarness, pidOf } from './own-processes.ts';
 
 const suited = suite('bounds of processes of single clients', { timeoutMs: 90_000 });
 const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-let stage: OwnStage;
+let stage: OwnHarness;
 suited.after.each(() => stage.close());
 
 const FULL = '429 QUEUE_FULL';
 
 test('those that survived count: the next one is refused, and let in when a place is free', async () => {
-  stage = await OwnStage.open({ processes: 2 });
+  stage = await OwnHarness.open({ processes: 2 });
   await stage.add();
   const [one, other] = [await stage.client(), await stage.client()];
   const pids = [await pidOf(one), await pidOf(other)];
@@ -30,7 +30,7 @@ test('those that survived count: the next one is refused, and let in when a plac
 });
 
 test('a place is free, too, when its process died while there was no shared one', async () => {
-  stage = await OwnStage.open({ processes: 1 });
+  stage = await OwnHarness.open({ processes: 1 });
   await stage.add();
   const pid = await pidOf(await stage.client());
   await stage.lose();
@@ -43,7 +43,7 @@ test('a place is free, too, when its process died while there was no shared one'
 
 test('many deaths with sessions opened in between never lead to more, and in the end nothing is left', async () => {
   const most = 3;
-  stage = await OwnStage.open({ processes: most });
+  stage = await OwnHarness.open({ processes: most });
   await stage.add();
   const open: string[] = [];
   const told: string[] = [];
@@ -66,7 +66,7 @@ test('many deaths with sessions opened in between never lead to more, and in the
 
 test('sessions that are opened while the shared process dies are opened or refused, and leave nothing', async () => {
   const most = 4;
-  stage = await OwnStage.open({ processes: most });
+  stage = await OwnHarness.open({ processes: most });
   await stage.add();
   for (let life = 0; life < 3; life += 1) {
     // At every step of their opening: the first one has to start its program, others find a reserve or wait for a place.

@@ -13,7 +13,7 @@ import {
   count,
   isAnswer,
   isQuestion,
-  OwnStage,
+  OwnHarness,
   pidOf,
   QUESTION,
   SAID_YES,
@@ -22,7 +22,7 @@ import {
 
 const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
 const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-let stage: OwnStage;
+let stage: OwnHarness;
 suited.after.each(() => stage.close());
 
 const LOST = '404 -32001';
@@ -48,7 +48,7 @@ const ENDS: Readonly<Record<string, { readonly act: () => Promise<void>; readonl
 for (const [what, { act, isOver }] of Object.entries(ENDS)) {
   for (const [state, reach] of Object.entries(STATES)) {
     test(`${what} ends all processes when the shared one ${state}`, async () => {
-      stage = await OwnStage.open();
+      stage = await OwnHarness.open();
       await stage.add();
       const clients = [await stage.client(), await stage.client()];
       const own = await Promise.all(clients.map(pidOf));
@@ -68,7 +68,7 @@ for (const [what, { act, isOver }] of Object.entries(ENDS)) {
 
 // Source: docs/guides/mcp-sessions.md, "When the instance is gone".
 test('a restart waits for a call that waits for its client, also without a shared process', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client();
   const pid = await pidOf(client);
@@ -84,7 +84,7 @@ test('a restart waits for a call that waits for its client, also without a share
 
 for (const [state, reach] of Object.entries(STATES)) {
   test(`failover never: a drained session finishes its call, then gets 404, when the shared process ${state}`, async () => {
-    stage = await OwnStage.open();
+    stage = await OwnHarness.open();
     const [client, pid] = await openedAtA();
     const call = await ask(client);
     await reach();
@@ -96,7 +96,7 @@ for (const [state, reach] of Object.entries(STATES)) {
   });
 
   test(`failover always: a drained session moves and leaves no process when the shared one ${state}`, async () => {
-    stage = await OwnStage.open({ policy: { sessionFailover: 'always' } });
+    stage = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
     const [client, pid] = await openedAtA();
     await reach();
     await stage.command('drain');
@@ -106,7 +106,7 @@ for (const [state, reach] of Object.entries(STATES)) {
 }
 
 test('a drained session finishes its call also when the shared process dies after that', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   const [client, pid] = await openedAtA();
   const call = await ask(client);
   await stage.command('drain');
@@ -119,7 +119,7 @@ test('a drained session finishes its call also when the shared process dies afte
 
 for (const [state, reach] of Object.entries(STATES)) {
   test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, async () => {
-    stage = await OwnStage.open();
+    stage = await OwnHarness.open();
     await stage.add();
     const client = await stage.client();
     const pid = await pidOf(client);

@@ -4,10 +4,10 @@
 import * as assert from 'uvu/assert';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
-import { count, OwnStage, PATH, pidOf } from './own-processes.ts';
+import { count, OwnHarness, PATH, pidOf } from './own-processes.ts';
 
 const test = suite('processes of single clients, and all others', { timeoutMs: 60_000 });
-let stage: OwnStage;
+let stage: OwnHarness;
 test.after.each(() => stage.close());
 
 const LOST = '404 -32001';
@@ -15,7 +15,7 @@ const LOST = '404 -32001';
 // --- the shared process dies ----------------------------------------------------------------------------------------
 
 test('failover never: who shares the dead process initializes again, who has one does not', async () => {
-  stage = await OwnStage.open({ policy: { session: 'auto' } });
+  stage = await OwnHarness.open({ policy: { session: 'auto' } });
   await stage.add();
   const sharing = await stage.client({});
   const own = await stage.client();
@@ -26,7 +26,7 @@ test('failover never: who shares the dead process initializes again, who has one
 });
 
 test('failover always: who shares the dead process moves, who has one stays', async () => {
-  stage = await OwnStage.open({ policy: { session: 'auto', sessionFailover: 'always' } });
+  stage = await OwnHarness.open({ policy: { session: 'auto', sessionFailover: 'always' } });
   await stage.add('a');
   const sharing = await stage.client({});
   const own = await stage.client();
@@ -38,7 +38,7 @@ test('failover always: who shares the dead process moves, who has one stays', as
 });
 
 test('without a shared process nobody new comes in, and nobody without a session', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client();
   await stage.lose();
@@ -48,7 +48,7 @@ test('without a shared process nobody new comes in, and nobody without a session
 });
 
 test('who comes while there is no shared process comes to another instance', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add('a');
   const old = await stage.client();
   await stage.add('b');
@@ -62,7 +62,7 @@ test('who comes while there is no shared process comes to another instance', asy
 });
 
 test('when the shared process is back, new clients come in beside those who stayed', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const old = await stage.client();
   await stage.loseAndRegain();
@@ -78,7 +78,7 @@ test('when the shared process is back, new clients come in beside those who stay
 });
 
 test('an operator sees an instance that is not healthy, and whose processes go on', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const clients = [await stage.client(), await stage.client()];
   const pids = await Promise.all(clients.map(pidOf));
@@ -95,7 +95,7 @@ test('an operator sees an instance that is not healthy, and whose processes go o
 // --- the process of a client dies -----------------------------------------------------------------------------------
 
 test('failover never: with its process one session ends, and nothing else', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const clients = [await stage.client(), await stage.client(), await stage.client()];
   const shared = stage.sharedPid();
@@ -108,7 +108,7 @@ test('failover never: with its process one session ends, and nothing else', asyn
 });
 
 test('failover always: a session whose process died goes on in another one', async () => {
-  stage = await OwnStage.open({ policy: { sessionFailover: 'always' } });
+  stage = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
   await stage.add('a');
   const [one, other] = [await stage.client(), await stage.client()];
   const pids = [await pidOf(one), await pidOf(other)];
@@ -122,7 +122,7 @@ test('failover always: a session whose process died goes on in another one', asy
 });
 
 test('a process that dies after the shared one takes its own session only', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const [one, other] = [await stage.client(), await stage.client()];
   const pids = [await pidOf(one), await pidOf(other)];
@@ -135,7 +135,7 @@ test('a process that dies after the shared one takes its own session only', asyn
 });
 
 test('failover always: a session whose process dies after the shared one goes on elsewhere', async () => {
-  stage = await OwnStage.open({ policy: { sessionFailover: 'always' } });
+  stage = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
   await stage.add('a');
   const client = await stage.client();
   const pid = await pidOf(client);

@@ -14,7 +14,7 @@ import {
   isQuestion,
   KILLED,
   type Loss,
-  OwnStage,
+  OwnHarness,
   PATH,
   pidOf,
   QUESTION,
@@ -24,7 +24,7 @@ import {
 } from './own-processes.ts';
 
 const test = suite('processes of single clients', { timeoutMs: 60_000 });
-let stage: OwnStage;
+let stage: OwnHarness;
 test.after.each(() => stage.close());
 
 /** It may be unanswered still when the gateway ends. */
@@ -41,7 +41,7 @@ const LOSSES: Readonly<Record<string, Loss>> = {
 
 for (const [what, loss] of Object.entries(LOSSES)) {
   test(`a session keeps its process, and what that remembers, when the shared one ${what}`, async () => {
-    stage = await OwnStage.open({ policy: { healthIntervalMs: 500, probeTimeoutMs: 500 } });
+    stage = await OwnHarness.open({ policy: { healthIntervalMs: 500, probeTimeoutMs: 500 } });
     await stage.add();
     const client = await stage.client();
     const pid = await pidOf(client);
@@ -61,7 +61,7 @@ for (const [what, loss] of Object.entries(LOSSES)) {
 }
 
 test('a session keeps its process through several lives of the shared one', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client();
   const pid = await pidOf(client);
@@ -72,7 +72,7 @@ test('a session keeps its process through several lives of the shared one', asyn
 });
 
 test('a session that was opened between two deaths keeps its process, like one from before', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const first = await stage.client();
   await stage.loseAndRegain();
@@ -85,7 +85,7 @@ test('a session that was opened between two deaths keeps its process, like one f
 
 for (const sessionFailover of ['auto', 'always', 'never'] as const) {
   test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, async () => {
-    stage = await OwnStage.open({ policy: { sessionFailover } });
+    stage = await OwnHarness.open({ policy: { sessionFailover } });
     await stage.add('a');
     const client = await stage.client();
     const before = await client.call('pid');
@@ -97,7 +97,7 @@ for (const sessionFailover of ['auto', 'always', 'never'] as const) {
 }
 
 test('all who have a process of their own keep it, whatever they have it for', async () => {
-  stage = await OwnStage.open({ policy: { session: 'auto' } });
+  stage = await OwnHarness.open({ policy: { session: 'auto' } });
   await stage.add();
   const clients = [
     await stage.client({ capabilities: { elicitation: {} } }),
@@ -113,7 +113,7 @@ test('all who have a process of their own keep it, whatever they have it for', a
 });
 
 test('at the endpoint of all templates, a session keeps the process that it has at one of them', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client(ASKABLE, '/mcp');
   assert.is(await count(client, 't__count'), '1');
@@ -122,7 +122,7 @@ test('at the endpoint of all templates, a session keeps the process that it has 
 });
 
 test('a call under way is answered as if nothing had happened', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client();
   const call = await begin(client, 'progress', { steps: 4, ms: 300 });
@@ -137,7 +137,7 @@ test('a call under way is answered as if nothing had happened', async () => {
 });
 
 test('a call that waits for its client when the shared process dies can still be answered', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client();
   const call = await begin(client, 'ask', QUESTION);
@@ -149,7 +149,7 @@ test('a call that waits for its client when the shared process dies can still be
 });
 
 test('a client can be asked while there is no shared process', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
   await stage.lose();
@@ -159,7 +159,7 @@ test('a client can be asked while there is no shared process', async () => {
 });
 
 test('the stream of a session stays open, and tells what its process says', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = await stage.client();
   const stream = await client.listen();
@@ -174,7 +174,7 @@ test('the stream of a session stays open, and tells what its process says', asyn
 });
 
 test('a session can be ended while there is no shared process, and its process ends', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const [going, staying] = [await stage.client(), await stage.client()];
   const pids = [await pidOf(going), await pidOf(staying)];
@@ -187,7 +187,7 @@ test('a session can be ended while there is no shared process, and its process e
 });
 
 test('a client without a session goes on with a call that waits for it', async () => {
-  stage = await OwnStage.open();
+  stage = await OwnHarness.open();
   await stage.add();
   const client = new ModernClient(stage.wire, PATH, ASKABLE);
   const once = async (carried: object) => {

@@ -30,7 +30,7 @@ export const ASKABLE: ClientOptions = { capabilities: { elicitation: {} } };
 /** Longest wait for what takes a back-off or two. */
 const patienceMs = 20_000;
 
-export interface OwnStageOptions {
+export interface OwnHarnessOptions {
   /** Over `isolated` and `never`. */
   readonly policy?: Partial<BalancerPolicy>;
   /** Most processes of single clients. */
@@ -39,12 +39,12 @@ export interface OwnStageOptions {
 }
 
 /** How a shared process is lost. */
-export type Loss = (stage: OwnStage, id: string) => void;
+export type Loss = (stage: OwnHarness, id: string) => void;
 
 export const KILLED: Loss = (stage, id) => stage.kill(stage.sharedPid(id));
 
 /** A gateway, its instances `a` and perhaps `b`, and clients. */
-export class OwnStage {
+export class OwnHarness {
   readonly app: AppFixture;
   readonly wire: Wire;
   readonly #folder = mkdtempSync(join(tmpdir(), 'stagedoor-own-'));
@@ -54,9 +54,9 @@ export class OwnStage {
     this.wire = new Wire(app.url);
   }
 
-  static async open({ policy, processes, inspect }: OwnStageOptions = {}): Promise<OwnStage> {
+  static async open({ policy, processes, inspect }: OwnHarnessOptions = {}): Promise<OwnHarness> {
     const sessions = processes === undefined ? {} : { processes };
-    return new OwnStage(
+    return new OwnHarness(
       await startApp({
         gateway: {
           policy: { session: 'isolated', sessionFailover: 'never', ...policy },

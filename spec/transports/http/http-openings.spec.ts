@@ -84,7 +84,7 @@ test('learns nothing from a backend that answers nothing at all for a while', ()
     const result = { protocolVersion: '2025-11-25', capabilities: {} };
     answerJson(response, 200, { jsonrpc: '2.0', id, result });
   };
-  const open = async ({ openings, asked }: Stage): Promise<void> => {
+  const open = async ({ openings, asked }: Harness): Promise<void> => {
     assert.is(await codeOf(openings.open(openingOf('ada'))), 'BACKEND_UNAVAILABLE');
     isHanging = false;
     assert.is((await openings.open(openingOf('ada')))?.peer.era, 'legacy');
@@ -190,7 +190,7 @@ function discovered(response: ServerResponse, id: unknown): void {
 
 type Answer = (response: ServerResponse, id: unknown) => unknown;
 
-interface Stage {
+interface Harness {
   readonly openings: HttpOpenings;
   /** How often `initialize` came. */
   readonly asked: () => number;
@@ -199,7 +199,7 @@ interface Stage {
 /** Openings with a modern backend that does so with `initialize`. */
 async function withModern(
   initialize: Answer,
-  body: (stage: Stage) => Promise<void>,
+  body: (stage: Harness) => Promise<void>,
   discover: Answer = discovered,
 ): Promise<void> {
   let asked = 0;

@@ -122,7 +122,7 @@ function heardBy(channel: StdioChannel | undefined): readonly string[] {
   return channel?.facts().stderr ?? [];
 }
 
-interface Stage {
+interface Harness {
   readonly own: OwnPrograms;
   readonly started: readonly StdioChannel[];
 }
@@ -130,7 +130,7 @@ interface Stage {
 async function withOwn(
   program: Program,
   options: Partial<OwnProgramsOptions>,
-  body: (stage: Stage) => Promise<void>,
+  body: (stage: Harness) => Promise<void>,
 ): Promise<void> {
   const started: StdioChannel[] = [];
   const start = () => {
