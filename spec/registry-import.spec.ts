@@ -6,7 +6,7 @@ import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import type { LoadBalancerSettings } from '../src/domain/template.ts';
 import type { FileEntry, ImportReport } from '../src/registry/registry-types.ts';
 import { Registry } from '../src/registry.ts';
-import { importContents } from '../src/registry-import.ts';
+import { importContents } from '../src/registry-sync.ts';
 import { Harness, startsForEver } from './helpers/failing-backend.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { codeOf } from './helpers/outcome.ts';

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { viewsOf } from '../src/actors/member-views.ts';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { importContents } from '../src/registry-import.ts';
+import { importContents } from '../src/registry-sync.ts';
 import { Node } from './helpers/nodes.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { Registry } from '../src/registry.ts';
-import { importContents } from '../src/registry-import.ts';
+import { importContents } from '../src/registry-sync.ts';
 import type { InProcessHandler } from '../src/transports/transport.ts';
 import { answers, Harness } from './helpers/failing-backend.ts';
 import { FailingStore } from './helpers/failing-store.ts';

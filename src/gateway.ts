@@ -42,7 +42,7 @@ import type { Store } from './persistence/store.ts';
 import type { McpEndpoint } from './protocol/endpoint-types.ts';
 import type { DatabaseState } from './registry/database-status.ts';
 import type { FileContents, ImportReport, RegisterOptions, Registration } from './registry/registry-types.ts';
-import { importContents } from './registry-import.ts';
+import { importContents } from './registry-sync.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without a wait for their health. Rejects with

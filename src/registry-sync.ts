@@ -1,7 +1,9 @@
-// Synchronizes the instances that sync added with the present listing of one source. It changes no others, such as those
-// registered through the API or a file. src/discovery/ lists the sources, gateway/sync.ts decides when.
+// Synchronizes the instances that came from one place with what is there at present: the listing of a source, or a registry file. It
+// changes no others, such as those registered through the API. src/discovery/ lists the sources, gateway/sync.ts decides when;
+// persistence/registry-file.ts reads the file.
 
 import { createHash } from 'node:crypto';
+import Type from 'typebox';
 import type {
   Deployment,
   Listing,
@@ -10,8 +12,12 @@ import type {
   SyncReport,
   SyncRules,
 } from './domain/deployment.ts';
+import { validationFailed } from './domain/error-catalogue.ts';
 import { asGatewayError } from './domain/errors.ts';
-import type { InstanceDefinition } from './domain/instance.ts';
+import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import { TemplateId } from './domain/template.ts';
+import { compileShape } from './domain/validation.ts';
+import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
 
 /** Adds what is new, replaces what changed, removes what is gone. What cannot be registered is skipped with the reason. */
@@ -77,4 +83,83 @@ function fingerprintOf(origin: string, { input, container, origin: part = origin
     .update(JSON.stringify([input, container?.id]))
     .digest('hex');
   return `${part}#${hash.slice(0, 24)}`;
+}
+
+/** What an embedding program may have made; what is in an entry is the registry's to judge. */
+const contentsShape = compileShape(
+  Type.Object({
+    templates: Type.Array(Type.Object({ name: TemplateId, loadBalancer: Type.Object({}) })),
+    isPartial: Type.Optional(Type.Boolean()),
+    entries: Type.Array(
+      Type.Object({
+        template: TemplateId,
+        input: Type.Unsafe<InstanceInput>(Type.Object({})),
+        fingerprint: Type.String({ minLength: 1 }),
+      }),
+    ),
+  }),
+  'body',
+);
+
+/** Adds what is new, replaces what changed, removes what is gone, as far as `rules` allow. A bad entry is a problem, not a failure.
+ *  VALIDATION_ERROR for contents that no file can have. */
+export async function importContents(
+  registry: Registry,
+  contents: FileContents,
+  { isDryRun = false, mayUse = () => true }: SyncRules = {},
+): Promise<ImportReport> {
+  if (!contentsShape.accepts(contents))
+    throw validationFailed(contentsShape.issues(contents), 'What is to be imported');
+  const report = emptyReport();
+  for (const { name, loadBalancer } of contents.templates) {
+    if (!mayUse(name)) continue;
+    const isOther = !registry.hasSettings(name, loadBalancer);
+    if (!isDryRun) await registry.settle(name, loadBalancer);
+    if (isOther && Object.keys(loadBalancer).length > 0) report.settings.push(name);
+  }
+  const present = new Set<string>();
+  for (const entry of contents.entries) {
+    if (!mayUse(entry.template)) continue;
+    const id = entry.input.id ?? `${entry.template}-${entry.fingerprint.slice(0, 8)}`;
+    const name = `${entry.template}/${id}`;
+    if (present.has(name)) {
+      report.problems.push(`${name}: it is there more than once; the first one counts`);
+      continue;
+    }
+    present.add(name);
+    try {
+      report[await importEntry(registry, { ...entry, input: { ...entry.input, id } }, isDryRun)].push(name);
+    } catch (thrown) {
+      report.problems.push(`${name}: ${asGatewayError(thrown).message}`);
+    }
+  }
+  if (contents.isPartial === true) return report;
+  for (const definition of registry.definitions()) {
+    const { template, id, source } = definition;
+    const name = `${template}/${id}`;
+    if (source !== 'file' || present.has(name) || !mayUse(template)) continue;
+    if (!registry.runsHere(definition)) continue;
+    if (isDryRun || (await registry.withdraw(template, id))) report.removed.push(name);
+  }
+  return report;
+}
+
+type ImportOutcome = 'added' | 'changed' | 'unchanged' | 'keptAway';
+
+async function importEntry(
+  registry: Registry,
+  { template, input, fingerprint }: FileEntry & { readonly input: { readonly id: string } },
+  isDryRun: boolean,
+): Promise<ImportOutcome> {
+  const existing = registry.find(template, input.id);
+  if (existing !== undefined && existing.source !== 'file') return 'unchanged';
+  // A locked instance is registered anew: the file has the secrets that the database does not give back.
+  if (existing?.fingerprint === fingerprint && existing.locked === undefined) return 'unchanged';
+  if (await registry.isKeptAway(template, input.id, fingerprint)) return 'keptAway';
+  if (!isDryRun) await registry.register(template, input, { source: 'file', fingerprint });
+  return existing === undefined ? 'added' : 'changed';
+}
+
+function emptyReport(): Record<ImportOutcome | 'removed' | 'settings' | 'problems', string[]> {
+  return { added: [], changed: [], removed: [], unchanged: [], keptAway: [], settings: [], problems: [] };
 }

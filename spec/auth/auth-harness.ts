@@ -1,8 +1,8 @@
 // A stage for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
 
 import { Subject } from 'rxjs';
+import type { StoreChange } from '../../src/auth/authenticator.ts';
 import { assembleAuth } from '../../src/auth/create-auth.ts';
-import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { createTokens } from '../../src/auth/tokens.ts';
 import type { Role, User } from '../../src/domain/account.ts';

@@ -1,7 +1,7 @@
 import { NEVER, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { StoreChange } from '../../src/auth/authenticator.ts';
 import { createAuth } from '../../src/auth/create-auth.ts';
-import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';

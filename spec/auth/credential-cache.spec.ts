@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
+import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/authenticator.ts';
 import { suite } from '../helpers/suite.ts';
 
 const minuteMs = 60_000;

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ConfigError, type Noting } from '../../src/config/config-error.ts';
-import { readConfigFile } from '../../src/config/config-file.ts';
+import { readConfigFile } from '../../src/config/sources.ts';
 import { load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -11,7 +11,7 @@ import {
   observable,
   oneOf,
   wholeNumber,
-} from '../../src/gateway/members.ts';
+} from '../../src/gateway/checked-options.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('options as tables');

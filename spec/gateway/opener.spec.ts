@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
-import { openerOf } from '../../src/gateway/opener.ts';
+import { openerOf } from '../../src/gateway/compose.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition } from '../actors/instances/instance-harness.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';

@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import * as assert from 'uvu/assert';
-import { instanceInputOf } from '../../src/templates/instance-input.ts';
+import { instanceInputOf } from '../../src/templates/launch.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('instance of a template');

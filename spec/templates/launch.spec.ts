@@ -8,8 +8,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
 import { readCatalogue } from '../../src/templates/catalogue.ts';
-import { instanceInputOf } from '../../src/templates/instance-input.ts';
-import { launchOf, resolveLaunch } from '../../src/templates/launch.ts';
+import { instanceInputOf, launchOf, resolveLaunch } from '../../src/templates/launch.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 

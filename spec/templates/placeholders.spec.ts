@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders are what this is about
 
 import * as assert from 'uvu/assert';
-import { fillPlaceholders, unknownPlaceholders } from '../../src/templates/placeholders.ts';
+import { fillPlaceholders, unknownPlaceholders } from '../../src/templates/definition.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('placeholders');

@@ -1,13 +1,12 @@
 // Checks again and again that the principals with open sessions and streams may keep them: an idle session makes no request
-// that would be checked. credential-cache.ts decides when the store is asked. Source: ADR 35.
+// that would be checked. The cache in authenticator.ts decides when the store is asked. Source: ADR 35.
 
 import type { Logger } from 'pino';
 import type { ApiKey, User } from '../domain/account.ts';
 import { hasCode } from '../domain/errors.ts';
 import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
 import type { AccountChange } from './accounts.ts';
-import type { Identity } from './authenticator.ts';
-import { CredentialCache, type StoreChange, type Verified } from './credential-cache.ts';
+import { CredentialCache, type Identity, type StoreChange, type Verified } from './authenticator.ts';
 import { type AccountStatus, isActive, keyStatus, userStatus } from './permissions.ts';
 
 /** Between two checks: an expiry, or a change that was missed, takes effect after this at the latest. */

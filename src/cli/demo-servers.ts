@@ -8,8 +8,7 @@ import { join } from 'node:path';
 import type { InstanceInput } from '../domain/instance.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import { instanceInputOf } from '../templates/instance-input.ts';
-import { resolveLaunch } from '../templates/launch.ts';
+import { instanceInputOf, resolveLaunch } from '../templates/launch.ts';
 
 /** One server to be registered. */
 export interface DemoServer {

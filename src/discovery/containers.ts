@@ -1,14 +1,22 @@
-// Containers of one engine that speaks Docker's API: which of them are to be instances, how each is reached, and what
-// happens to them. Connecting is engine.ts.
+// Containers of the engines that speak Docker's API, Docker and Podman: where these are, which containers are to be instances, how
+// each is reached, and what happens to them. Connecting is engine.ts.
 
 import { existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
 import { splitCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import type { InstanceInput } from '../domain/instance.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { checkedAddress, connect, engineFailure, originOf } from './engine.ts';
-import { type Source, type SourceChange, SourceError, type TemplateHints, type World } from './provider.ts';
+import {
+  type Provider,
+  type Source,
+  type SourceChange,
+  SourceError,
+  type TemplateHints,
+  type World,
+} from './provider.ts';
 
 /** Label that makes a container an instance of the template it names. */
 const TEMPLATE = 'stagedoor.template';
@@ -25,7 +33,7 @@ const LIST_MS = 5_000;
 const INSPECTED_AT_A_TIME = 16;
 
 /** The engines at these addresses, and at those sockets that exist; each once. */
-export function containerSources(
+function containerSources(
   world: World,
   addresses: readonly string[],
   sockets: readonly string[],
@@ -224,3 +232,28 @@ function takeEvent(line: string, onChange: (change: SourceChange) => void): void
   if (!ACTIONS.test(action)) return;
   onChange(/^died?\b/.test(action) && actor?.ID !== undefined ? { ended: actor.ID } : {});
 }
+
+/** Row of the table. */
+export const docker: Provider = {
+  name: 'docker',
+  sources: async (world) => {
+    const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = world.env;
+    return containerSources(world, host ? [host] : [], [
+      '/var/run/docker.sock',
+      ...(runtime ? [join(runtime, 'docker.sock')] : []),
+      ...(home ? [join(home, '.docker/run/docker.sock')] : []),
+    ]);
+  },
+};
+
+/** Row of the table. */
+export const podman: Provider = {
+  name: 'podman',
+  sources: async (world) => {
+    const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = world.env;
+    return containerSources(world, host ? [host] : [], [
+      '/run/podman/podman.sock',
+      ...(runtime ? [join(runtime, 'podman/podman.sock')] : []),
+    ]);
+  },
+};

@@ -1,8 +1,7 @@
 // The table of providers: where deployments are looked for.
 
-import { docker } from './docker.ts';
+import { docker, podman } from './containers.ts';
 import { kubernetes } from './kubernetes.ts';
-import { podman } from './podman.ts';
 import type { Provider } from './provider.ts';
 
 export const PROVIDERS: readonly Provider[] = [docker, podman, kubernetes];

@@ -1,8 +1,12 @@
-// Checks the options with which an embedding program creates a gateway: a wrong value would otherwise fail later, far from
-// its cause. The command line reads its settings with config.ts, and passes options that are right already.
+// Checks the options with which an embedding program creates a gateway, with tables of allowed values: a wrong value would otherwise
+// fail later, far from its cause. Findings name options and rules, never values. The options themselves are defined in the modules
+// that take them. The command line reads its settings with config.ts, and passes options that are right already.
 
 import { isAbsolute } from 'node:path';
 import Type from 'typebox';
+import { nearest } from '../config/nearest.ts';
+import { validationFailed } from '../domain/error-catalogue.ts';
+import type { ValidationItem } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from '../domain/policy.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
@@ -11,19 +15,6 @@ import type { CloseOptions, GatewayOptions } from '../gateway-types.ts';
 import type { RegisterOptions } from '../registry/registry-types.ts';
 import { TemplateFile } from '../templates/definition.ts';
 import { deniedBy } from '../transports/network-guard.ts';
-import {
-  aFunction,
-  arrayOf,
-  checkMembers,
-  has,
-  isNumber,
-  membersOf,
-  milliseconds,
-  observable,
-  oneOf,
-  wholeNumber,
-} from './members.ts';
-
 /**
  * The same options, without undefined fields in the policy. VALIDATION_ERROR names each unknown or invalid option and the
  * expected type; never its value.
@@ -37,7 +28,7 @@ export function checkedOptions(options: GatewayOptions): GatewayOptions {
     : { ...options, policy: Object.fromEntries(set) };
 }
 
-/** Bounds are those of the settings, see config/settings/balancing.ts. */
+/** Bounds are those of the settings, see config/settings.ts. */
 const LONGEST_MS = 3_600_000;
 const LONGEST_GRACE_MS = 600_000;
 const LONGEST_IDLE_MS = 604_800_000;
@@ -155,4 +146,91 @@ function isNetwork(text: string): boolean {
   } catch {
     return false; // which is what was asked
   }
+}
+
+/** What an option may be. */
+export interface Check {
+  /** Completes "expected ...". */
+  readonly expected: string;
+  readonly accepts: (value: unknown) => boolean;
+}
+
+/** What an object may hold. All of it may be missing, or undefined. */
+export interface Members {
+  readonly members: Readonly<Record<string, Check | Members>>;
+}
+
+/** A table with a row for each option there is. */
+export function membersOf<T>(members: Readonly<Record<keyof T, Check | Members>>): Members {
+  return { members };
+}
+
+/** VALIDATION_ERROR names each unknown or invalid option, and what is expected. `what` begins its message. */
+export function checkMembers(table: Members, value: unknown, what: string): void {
+  const items = issues(table, value, ['options']);
+  if (items.length > 0) throw validationFailed(items, what);
+}
+
+function issues({ members }: Members, value: unknown, loc: readonly string[]): ValidationItem[] {
+  const names = Object.keys(members);
+  if (typeof value !== 'object' || value === null)
+    return [issue(loc, `expected an object with the options ${names.join(', ')}`)];
+  return Object.entries(value).flatMap(([name, written]) => {
+    const at = [...loc, name];
+    const check = Object.hasOwn(members, name) ? members[name] : undefined;
+    if (check === undefined)
+      return [issue(at, `there is no such option; "${nearest(name, names)}" is the nearest`)];
+    if (written === undefined) return [];
+    if ('members' in check) return issues(check, written, at);
+    return check.accepts(written) ? [] : [issue(at, `expected ${check.expected}`)];
+  });
+}
+
+function issue(loc: readonly string[], msg: string): ValidationItem {
+  return { loc, msg, type: 'value_error' };
+}
+
+export function oneOf(words: readonly string[]): Check {
+  return {
+    expected: `one of ${words.join(', ')}`,
+    accepts: (value) => typeof value === 'string' && words.includes(value),
+  };
+}
+
+export function milliseconds(least: number, most: number): Check {
+  return {
+    expected: `milliseconds from ${least} to ${most}`,
+    accepts: (value) => isNumber(value) && value >= least && value <= most,
+  };
+}
+
+export function wholeNumber(least: number, most: number): Check {
+  return {
+    expected: `a whole number from ${least} to ${most}`,
+    accepts: (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
+  };
+}
+
+export function arrayOf(what: string, accepts: (text: string) => boolean): Check {
+  return {
+    expected: `a list of ${what}`,
+    accepts: (value) =>
+      Array.isArray(value) && value.every((each) => typeof each === 'string' && accepts(each)),
+  };
+}
+
+export function observable(): Check {
+  return { expected: 'an Observable', accepts: (value) => has(value, 'subscribe') };
+}
+
+export function aFunction(): Check {
+  return { expected: 'a function', accepts: (value) => typeof value === 'function' };
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number';
+}
+
+export function has(value: unknown, method: string): boolean {
+  return typeof value === 'object' && value !== null && typeof Reflect.get(value, method) === 'function';
 }

@@ -1,4 +1,5 @@
-// Composition root: creates the parts of a gateway and connects them. The facade (gateway.ts) uses them.
+// Composition root: creates the parts of a gateway and connects them, and decides how it opens its instances: its client name, denied
+// networks, timeouts, and the meaning of commands. The facade (gateway.ts) uses them.
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
@@ -6,21 +7,28 @@ import type { EventStream } from '../actors/event-stream.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
-import { ownBounds } from '../domain/limits.ts';
+import { LIMITS, ownBounds } from '../domain/limits.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../domain/policy.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { VERSION } from '../domain/version.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { Store } from '../persistence/store.ts';
 import { DatabaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry.ts';
-import { protectedDatabase } from '../templates/command-exposure.ts';
+import { exposureOf, type ProtectedPath, protectedDatabase } from '../templates/command-exposure.ts';
+import type { TemplateRules } from '../templates/definition.ts';
+import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
+import { Requirements } from '../templates/requirements.ts';
 import { DENIED_NETWORKS_DEFAULT, deniedBy } from '../transports/network-guard.ts';
+import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
+import { childEnvironment } from '../transports/stdio/child-process.ts';
+import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { alarmOf } from './alarm.ts';
 import { Mcp } from './mcp.ts';
-import { GATEWAY_INFO, openerOf } from './opener.ts';
 import { Status } from './status.ts';
 import { Sync } from './sync.ts';
 
@@ -104,4 +112,44 @@ function guarded(inspect: ActorInspector): (event: ActorInspection) => void {
       // The fault is the inspector's own; the gateway goes on.
     }
   };
+}
+
+/** How the gateway introduces itself, to backends and to clients. */
+const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
+
+export interface OpenerOptions
+  extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv'> {
+  /** What no command may be handed. Default: nothing. */
+  readonly protectedPaths?: readonly ProtectedPath[];
+  /** What is said of templates, by their ids. Default: nothing. */
+  readonly definitions?: ReadonlyMap<string, TemplateRules>;
+}
+
+/** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
+export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
+  const requirements = new Requirements();
+  return openingWith({
+    ...options,
+    reaper: new Reaper(),
+    handshakeTimeoutMs: LIMITS.handshakeMs,
+    client: GATEWAY_INFO,
+    runInContainer: async (...asked) => (await import('../discovery/exec.ts')).runInContainer(...asked),
+    launch: async (definition) => {
+      if (definition.container !== undefined) return definition; // what it needs is in the container
+      const refusal = await exposureOf(definition, protectedPaths);
+      if (refusal !== undefined) throw notStarted(refusal);
+      const rules = definitions?.get(definition.template);
+      if (definition.command === undefined || rules === undefined) return launchOf(definition);
+      const launched = launchOf(withTemplateEnvironment(definition, rules));
+      const environment = childEnvironment(launched.env, process.env, process.platform, options.passEnv);
+      const unmet = await requirements.unmet(rules.requires ?? [], launched, environment);
+      if (unmet !== undefined) throw notStarted(unmet);
+      return launched;
+    },
+  });
+}
+
+/** The program is not run; it is looked at again with each attempt to start it. */
+function notStarted(why: string) {
+  return backendUnavailable(`it is not started: ${why.replace(/\.$/, '')}`, { delivered: 'no' });
 }

@@ -1,6 +1,6 @@
 // When deployments are looked for, and in which engines: once for `gateway sync`, which also reads the registry file again, and
 // from event to event while the gateway runs with --sync. How sources are asked is src/discovery/, what a listing changes is
-// registry-sync.ts, what the file changes registry-import.ts. Source: ADRs 59 and 65.
+// registry-sync.ts. Source: ADRs 59 and 65.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROVIDERS } from '../discovery/index.ts';
@@ -15,8 +15,7 @@ import type {
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import type { ImportReport } from '../registry/registry-types.ts';
 import type { Registry } from '../registry.ts';
-import { importContents } from '../registry-import.ts';
-import { cameFrom, syncListing } from '../registry-sync.ts';
+import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
 
 export interface SyncDeps {
   readonly registry: Registry;

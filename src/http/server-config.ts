@@ -8,7 +8,7 @@ import { instanceShape } from '../domain/instance-shape.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import { instanceInputOf } from '../templates/instance-input.ts';
+import { instanceInputOf } from '../templates/launch.ts';
 import {
   argumentSettings,
   mappedSettings,

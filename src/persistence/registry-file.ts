@@ -1,5 +1,5 @@
 // Reads a registry document: a file, JSON or YAML, in which an operator lists instances. The file is never written.
-// registry-entry.ts reads one entry; registry-import.ts synchronizes the registry with the file.
+// registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';

@@ -1,4 +1,4 @@
-// Input and result of a registration or an import. Types only; see registry.ts and registry-import.ts.
+// Input and result of a registration or an import. Types only; see registry.ts and registry-sync.ts.
 
 import type {
   ContainerRef,

@@ -1,5 +1,6 @@
-// A template definition, templates/<id>/template.json: what its file says about a kind of MCP server.
-// Finding the files is catalogue.ts; making an instance of a definition is instance-input.ts.
+// A template definition, templates/<id>/template.json: what its file says about a kind of MCP server, and the placeholders in it:
+// names in `${...}` that are filled in when an instance is made. There is one: `${SCRATCH}` is a folder of the instance's own, for
+// its files. Finding the files is catalogue.ts; making an instance of a definition is launch.ts.
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
@@ -7,7 +8,6 @@ import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command.ts';
 import { TemplateId } from '../domain/template.ts';
 import { issuesOf, pathTo } from '../domain/validation-issues.ts';
-import { unknownPlaceholders } from './placeholders.ts';
 import { tolerated } from './tolerant.ts';
 
 const Texts = Type.Array(Type.String());
@@ -16,7 +16,7 @@ const Text = Type.String({ minLength: 1 });
 /**
  * The file. The first ten fields are the spec's; `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` say how
  * an instance is reached. Other fields are tolerated and dropped. `command`, `args` and `environment` may hold
- * placeholders (placeholders.ts).
+ * placeholders.
  */
 export const TemplateFile = Type.Object({
   id: TemplateId,
@@ -114,4 +114,34 @@ export function parseTemplate(text: string): unknown {
     // The message quotes the text around the mistake, line breaks included.
     throw new TemplateError([`not JSON: ${reason.replace(/, (\.\.\.)?".*/s, '')}`], thrown);
   }
+}
+
+/** What each placeholder stands for. */
+export interface PlaceholderValues {
+  /** Absolute path of an empty folder that only this instance uses. */
+  readonly SCRATCH: string;
+}
+
+const KNOWN: readonly string[] = ['SCRATCH'] satisfies (keyof PlaceholderValues)[];
+const PLACEHOLDER = /\$\{([A-Z][A-Z0-9_]*)\}/g;
+
+/** Fills the placeholders of a text. Anything else, `$HOME` or `${lower}`, stays as it is. */
+export function fillPlaceholders(text: string, values: PlaceholderValues): string {
+  return text.replaceAll(PLACEHOLDER, (written, name) => (name === 'SCRATCH' ? values.SCRATCH : written));
+}
+
+/** Placeholders of a text, as they are written, that nothing fills. */
+export function unknownPlaceholders(text: string): string[] {
+  return placeholdersOf(text)
+    .filter((name) => !KNOWN.includes(name))
+    .map((name) => `\${${name}}`);
+}
+
+/** Whether something in the text is to be filled in. */
+export function hasPlaceholder(text: string): boolean {
+  return placeholdersOf(text).length > 0;
+}
+
+function placeholdersOf(text: string): string[] {
+  return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
 }

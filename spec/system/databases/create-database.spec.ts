@@ -1,9 +1,8 @@
 // Making the database itself. That it works, also for several at once, is shown on real servers: server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
-import { createDatabase, isMissing } from '../../../src/persistence/create-database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
-import { explain } from '../../../src/persistence/open-failures.ts';
+import { createDatabase, explain, isMissing } from '../../../src/persistence/open-failures.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { StoreOpenError } from '../../../src/persistence/store-errors.ts';
 import { executeSql } from '../../helpers/services/sql.ts';

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config.ts';
 import { startServer } from '../../../src/server.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
-import { instanceInputOf } from '../../../src/templates/instance-input.ts';
+import { instanceInputOf } from '../../../src/templates/launch.ts';
 import { suite } from '../../helpers/suite.ts';
 
 /** Longest download and start of one server. */

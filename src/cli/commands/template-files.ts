@@ -123,7 +123,7 @@ export const templateValidate: CommandDefinition = {
       import('../output.ts'),
       import('../../templates/validate.ts'),
       import('../../templates/definition.ts'),
-      import('../../templates/template-file.ts'),
+      import('../../templates/catalogue.ts'),
     ]);
     const file = input.positional(0);
     const path = resolve(terminal.folder, file);
@@ -171,7 +171,7 @@ export const templateAdd: CommandDefinition = {
       await Promise.all([
         import('../setting-options.ts'),
         import('../../templates/definition.ts'),
-        import('../../templates/template-file.ts'),
+        import('../../templates/catalogue.ts'),
       ]);
     const { templatesFolder } = readSettings(input, terminal);
     if (templatesFolder === undefined)
