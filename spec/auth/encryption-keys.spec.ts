@@ -2,8 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import type { SigningSecret } from '../../src/auth/signing-secret.ts';
-import { encryptionKeys } from '../../src/auth/signing-secret.ts';
+import { encryptionKeys, type SigningSecret } from '../../src/auth/signing-secret.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('encryption keys');

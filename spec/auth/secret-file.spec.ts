@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { ensureSecretFile, readSecretFile } from '../../src/auth/secret-file.ts';
+import { ensureSecretFile, readSecretFile } from '../../src/auth/signing-secret.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { lastWords } from '../../src/domain/last-words.ts';
+import { lastWords } from '../../src/domain/text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('last words of a program');

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { alarmOf } from '../../src/gateway/alarm.ts';
+import { alarmOf } from '../../src/domain/clock.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace, Turns } from '../helpers/turns.ts';
 

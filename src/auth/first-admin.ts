@@ -10,7 +10,7 @@ import { hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
-import { ensureSecretFile, readSecretFile } from './secret-file.ts';
+import { ensureSecretFile, readSecretFile } from './signing-secret.ts';
 
 /** 18 random bytes are 24 url-safe characters. */
 const PASSWORD_BYTES = 18;

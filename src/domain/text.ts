@@ -1,5 +1,5 @@
 // Rules for texts: valid Unicode and a bounded length for each that is kept or passed on, the encoding of those in HTTP headers,
-// and timestamps as people write them.
+// timestamps as people write them, and the last output of a failed program, for an operator who looks for the reason.
 
 /** True for text without NUL characters and lone surrogates: no database, backend or log should ever get those. */
 export function isCleanText(text: string): boolean {
@@ -78,4 +78,13 @@ export function timestampOf(text: string): number {
   const midnight = new Date(`${day}T00:00:00Z`);
   const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day);
   return isDay ? Date.parse(`${day}T${time}${zone}`) : Number.NaN;
+}
+
+/** Lines that Node writes after the error: places in code, and its version. */
+const STACK = /^\s+at .|^\s*[{}^]\s*$|^Node\.js v\d/;
+
+/** The last `most` lines outside a stack, because the error is above its stack. Stack lines only when there are no others. */
+export function lastWords(lines: readonly string[], most: number): readonly string[] {
+  const said = lines.filter((line) => !STACK.test(line));
+  return (said.length === 0 ? lines : said).slice(-most);
 }

@@ -7,6 +7,7 @@ import type { EventStream } from '../actors/event-stream.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
+import { alarmOf } from '../domain/clock.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
@@ -27,7 +28,6 @@ import { type Open, type OpeningOptions, openingWith } from '../transports/openi
 import { childEnvironment } from '../transports/stdio/child-process.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
-import { alarmOf } from './alarm.ts';
 import { Mcp } from './mcp.ts';
 import { Status } from './status.ts';
 import { Sync } from './sync.ts';

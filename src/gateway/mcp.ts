@@ -16,7 +16,7 @@ import { SharedListening } from '../actors/sharing/shared-listening.ts';
 import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
 import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
-import type { Clock } from '../domain/clock.ts';
+import { type Clock, clockOf } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
@@ -29,7 +29,6 @@ import { type FaultListener, nonThrowing } from '../protocol/endpoint-types.ts';
 import { CachedBackends } from '../protocol/lists/cached-backends.ts';
 import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
-import { clockOf } from './alarm.ts';
 import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
 
 /** How often a gateway that closes looks whether calls are under way. */

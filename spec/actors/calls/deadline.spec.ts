@@ -4,8 +4,8 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Deadline } from '../../../src/actors/calls/deadline.ts';
 import type { ClientReply } from '../../../src/domain/client.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 

@@ -10,12 +10,12 @@ import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts'
 import { OwnerShares } from '../../../src/actors/instances/owner-shares.ts';
 import { SharedSubscriptions } from '../../../src/actors/sharing/shared-subscriptions.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
+import { alarmOf, clockOf } from '../../../src/domain/clock.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
-import { alarmOf, clockOf } from '../../../src/gateway/alarm.ts';
 import {
   AGAIN,
   answers,

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ClientSessionDeps } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { Life } from '../../../src/actors/client-sessions/client-session.machine.ts';
-import { alarmOf, clockOf } from '../../../src/gateway/alarm.ts';
+import { alarmOf, clockOf } from '../../../src/domain/clock.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 

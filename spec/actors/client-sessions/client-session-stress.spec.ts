@@ -4,8 +4,8 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
-import { alarmOf } from '../../../src/gateway/alarm.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { DedicatedBinding } from '../../../src/actors/client-sessions/bindings.ts';
 import { Subscribers } from '../../../src/actors/client-sessions/client-session-subscribers.ts';
-import { alarmOf } from '../../../src/gateway/alarm.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';

@@ -6,8 +6,8 @@ import {
   type RestingSession,
   RestingSessions,
 } from '../../../src/actors/client-sessions/client-sessions-resting.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { lastWords } from '../../domain/last-words.ts';
+import { lastWords } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Fields } from '../answers.ts';
 import { fields, shownReasonOf } from '../answers.ts';

@@ -3,8 +3,7 @@
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
 import { InstanceChange, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
-import { lastWords } from '../../domain/last-words.ts';
-import { cutText } from '../../domain/text.ts';
+import { cutText, lastWords } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { InstanceParams } from '../parameters.ts';
