@@ -6,7 +6,7 @@ import { mkdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { isActiveAdmin, passwordFault, type User, usernameKey } from '../domain/account.ts';
-import { hasCode } from '../domain/errors.ts';
+import { codeOf, hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
@@ -59,7 +59,7 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Firs
 /** Deletes the file with the first password: it holds a password that is no longer one. */
 export async function forgetInitialPassword(passwordFile: string): Promise<void> {
   await unlink(passwordFile).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (codeOf(error) !== 'ENOENT') throw error;
   });
 }
 

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, link, open, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
+import { codeOf } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { encryptionKeyFrom } from '../persistence/cipher.ts';
 import type { Store } from '../persistence/store.ts';
@@ -107,7 +108,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
     file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error)}`, error);
+    throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
   }
   try {
     // Of the open file: the path may lead to another one by now.
@@ -162,7 +163,7 @@ async function makeSecretFile(file: SecretFile, line: string): Promise<string | 
     return line;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return undefined;
-    throw cannotBeKept(file, codeOf(error), error);
+    throw cannotBeKept(file, codeOf(error) ?? 'unknown', error);
   } finally {
     await unlink(draft).catch(() => {
       // It was never created; the error above describes the reason.
@@ -183,8 +184,4 @@ async function syncFolder(path: string): Promise<void> {
 
 function cannotBeKept({ path, what, hint }: SecretFile, code: string, cause?: unknown): ConfigError {
   return new ConfigError(`${path}: ${what} cannot be kept there (${code}); ${hint}`, cause);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
+import { codeOf, messageOf } from '../domain/errors.ts';
 import { ConfigError, type Noting } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
@@ -145,10 +146,6 @@ function readTextFile(path: string): string | undefined {
   }
 }
 
-function codeOf(thrown: unknown): string | undefined {
-  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
-}
-
 /** Kubernetes sets these in every pod beside a Service called "mcp-gateway" or "gateway". */
 const SERVICE_LINK = /^(SERVICE_(HOST|PORT(_.+)?)|PORT_\d+_.+)$/;
 
@@ -258,8 +255,7 @@ function parseYaml(text: string, fileName: string): Parsed {
     return { document: document.toJS(), lines };
   } catch (thrown) {
     // Unresolved and excessive aliases are reported only here.
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new ConfigError(`${fileName}: ${reason}`, thrown);
+    throw new ConfigError(`${fileName}: ${messageOf(thrown)}`, thrown);
   }
 }
 

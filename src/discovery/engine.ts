@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
+import { codeOf, messageOf } from '../domain/errors.ts';
 import { SourceError } from './provider.ts';
 
 /** `unix:///path`, `tcp://host:port`, `http://...` or `https://...`. Throws SourceError for anything else. */
@@ -50,14 +51,8 @@ function tlsFiles(
 
 /** What went wrong as one line that names the engine. */
 export function engineFailure(address: string, thrown: unknown, signal: AbortSignal): SourceError {
-  const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : '';
   const why =
-    WORDS[code] ??
-    (signal.aborted
-      ? 'it does not answer'
-      : thrown instanceof Error
-        ? thrown.message.trim()
-        : String(thrown));
+    WORDS[codeOf(thrown) ?? ''] ?? (signal.aborted ? 'it does not answer' : messageOf(thrown).trim());
   return new SourceError(`${address}: ${why.replace(/\s+/g, ' ').slice(0, 300)}`, { cause: thrown });
 }
 

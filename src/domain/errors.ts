@@ -204,6 +204,16 @@ export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
 }
 
+/** The message of anything thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The code of an error of the system or a library, such as ENOENT; undefined where there is none. */
+export function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
+}
+
 /** Unreadable lines on the standard output of a program: "2 lines that are no JSON-RPC". */
 export function unmatchedLines(count: number): string {
   return `${count === 1 ? '1 line that is' : `${count} lines that are`} no JSON-RPC`;

@@ -12,6 +12,7 @@ import type {
   SyncReport,
   SyncRules,
 } from '../domain/deployment.ts';
+import { messageOf } from '../domain/errors.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import type { ImportReport } from '../registry/registry-types.ts';
 import type { Registry } from '../registry.ts';
@@ -265,8 +266,4 @@ async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
   } catch {
     return false; // the only reason is the signal
   }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

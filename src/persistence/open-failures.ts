@@ -1,6 +1,7 @@
 // When a database cannot be opened: creates it on a server that has none of that name, else says what an operator reads. Apart from
 // open.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
+import { codeOf } from '../domain/errors.ts';
 import type { Database, DatabaseAddress, Trouble } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm.ts';
@@ -17,7 +18,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
   if (thrown instanceof StoreOpenError) return thrown;
   const { database, address, description } = parsed;
   if (thrown instanceof UrlError) return new StoreOpenError(`the database URL: ${thrown.message}`, thrown);
-  if (isMissingModule(thrown))
+  if (codeOf(thrown) === 'ERR_MODULE_NOT_FOUND')
     return new StoreOpenError(
       `the driver for ${database.label} is not installed: npm install ${database.driverPackage}@7.2.1`,
       thrown,
@@ -76,10 +77,6 @@ function reasonOf({ code, message }: { readonly code: string; readonly message: 
     .replace(/^- /, '')
     .trim();
   return words.slice(0, 200) || code;
-}
-
-function isMissingModule(thrown: unknown): boolean {
-  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_MODULE_NOT_FOUND';
 }
 
 /** True when the server answered that it has no such database. */

@@ -4,6 +4,7 @@
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { codeOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
 import type { ConnectOptions, Database } from './database.ts';
@@ -181,7 +182,7 @@ export async function makeFile(file: string): Promise<boolean> {
     await (await open(file, 'ax', 0o600)).close();
     return true;
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST') return false;
+    if (codeOf(thrown) === 'EEXIST') return false;
     throw thrown;
   }
 }

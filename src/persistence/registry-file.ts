@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
+import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
 import { issuesOf, pathTo } from '../domain/validation-issues.ts';
@@ -41,7 +42,7 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
   try {
     text = await readFile(path, 'utf8');
   } catch (thrown) {
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    const code = codeOf(thrown);
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
     throw new RegistryFileError(`registry file ${path}: ${reason}`, thrown);
   }
@@ -229,9 +230,10 @@ async function parse(text: string, name: string): Promise<unknown> {
   try {
     return isYaml ? await parseYaml(body) : JSON.parse(body);
   } catch (thrown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
     // Parsers quote the text around the mistake, which may hold a secret and line breaks.
-    const [safe = ''] = reason.replace(/, (\.\.\.)?".*/s, '').split(/:?\n/);
+    const [safe = ''] = messageOf(thrown)
+      .replace(/, (\.\.\.)?".*/s, '')
+      .split(/:?\n/);
     throw new RegistryFileError(`registry file ${name}: not ${isYaml ? 'YAML' : 'JSON'}: ${safe}`, thrown);
   }
 }

@@ -6,6 +6,7 @@ import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { codeOf } from '../domain/errors.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 
 /** The templates of a folder, as far as they can be used. */
@@ -29,7 +30,10 @@ export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise
     const members = await readdir(folder, { withFileTypes: true });
     names = members.filter((member) => !member.isFile()).map(({ name }) => name);
   } catch (thrown) {
-    return { templates: [], problems: [`the folder of templates cannot be read (${codeOf(thrown)})`] };
+    return {
+      templates: [],
+      problems: [`the folder of templates cannot be read (${codeOf(thrown) ?? thrown})`],
+    };
   }
   const read = await Promise.all(names.toSorted().map((name) => readMember(folder, name)));
   return {
@@ -53,10 +57,6 @@ async function readMember(
     const isNoTemplate = thrown instanceof TemplateFileError && /^(ENOENT|ENOTDIR)$/.test(thrown.code ?? '');
     return { problems: isNoTemplate ? [] : thrown.issues.map((issue) => `${label}: ${issue}`) };
   }
-}
-
-function codeOf(thrown: unknown): string {
-  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
 }
 
 /** Real ones have a few KB. */
@@ -92,7 +92,7 @@ export async function readTemplateText(path: string): Promise<string> {
     }
   } catch (thrown) {
     if (thrown instanceof TemplateError) throw thrown;
-    const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
+    const code = codeOf(thrown) ?? String(thrown);
     throw new TemplateFileError(REASONS[code] ?? `cannot be read (${code})`, code, thrown);
   }
 }

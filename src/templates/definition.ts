@@ -6,6 +6,7 @@ import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command.ts';
+import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
 import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { tolerated } from './tolerant.ts';
@@ -110,9 +111,8 @@ export function parseTemplate(text: string): unknown {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (thrown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
     // The message quotes the text around the mistake, line breaks included.
-    throw new TemplateError([`not JSON: ${reason.replace(/, (\.\.\.)?".*/s, '')}`], thrown);
+    throw new TemplateError([`not JSON: ${messageOf(thrown).replace(/, (\.\.\.)?".*/s, '')}`], thrown);
   }
 }
 

@@ -9,6 +9,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { PASS_ENV } from '../../domain/command.ts';
+import { messageOf } from '../../domain/errors.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { groupRuns, killGroup, killTree, ownsGroup, type Reaper } from './process-group.ts';
@@ -235,10 +236,6 @@ export async function settlesWithin(promise: Promise<unknown>, ms: number): Prom
 
 function closing(pipe: Readable): Promise<void> {
   return pipe.closed ? Promise.resolve() : new Promise((resolve) => pipe.once('close', () => resolve()));
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 // Remembers the last lines of a text stream, for the question "what did it say before it died?". The text is for people:

@@ -2,6 +2,7 @@
 // all it started. The given client speaks with the engine.
 
 import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
+import { messageOf } from '../../domain/errors.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
@@ -111,6 +112,7 @@ function watch({ pid }: ContainerProgram, reaper: Reaper | undefined): void {
 
 /** Engines wrap their reasons: `(HTTP code 409) container stopped/paused - can only create exec sessions on ...`. */
 function reasonOf(thrown: unknown): string {
-  const text = thrown instanceof Error ? thrown.message : String(thrown);
-  return text.replace(/^\(HTTP code \d+\) [^-]* - /, '').trim();
+  return messageOf(thrown)
+    .replace(/^\(HTTP code \d+\) [^-]* - /, '')
+    .trim();
 }
