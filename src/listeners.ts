@@ -149,7 +149,7 @@ class Listener {
     const begin: RequestListener = (request, response) => {
       if (response.destroyed) return; // its client left while it waited
       if (!server.listening) response.setHeader('Connection', 'close');
-      if (hasTooManyHeaders(request)) refuseHeaders(response, 431);
+      if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
       else if (hasSeveralHosts(request)) refuseHeaders(response, 400);
       else serve(request, response);
     };
@@ -206,10 +206,6 @@ class Listener {
     clearInterval(sweep);
     clearTimeout(cut);
   }
-}
-
-function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
-  return rawHeaders.length > 2 * LIMITS.requestHeaders;
 }
 
 /** Node keeps the first, others on the way may keep the last. Source: RFC 9112 section 3.2. */

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
-import { isActiveAdmin, passwordFault, type User, usernameKey } from '../domain/account.ts';
+import { isActiveAdmin, passwordFault, usernameKey } from '../domain/account.ts';
 import { codeOf, hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
@@ -48,7 +48,7 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Firs
   const [issue] = options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
   if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
   const users = await options.accounts.listUsers();
-  const created = users.some((user) => isActiveAdmin(user) || isNamedSo(user))
+  const created = users.some((user) => isActiveAdmin(user) || usernameKey(user.username) === FIRST_ADMIN)
     ? undefined
     : await create(options);
   if (created !== undefined) return created;
@@ -61,10 +61,6 @@ export async function forgetInitialPassword(passwordFile: string): Promise<void>
   await unlink(passwordFile).catch((error: unknown) => {
     if (codeOf(error) !== 'ENOENT') throw error;
   });
-}
-
-function isNamedSo({ username }: User): boolean {
-  return usernameKey(username) === FIRST_ADMIN;
 }
 
 /** Undefined when another process was faster. */

@@ -48,7 +48,7 @@ export interface RedisCounterOptions {
 
 /** Opens the connection and waits for it, 2 s at most; without it, a warning. ConfigError for an invalid URL. */
 export async function openRedisCounter(options: RedisCounterOptions): Promise<SharedCounter> {
-  if (!isRedisUrl(options.url))
+  if (!/^rediss?:\/\//.test(options.url) || !URL.canParse(options.url))
     throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');
   const { Redis: Connection } = await import('ioredis');
   const redis = new Connection(options.url, {
@@ -64,10 +64,6 @@ export async function openRedisCounter(options: RedisCounterOptions): Promise<Sh
   const counter = new RedisCounter(redis, options);
   await counter.opened();
   return counter;
-}
-
-function isRedisUrl(url: string): boolean {
-  return /^rediss?:\/\//.test(url) && URL.canParse(url);
 }
 
 class RedisCounter implements SharedCounter {

@@ -2,7 +2,6 @@
 // that would be checked. The cache in authenticator.ts decides when the store is asked. Source: ADR 35.
 
 import type { Logger } from 'pino';
-import type { ApiKey, User } from '../domain/account.ts';
 import { hasCode } from '../domain/errors.ts';
 import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
 import type { AccountChange } from './accounts.ts';
@@ -135,7 +134,7 @@ export class SessionRevalidator {
     const active = new Map(users.filter(isActive).map((user) => [user.id, user]));
     const ofUsers = [...active.values()].map((user) => [`${USER}${user.id}`, userStatus(user)] as const);
     const ofKeys = keys
-      .filter((key) => isOwned(key, active))
+      .filter(({ ownerId }) => ownerId === undefined || active.has(ownerId))
       .map((key) => [`${KEY}${key.id}`, keyStatus(key, active.get(key.ownerId ?? ''))] as const)
       .filter(([, { endsAtMs }]) => endsAtMs > now());
     return new Map([...ofUsers, ...ofKeys]);
@@ -154,8 +153,4 @@ export class SessionRevalidator {
 
 function idsBehind(kind: string, ids: readonly string[]): string[] {
   return ids.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : []));
-}
-
-function isOwned({ ownerId }: ApiKey, active: ReadonlyMap<string, User>): boolean {
-  return ownerId === undefined || active.has(ownerId);
 }

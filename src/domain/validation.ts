@@ -106,7 +106,7 @@ function itemsOf(failure: Failure, place: Place, value: unknown): ValidationItem
       type: 'extra_forbidden',
     }));
   }
-  return [{ loc, ...describe(failure, place, valueAt(failure.instancePath, value)) }];
+  return [{ loc, ...describe(failure, place, segments(failure.instancePath).reduce(childOf, value)) }];
 }
 
 type Description = Pick<ValidationItem, 'msg' | 'type'>;
@@ -204,10 +204,6 @@ function locOf(instancePath: string, place: Place, value: unknown): (string | nu
     parent = childOf(parent, segment);
   }
   return loc;
-}
-
-function valueAt(instancePath: string, value: unknown): unknown {
-  return segments(instancePath).reduce(childOf, value);
 }
 
 function childOf(parent: unknown, segment: string): unknown {

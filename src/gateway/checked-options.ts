@@ -78,7 +78,7 @@ const OPTIONS = membersOf<GatewayOptions>({
   deniedNetworks: arrayOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
   definitions: {
     expected: 'a list of template definitions',
-    accepts: (value) => Array.isArray(value) && value.every(isRules),
+    accepts: (value) => Array.isArray(value) && value.every((one) => rules.accepts(one)),
   },
   passEnv: arrayOf('names of variables', (name) => name !== '' && !/[=\0]/.test(name)),
   protectedPaths: {
@@ -128,10 +128,6 @@ const rules = compileShape(
   }),
   'body',
 );
-
-function isRules(value: unknown): boolean {
-  return rules.accepts(value);
-}
 
 function isProtectedPath(value: unknown): boolean {
   if (!isJsonObject(value)) return false;

@@ -168,7 +168,10 @@ async function fileIsUsable(
     const folder = await stat(dirname(file)).catch(() => undefined);
     if (folder === undefined)
       throw new StoreOpenError(`the folder of the database ${file} does not exist: create it first`, cause);
-    if (exists === undefined && !mayCreate) throw new StoreOpenError(notThere(file), cause);
+    if (exists === undefined && !mayCreate) {
+      const advice = `start the gateway once, or run "${ownCommand('db migrate')}"`;
+      throw new StoreOpenError(`there is no database ${file}: ${advice}`, cause);
+    }
     throw new StoreOpenError(
       `the database ${file} cannot be written: this user needs to write the file and its folder`,
       cause,
@@ -283,8 +286,4 @@ function notUpToDate(printable: string, { applied }: MigrationStatus): string {
   return applied.length === 0
     ? `the database ${printable} has no tables yet: run "${ownCommand('db migrate')}", or start the gateway once`
     : `the database ${printable} is older than this program: run "${ownCommand('db migrate')}", or start the gateway once`;
-}
-
-function notThere(file: string): string {
-  return `there is no database ${file}: start the gateway once, or run "${ownCommand('db migrate')}"`;
 }

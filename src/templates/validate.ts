@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { ErrorObject } from 'ajv';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
-import { type Tolerated, tolerated } from './tolerant.ts';
+import { tolerated } from './tolerant.ts';
 
 /** The published schema; templates name it as `$schema`. */
 export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
@@ -42,7 +42,7 @@ export async function validateTemplate(
   { isTolerant = false, folder }: ValidationOptions = {},
 ): Promise<Validation> {
   const written = parseTemplate(text);
-  const { value, readings } = isTolerant ? tolerated(written, folder) : untouched(written);
+  const { value, readings } = isTolerant ? tolerated(written, folder) : { value: written, readings: [] };
   const [{ Ajv }, schema, lineOf] = await Promise.all([import('ajv'), readSchema(), linesOf(text)]);
   const located = (remarks: readonly Remark[]): Remark[] =>
     remarks.map(({ pointer, message }) => {
@@ -64,10 +64,6 @@ export async function validateTemplate(
     .filter((name) => !known.includes(name))
     .map((name) => ({ pointer: pointerTo('', name), message: 'is unknown and has no effect' }));
   return { violations: located(violations), warnings: located(warnings), readings: located(readings) };
-}
-
-function untouched(value: unknown): Tolerated {
-  return { value, readings: [] };
 }
 
 /** Rules that a schema cannot express: quotes of a command, placeholders. */

@@ -65,7 +65,9 @@ export class LegacyTasks {
       return found$.pipe(
         switchMap((sought) => {
           if (typeof sought === 'string') return this.#at(sought, query);
-          return sought === NOT_FOUND && wasAsked(session) ? of(answerHere(UNKNOWN)) : this.#here(query);
+          // Then the search used the conversation of the session.
+          const wasAsked = session.peer.era === 'modern' && session.isShared;
+          return sought === NOT_FOUND && wasAsked ? of(answerHere(UNKNOWN)) : this.#here(query);
         }),
       );
     });
@@ -134,11 +136,6 @@ export class LegacyTasks {
       }),
     );
   }
-}
-
-/** True when a search uses the conversation of the session. */
-function wasAsked({ peer, isShared }: McpSession): boolean {
-  return peer.era === 'modern' && isShared;
 }
 
 /** For all templates together no other instance may have the task; there it is unknown only when its instance is gone. */

@@ -40,7 +40,8 @@ export class ModernRounds {
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
     if (typeof decrypted?.p === 'string')
       return { kind: 'parked', id: decrypted.p, replies: repliesOf(call.params) };
-    if (typeof decrypted?.i !== 'string') throw invalidState();
+    if (typeof decrypted?.i !== 'string')
+      throw invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
     const { requestState: _, ...params } = call.params;
     const own = typeof decrypted.s === 'string' ? { requestState: decrypted.s } : {};
     return { kind: 'routed', params: { ...params, ...own }, instanceId: decrypted.i };
@@ -103,11 +104,6 @@ export function callNotHere(): RpcFailure {
     'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
     { reason: 'call_not_here' },
   );
-}
-
-/** The refusal of a state, in the words of the SDKs, without details. */
-function invalidState(): RpcFailure {
-  return invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
 }
 
 /**

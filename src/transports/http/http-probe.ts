@@ -45,7 +45,7 @@ export async function shakeFirstHands(
     noteOpened(memory, peer.era, { outcome: probe?.outcome, nowMs: now() });
     return peer;
   } catch (thrown) {
-    const isThere = !signal.aborted && !isUnreachable(thrown);
+    const isThere = !signal.aborted && !(thrown instanceof GatewayError && thrown.facts.unreachable);
     noteFailed(memory, { outcome: probe?.outcome, isThere });
     throw thrown;
   }
@@ -183,10 +183,6 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined
   } finally {
     clearTimeout(timer);
   }
-}
-
-function isUnreachable(thrown: unknown): boolean {
-  return thrown instanceof GatewayError && thrown.facts.unreachable === true;
 }
 
 // What one opening of an HTTP backend teaches the next: whether `server/discover` comes before `initialize`, or stays

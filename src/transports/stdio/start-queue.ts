@@ -179,7 +179,8 @@ export class StartQueue {
     };
     const waiting: QueuedStart = { go };
     const stop = (): void => go(calledOff());
-    const giveUp = (): void => go(tooMany());
+    const giveUp = (): void =>
+      go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
     const timer = setTimeout(this.#scheduler.run, patienceMs, giveUp);
     signal.addEventListener('abort', stop);
     share.waiting.add(waiting);
@@ -191,8 +192,4 @@ export class StartQueue {
   #tidy(ownerId: string, { starting, waiting }: Share): void {
     if (starting === 0 && waiting.size === 0) this.#shares.delete(ownerId);
   }
-}
-
-function tooMany(): GatewayError {
-  return backendUnavailable('too many conversations with it were being opened', { delivered: 'no' });
 }
