@@ -6,6 +6,7 @@ import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
 import type { MetricsSummary } from './actors/metrics.ts';
 import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
+import type { JsonObject } from './domain/json.ts';
 import type { OwnBounds } from './domain/limits.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
@@ -115,6 +116,27 @@ export interface ClientStats {
   readonly maxSessions: number;
   /** By template; only templates that ever had a client. */
   readonly templates: ReadonlyMap<string, ClientCounts>;
+}
+
+/** The open session of an MCP client of the legacy era. */
+export interface ClientSessionView {
+  /** Names it in logs and events; the id that its client sends is a credential. */
+  readonly id: string;
+  /** Id of the principal that opened it. */
+  readonly ownerId: string;
+  /** `name` and `version`, as the client declared them. */
+  readonly clientInfo: JsonObject;
+  /** The instance it is bound to, or was last; of a session with all templates, one for each that it uses. */
+  readonly bindings: readonly {
+    readonly template: string;
+    readonly instanceId: string;
+    readonly serverId: string;
+  }[];
+  /** Ms since 1970; of the last use to about a second. */
+  readonly openedAtMs: number;
+  readonly usedAtMs: number;
+  /** A stream of its client is open. */
+  readonly isStreaming: boolean;
 }
 
 export interface GatewayStats extends MetricsSummary {

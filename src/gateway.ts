@@ -26,6 +26,7 @@ import {
 import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
 import type {
   CallResult,
+  ClientSessionView,
   CloseOptions,
   GatewayOptions,
   GatewayPhase,
@@ -304,6 +305,16 @@ export class Gateway {
   /** Ids of the principals that have something open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
     return this.#deps.mcp.owners;
+  }
+
+  /** The open sessions of MCP clients of the legacy era, with one template or with all. */
+  sessions(): ClientSessionView[] {
+    return this.#deps.mcp.sessions();
+  }
+
+  /** Ends a session of `sessions`, by its id there: its calls are answered with SESSION_NOT_FOUND. SESSION_NOT_FOUND. */
+  endSession(id: string): void {
+    this.#deps.mcp.endSession(id);
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */

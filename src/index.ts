@@ -28,6 +28,7 @@ export type { LoadBalancerChange, LoadBalancerSettings, TemplateSettings } from 
 export { createGateway, type Gateway } from './gateway.ts';
 export type {
   CallResult,
+  ClientSessionView,
   ClientStats,
   CloseOptions,
   DiscoveryOptions,

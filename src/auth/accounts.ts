@@ -18,6 +18,7 @@ import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-
 import type { ValidationItem } from '../domain/errors.ts';
 import { hasUnseen, isCleanText, timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
+import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
 import type { Accounts, ApiKeyView, NewApiKey, NewUser, UserUpdate } from './auth.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
@@ -99,6 +100,17 @@ export class ManagedAccounts implements Accounts {
     this.#adminChanged(before);
   }
 
+  async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const [users, keys] = await Promise.all([
+      inParts(idsBehind('user:', principalIds), (ids) => this.#store.findUsers(ids)),
+      inParts(idsBehind('key:', principalIds), (ids) => this.#store.findApiKeys(ids)),
+    ]);
+    return new Map([
+      ...users.map(({ id, username }) => [`user:${id}`, username] as const),
+      ...keys.map(({ id, name }) => [`key:${id}`, name] as const),
+    ]);
+  }
+
   async apiKeys(): Promise<ApiKeyView[]> {
     await this.#options.flushKeyUse();
     const [keys, users] = await Promise.all([this.#store.listApiKeys(), this.#store.listUsers()]);
@@ -134,6 +146,21 @@ export class ManagedAccounts implements Accounts {
   #adminChanged({ username }: User): void {
     if (usernameKey(username) === FIRST_ADMIN) this.#options.onAdminPasswordChanged?.();
   }
+}
+
+/** The ids of principals of one kind, each once. */
+function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
+  return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
+}
+
+async function inParts<T>(
+  ids: readonly string[],
+  find: (ids: readonly string[]) => Promise<readonly T[]>,
+): Promise<readonly T[]> {
+  const parts: T[][] = [];
+  for (let start = 0; start < ids.length; start += MOST_FOUND)
+    parts.push([...(await find(ids.slice(start, start + MOST_FOUND)))]);
+  return parts.flat();
 }
 
 /** A user as it is first stored; the input was checked. */

@@ -70,6 +70,8 @@ export interface Accounts {
   changeUser(id: string, change: UserUpdate): Promise<User>;
   /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
   deleteUser(id: string): Promise<void>;
+  /** Names of users and keys by the id of their principal; unknown ones are left out. */
+  names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
   apiKeys(): Promise<ApiKeyView[]>;
   /** The only answer that contains the key itself. */
   createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }>;

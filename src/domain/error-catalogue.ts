@@ -219,6 +219,14 @@ export function sessionNotFound(): GatewayError {
   return new GatewayError('SESSION_NOT_FOUND', 'There is no such session. Initialize again.');
 }
 
+/** No open session has this fingerprint, or it is another caller's. */
+export function sessionUnknown(fingerprint: string): GatewayError {
+  return new GatewayError(
+    'SESSION_NOT_FOUND',
+    `There is no session "${fingerprint}". GET /gateway/sessions lists them.`,
+  );
+}
+
 /** The session was there, but its instance is gone and it may not go on with another one. */
 export function sessionLost(reason: string): GatewayError {
   return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {

@@ -17,11 +17,11 @@ import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
 import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import { type Clock, clockOf } from '../domain/clock.ts';
-import { templateNotFound } from '../domain/error-catalogue.ts';
+import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { ClientStats } from '../gateway-types.ts';
+import type { ClientSessionView, ClientStats } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -137,6 +137,25 @@ export class Mcp {
   /** Sessions with calls under way. */
   get callingSessions(): number {
     return this.#actors.sessions.calling;
+  }
+
+  /** The open sessions, each once. */
+  sessions(): ClientSessionView[] {
+    const startMs = Date.now() - this.#deps.now();
+    return this.#actors.sessions.list().map(({ openedAtMs, usedAtMs, bindings, isListened, ...session }) => ({
+      ...session,
+      openedAtMs: Math.round(startMs + openedAtMs),
+      usedAtMs: Math.round(startMs + usedAtMs),
+      isStreaming: isListened,
+      bindings: bindings.flatMap(({ template, at }) =>
+        at === undefined ? [] : { template, instanceId: at.id, serverId: at.serverId },
+      ),
+    }));
+  }
+
+  /** SESSION_NOT_FOUND. */
+  endSession(id: string): void {
+    if (!this.#actors.sessions.endNamed(id, 'it was ended through the API')) throw sessionUnknown(id);
   }
 
   /** What clients have at the instance of that server id. */

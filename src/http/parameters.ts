@@ -6,6 +6,7 @@ import {
   apiKeyNotFound,
   routeNotFound,
   serverNotFound,
+  sessionUnknown,
   templateNotFound,
   userNotFound,
   validationFailed,
@@ -25,6 +26,10 @@ export const ServerParams = Type.Object({
 const accountId = (example: string) => Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: [example] });
 export const UserParams = Type.Object({ user_id: accountId('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10') });
 export const ApiKeyParams = Type.Object({ key_id: accountId('00112233445566ff') });
+/** The fingerprint of a session. */
+export const SessionParams = Type.Object({
+  session_id: Type.String({ pattern: '^[0-9a-f]{12}$', examples: ['0123456789ab'] }),
+});
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
 /** The not-found error of each name. */
@@ -34,6 +39,7 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   server_id: serverNotFound,
   user_id: userNotFound,
   key_id: apiKeyNotFound,
+  session_id: sessionUnknown,
   file: (name) => routeNotFound('GET', name),
 };
 

@@ -162,10 +162,16 @@ export interface SessionTable {
   remove(session: TableSession): void;
 }
 
-/** A session as its table sees it. The table writes `usedAtMs` and `isParked`. */
+/** A session as its table sees it. The table writes `openedAtMs`, `usedAtMs` and `isParked`. */
 export interface TableSession {
   readonly id: string;
   readonly ownerId: string;
+  readonly profile: ClientProfile;
+  /** Ids of its sessions with single templates, which are in the table, too. */
+  readonly parts: readonly string[];
+  /** A stream of its client is open. */
+  readonly isListened: boolean;
+  openedAtMs: number;
   usedAtMs: number;
   isParked: boolean;
   /** Calls under way. */

@@ -25,6 +25,10 @@ simulateTime(
 class Session implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
+  readonly profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
+  readonly parts = [];
+  readonly isListened = false;
+  openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
   calls = 0;

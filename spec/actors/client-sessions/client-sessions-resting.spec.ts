@@ -86,7 +86,14 @@ function staged() {
   const add = (count: number, ownerId = 'ann'): RestingSession[] =>
     Array.from({ length: count }, (_, number) => {
       const id = `${ownerId} ${number}`;
-      const session: RestingSession = { id, ownerId, usedAtMs: 0, isParked: false, park: () => true };
+      const session: RestingSession = {
+        id,
+        ownerId,
+        openedAtMs: 0,
+        usedAtMs: 0,
+        isParked: false,
+        park: () => true,
+      };
       resting.add(session);
       return session;
     });

@@ -177,6 +177,7 @@ test('is there for what changes something, and for logins', () => {
     [
       ...['DELETE /auth/api-keys/:key_id', 'DELETE /auth/users/:user_id'],
       'DELETE /gateway/deregister/:template/:instance_id',
+      'DELETE /gateway/sessions/:session_id',
       'DELETE /gateway/templates/:template',
       'DELETE /servers/:server_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],

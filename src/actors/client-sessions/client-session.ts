@@ -50,7 +50,8 @@ export class ClientSession implements BindingOwner, CallsOwner {
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** For its supervisor: when it was last used, in ms of the gateway's monotonic clock. */
+  /** For its supervisor: when it was opened and last used, in ms of the gateway's monotonic clock. */
+  openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
   /** For its supervisor: the instance in its last event; undefined before the first one. */
@@ -180,6 +181,11 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
+
+  /** None: that is for a session with all templates. */
+  get parts(): readonly string[] {
+    return [];
+  }
 
   /** Calls under way, including those that are about to go on. */
   get calls(): number {

@@ -4,11 +4,12 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { SessionDeps } from './client-session-types.ts';
 
-/** A session as far as it rests; `usedAtMs` and `isParked` are written here. */
+/** A session as far as it rests; `openedAtMs`, `usedAtMs` and `isParked` are written here. */
 export interface RestingSession {
   readonly id: string;
   readonly ownerId: string;
-  /** In ms of `now`. */
+  /** In ms of `now`, as `usedAtMs`. */
+  openedAtMs: number;
   usedAtMs: number;
   isParked: boolean;
   /** Gives up what it does not need while it rests. False while it is busy. */
@@ -64,7 +65,8 @@ export class RestingSessions<S extends RestingSession> {
 
   /** One that was opened now. */
   add(session: S): void {
-    session.usedAtMs = this.#options.now();
+    session.openedAtMs = this.#options.now();
+    session.usedAtMs = session.openedAtMs;
     this.#awake.set(session.id, session);
     this.#arm();
   }

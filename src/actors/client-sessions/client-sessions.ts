@@ -5,7 +5,9 @@
 import type { ClientProfile } from '../../domain/client.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import { type Ending, eventOf, type GatewayEvent } from '../../domain/events.ts';
+import type { Ending, GatewayEvent } from '../../domain/events.ts';
+import { eventOf } from '../../domain/events.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
@@ -28,12 +30,25 @@ export interface ClientSessionsOptions extends SessionDeps {
 
 /** A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). */
 export interface SessionRecord extends RestingSession {
+  readonly profile: ClientProfile;
+  /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
+  readonly parts: readonly string[];
+  /** A stream of its client is open. */
+  readonly isListened: boolean;
   /** Calls under way. */
   readonly calls: number;
   /** Ends the calls that wait between two rounds. */
   dismiss(error: GatewayError): void;
   /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
   close(reason?: string): Promise<void>;
+}
+
+/** A session for lists. Its id is a credential, so `id` is the fingerprint. Times in ms of the gateway's monotonic clock. */
+export interface SessionFacts
+  extends Pick<SessionRecord, 'ownerId' | 'openedAtMs' | 'usedAtMs' | 'isListened'> {
+  readonly id: string;
+  readonly clientInfo: JsonObject;
+  readonly bindings: readonly { readonly template: string; readonly at: SessionInstance | undefined }[];
 }
 
 export class ClientSessions implements SessionSupervisor {
@@ -156,6 +171,20 @@ export class ClientSessions implements SessionSupervisor {
     return this.#resting.find(id);
   }
 
+  /** The open sessions, each once: those of a session with all templates are its bindings. */
+  list(): SessionFacts[] {
+    const records = this.#resting.all();
+    const parts = new Set(records.flatMap((record) => record.parts));
+    return records.filter(({ id }) => !parts.has(id)).map((record) => this.#factsOf(record));
+  }
+
+  /** Ends the session of this fingerprint; it takes no more calls when this returns. False when there is none. */
+  endNamed(fingerprint: string, reason: string): boolean {
+    const session = this.#resting.all().find(({ id }) => sessionFingerprint(id) === fingerprint);
+    if (session !== undefined) void this.#end(session, reason);
+    return session !== undefined;
+  }
+
   /** Ends one for good; nothing happens when there is none. */
   async close(id: string): Promise<void> {
     await this.find(id)?.close();
@@ -218,6 +247,16 @@ export class ClientSessions implements SessionSupervisor {
 
   #all(): SessionRecord[] {
     return [...this.#opening, ...this.#resting.all()];
+  }
+
+  #factsOf(record: SessionRecord): SessionFacts {
+    const { id, ownerId, openedAtMs, usedAtMs, isListened, profile } = record;
+    const bound =
+      record instanceof ClientSession ? [record] : record.parts.flatMap((part) => this.find(part) ?? []);
+    // A parked session is bound nowhere; it goes on where it was, if that is possible.
+    const bindings = bound.map(({ template, instance, toldAt }) => ({ template, at: instance ?? toldAt }));
+    const { clientInfo } = profile;
+    return { id: sessionFingerprint(id), ownerId, openedAtMs, usedAtMs, isListened, clientInfo, bindings };
   }
 
   #end(session: SessionRecord, reason: string): Promise<void> {

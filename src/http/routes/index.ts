@@ -19,6 +19,7 @@ import { registrationRoutes } from './registration.ts';
 import { resourceRoutes } from './resources.ts';
 import { serverToolRoutes } from './server-tools.ts';
 import { serverRoutes } from './servers.ts';
+import { sessionRoutes } from './sessions.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { syncRoutes } from './sync.ts';
 import { templateRoutes } from './templates.ts';
@@ -33,6 +34,7 @@ export const ROUTES: readonly Route[] = [
   ...healthRoutes,
   ...statisticsRoutes,
   ...eventRoutes,
+  ...sessionRoutes,
   ...templateRoutes,
   ...registrationRoutes,
   ...instanceRoutes,

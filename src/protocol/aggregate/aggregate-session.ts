@@ -51,6 +51,7 @@ export interface AggregateSessionDeps {
 
 /** One client's session. It leaves its table when it is closed. */
 export class AggregateSession implements McpSession, TableSession {
+  openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
   readonly id = randomBytes(32).toString('base64url');
@@ -69,6 +70,8 @@ export class AggregateSession implements McpSession, TableSession {
   #calls = 0;
   #logLevel: string | undefined;
   #holds = 0;
+  /** Subscribers of `messages$`. */
+  #listeners = 0;
   #isOver = false;
 
   constructor(deps: AggregateSessionDeps) {
@@ -90,6 +93,14 @@ export class AggregateSession implements McpSession, TableSession {
     return this.#calls;
   }
 
+  get parts(): readonly string[] {
+    return [...this.#open.values()].map(({ id }) => id);
+  }
+
+  get isListened(): boolean {
+    return this.#listeners > 0;
+  }
+
   /** A session that is held does not expire; there is nothing else to give up. */
   park(): boolean {
     return this.#holds === 0;
@@ -106,7 +117,13 @@ export class AggregateSession implements McpSession, TableSession {
     const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
     const theirs$ = sessions$.pipe(mergeMap(heldWhileHeard));
     const changes$ = this.#grant.changesIn(this.#deps.listChanges$);
-    return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended));
+    return defer(() => {
+      this.#listeners += 1;
+      const left = finalize<ServerMessage>(() => {
+        this.#listeners -= 1;
+      });
+      return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended), left);
+    });
   }
 
   /** Updates the permissions of the owner, and ends the sessions with templates that it may not use any more. */

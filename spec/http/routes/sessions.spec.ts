@@ -1,0 +1,172 @@
+// GET /gateway/sessions and DELETE /gateway/sessions/{id}, with real sessions of MCP clients.
+
+import * as assert from 'uvu/assert';
+import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
+import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { LegacyClient } from '../../helpers/mcp-client.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of sessions');
+let app: AccountsFixture;
+let wire: Wire;
+test.before.each(async () => {
+  app = await startWithAccounts();
+  await app.serve('demo', 'one');
+  await app.serve('other', 'two');
+  wire = new Wire(app.url);
+});
+test.after.each(async () => {
+  wire.close();
+  await app.close();
+});
+
+const open = (path: string, headers: Credentials) => LegacyClient.open(wire, path, { headers });
+async function listFor(viewer: Credentials, query = ''): Promise<Json[]> {
+  const { status, body } = await app.as(viewer, 'GET', `/gateway/sessions${query}`);
+  assert.is(status, 200);
+  return (body.sessions as unknown[]).map(objectOr);
+}
+const idsFor = async (viewer: Credentials) => (await listFor(viewer)).map(({ id }) => id);
+const end = (viewer: Credentials, id: unknown) => app.as(viewer, 'DELETE', `/gateway/sessions/${id}`);
+
+test('tell who has a session, with which client, where it is bound and since when', async () => {
+  assert.equal(await listFor(app.admin), []);
+  const startMs = Date.now();
+  const { sessionId } = await open('/mcp/demo', app.user);
+  const [session] = await listFor(app.admin);
+  const { created_at, last_used_at, principal, ...rest } = session ?? {};
+  assert.match(String(principal), /^user:/);
+  assert.equal(rest, {
+    id: sessionFingerprint(sessionId),
+    principal_name: 'ada',
+    client: { name: 'raw', version: '1' },
+    bindings: [{ template: 'demo', instance_id: 'one', server_id: 'one' }],
+    is_streaming: false,
+  });
+  for (const at of [created_at, last_used_at]) {
+    const ms = Date.parse(String(at));
+    assert.ok(ms >= startMs - 50 && ms <= Date.now() + 50, String(at));
+  }
+});
+
+test('never show the id that its client sends', async () => {
+  const { sessionId } = await open('/mcp/demo', app.user);
+  const { text } = await app.as(app.admin, 'GET', '/gateway/sessions');
+  assert.not.match(text, sessionId);
+});
+
+test('show a session with all templates once, with the templates that it uses', async () => {
+  const client = await open('/mcp', app.user);
+  assert.equal(
+    (await listFor(app.user)).map(({ bindings }) => bindings),
+    [[]],
+  );
+  await client.call('demo__echo', { message: 'hi' });
+  const sessions = await listFor(app.user);
+  const place = { template: 'demo', instance_id: 'one', server_id: 'one' };
+  assert.equal(
+    sessions.map(({ id, bindings }) => [id, bindings]),
+    [[sessionFingerprint(client.sessionId), [place]]],
+  );
+});
+
+test('show that the stream of a client is open', async () => {
+  for (const path of ['/mcp/demo', '/mcp']) {
+    const client = await open(path, app.user);
+    const id = sessionFingerprint(client.sessionId);
+    const isStreaming = async () => (await listFor(app.user)).find((one) => one.id === id)?.is_streaming;
+    assert.is(await isStreaming(), false, path);
+    const stream = await client.listen();
+    assert.is(await isStreaming(), true, path);
+    stream.close();
+  }
+});
+
+test('show a caller its own ones, and an admin all', async () => {
+  const eve = await app.createUser('eve').then(() => app.login('eve'));
+  const key = await app.key(['gateway:read', 'tools:call']);
+  const ids = new Map<string, string>();
+  for (const [name, who] of Object.entries({ ada: app.user, eve, key }))
+    ids.set(name, sessionFingerprint((await open('/mcp/demo', who)).sessionId));
+  assert.equal(await idsFor(app.user), [ids.get('ada')]);
+  assert.equal(await idsFor(eve), [ids.get('eve')]);
+  assert.equal(await idsFor(key), [ids.get('key')]);
+  assert.equal(await idsFor(app.admin), [...ids.values()].sort());
+  assert.equal((await listFor(app.admin)).map(({ principal_name }) => principal_name).sort(), [
+    'ada',
+    'eve',
+    'gateway:read tools:call',
+  ]);
+});
+
+test('show an admin of some templates no session that uses others', async () => {
+  const demoOnly = await app.key(['admin'], ['demo']);
+  const inDemo = sessionFingerprint((await open('/mcp/demo', app.user)).sessionId);
+  await open('/mcp/other', app.user);
+  await open('/mcp', app.user);
+  assert.equal(await idsFor(demoOnly), [inDemo]);
+});
+
+test('come in pages', async () => {
+  const ids: string[] = [];
+  for (let count = 0; count < 5; count += 1)
+    ids.push(sessionFingerprint((await open('/mcp/demo', app.user)).sessionId));
+  const seen: unknown[] = [];
+  let cursor: unknown = null;
+  do {
+    const query = cursor === null ? '?limit=2' : `?limit=2&cursor=${cursor}`;
+    const { body } = await app.as(app.admin, 'GET', `/gateway/sessions${query}`);
+    seen.push(...(body.sessions as unknown[]).map((one) => objectOr(one).id));
+    cursor = body.next_cursor;
+  } while (cursor !== null);
+  assert.equal(seen, ids.sort());
+  for (const query of ['limit=0', 'limit=1001', 'cursor=x', 'page=1'])
+    assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
+});
+
+test('end a session: its client is told to initialize again', async () => {
+  const client = await open('/mcp/demo', app.user);
+  const other = await open('/mcp/demo', app.user);
+  const id = sessionFingerprint(client.sessionId);
+  assert.is((await end(app.user, id)).status, 204);
+  assert.is((await client.call('echo', { message: 'hi' })).status, 404);
+  assert.is((await other.call('echo', { message: 'hi' })).status, 200);
+  const again = await end(app.user, id);
+  assert.equal([again.status, again.body.error_code], [404, 'SESSION_NOT_FOUND']);
+  assert.equal(await idsFor(app.user), [sessionFingerprint(other.sessionId)]);
+});
+
+test('end a session with all templates, and its parts', async () => {
+  const client = await open('/mcp', app.user);
+  await client.call('demo__echo', { message: 'hi' });
+  assert.is((await end(app.admin, sessionFingerprint(client.sessionId))).status, 204);
+  assert.is((await client.call('demo__echo', { message: 'hi' })).status, 404);
+  assert.equal(await idsFor(app.admin), []);
+});
+
+test('end the session of another caller for an admin only, and this is recorded', async () => {
+  const eve = await app.createUser('eve').then(() => app.login('eve'));
+  const client = await open('/mcp/demo', app.user);
+  const id = sessionFingerprint(client.sessionId);
+  const refused = await end(eve, id);
+  assert.equal([refused.status, refused.body.error_code], [404, 'SESSION_NOT_FOUND']);
+  assert.equal(
+    refused.body.detail,
+    String((await end(eve, '000000000000')).body.detail).replace('000000000000', id),
+  );
+  assert.is((await client.call('echo', { message: 'hi' })).status, 200);
+  assert.is((await end(app.admin, id)).status, 204);
+  const { text } = await app.as(app.admin, 'GET', '/gateway/audit');
+  assert.match(text, `/gateway/sessions/${id}`);
+});
+
+test('take no id of a client instead of a fingerprint', async () => {
+  const client = await open('/mcp/demo', app.user);
+  for (const id of [client.sessionId, 'x', '0123456789AB', '%00'])
+    assert.ok([404, 422].includes((await end(app.admin, id)).status), id);
+  assert.is((await client.call('echo', { message: 'hi' })).status, 200);
+});
+
+test.run();

@@ -1,0 +1,136 @@
+// The open sessions of MCP clients: a caller sees and ends its own, an admin those of all callers. A session is named by its
+// fingerprint, because its id is a credential.
+
+import Type, { type Static } from 'typebox';
+import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { sessionUnknown } from '../../domain/error-catalogue.ts';
+import { hasCode } from '../../domain/errors.ts';
+import { cutText } from '../../domain/text.ts';
+import type { ClientSessionView } from '../../gateway-types.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import { SessionParams } from '../parameters.ts';
+import { json, noContent } from '../reply.ts';
+import { defineRoute, type Route, type Services } from '../route.ts';
+import { CLOSED, flag, NullableText, nullableText, Time, text } from '../schemas.ts';
+
+const SessionRecord = Type.Object({
+  id: SessionParams.properties.session_id,
+  principal: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  /** Null for an account that is gone, without authentication, and while the database is away. */
+  principal_name: nullableText('ada'),
+  client: Type.Object({ name: nullableText('claude-code'), version: nullableText('2.1.0') }),
+  bindings: Type.Array(
+    Type.Object({
+      template: text('everything'),
+      instance_id: text('everything-1'),
+      server_id: text('everything-1'),
+    }),
+  ),
+  created_at: Time,
+  last_used_at: Time,
+  is_streaming: flag(true),
+});
+type SessionRecord = Static<typeof SessionRecord>;
+
+const DEFAULT_PAGE = 100;
+
+export const sessionRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/gateway/sessions',
+    summary: 'Open sessions of MCP clients, and where they are bound: your own, or all for an admin',
+    scope: 'gateway:read',
+    request: {
+      query: Type.Object(
+        {
+          limit: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [DEFAULT_PAGE] }),
+          ),
+          /** `next_cursor` of the page before. */
+          cursor: Type.Optional(SessionParams.properties.session_id),
+        },
+        CLOSED,
+      ),
+    },
+    answers: {
+      200: {
+        description: 'One page, by id; `next_cursor` is null on the last one',
+        body: Type.Object({ sessions: Type.Array(SessionRecord), next_cursor: NullableText }),
+      },
+    },
+    errors: [],
+    handler: async ({ query, principal }, { gateway, auth }) => {
+      const { limit = DEFAULT_PAGE, cursor = '' } = query;
+      const rest = gateway
+        .sessions()
+        .filter((session) => session.id > cursor && maySee(principal, session))
+        .sort((one, other) => (one.id < other.id ? -1 : 1));
+      const page = rest.slice(0, limit);
+      const names = await namesOf(page, auth);
+      return json(200, {
+        sessions: page.map((session) => recordOf(session, names)),
+        next_cursor: rest.length > limit ? (page.at(-1)?.id ?? null) : null,
+      });
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/gateway/sessions/:session_id',
+    summary: 'End a session: your own, or any for an admin; its client has to initialize again',
+    // The second one makes the audit log record it; it implies the first.
+    scope: ['gateway:read', 'admin'],
+    request: { params: SessionParams },
+    answers: { 204: { description: 'It takes no more calls; those under way are answered' } },
+    errors: ['SESSION_NOT_FOUND'],
+    handler: ({ params, principal }, { gateway }) => {
+      const { session_id: id } = params;
+      const session = gateway.sessions().find((one) => one.id === id);
+      if (session === undefined || !maySee(principal, session)) throw sessionUnknown(id);
+      gateway.endSession(id);
+      return noContent();
+    },
+  }),
+];
+
+/** Of a viewer with some templates only: sessions that use no other ones. */
+function maySee(viewer: Principal, { ownerId, bindings }: ClientSessionView): boolean {
+  if (ownerId === viewer.id) return true;
+  if (!mayDo(viewer, ['admin'])) return false;
+  if (viewer.templates === undefined) return true;
+  return bindings.length > 0 && bindings.every(({ template }) => mayUse(viewer, template));
+}
+
+async function namesOf(
+  sessions: readonly ClientSessionView[],
+  { accounts }: Services['auth'],
+): Promise<ReadonlyMap<string, string>> {
+  try {
+    return await accounts.names(sessions.map(({ ownerId }) => ownerId));
+  } catch (thrown) {
+    if (!hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+    return new Map();
+  }
+}
+
+function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>): SessionRecord {
+  const { id, ownerId, clientInfo, bindings, openedAtMs, usedAtMs, isStreaming } = session;
+  return {
+    id,
+    principal: ownerId,
+    principal_name: names.get(ownerId) ?? null,
+    client: { name: textOf(clientInfo.name), version: textOf(clientInfo.version) },
+    bindings: bindings.map(({ template, instanceId, serverId }) => ({
+      ...{ template, instance_id: instanceId, server_id: serverId },
+    })),
+    created_at: new Date(openedAtMs).toISOString(),
+    last_used_at: new Date(usedAtMs).toISOString(),
+    is_streaming: isStreaming,
+  };
+}
+
+/** Longest text of a client that is shown. */
+const SHOWN_CHARACTERS = 128;
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? cutText(value, SHOWN_CHARACTERS) : null;
+}
