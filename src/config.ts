@@ -106,6 +106,24 @@ export function describeConfig(config: Config): readonly ConfigRow[] {
   return config.rows;
 }
 
+/** For a reader: a listener has two sources, one for its port and one for its host; often they are one. */
+export function tidySource(source: string): string {
+  const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
+  if (port === undefined || host === undefined) return source;
+  return port === host ? port : `port: ${port}; host: ${host}`;
+}
+
+/** Which kind of place a source is; of a listener that of its port, or of its host when only that was written. */
+export function kindOfSource(source: string): SourceKind {
+  const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
+  if (port !== undefined && host !== undefined) return kindOfSource(port === 'default' ? host : port);
+  if (source === 'default') return 'default';
+  if (source.startsWith('--')) return 'flag';
+  return /^[A-Z0-9_]+$/.test(source) ? 'environment' : 'file';
+}
+
+export type SourceKind = 'flag' | 'environment' | 'file' | 'default';
+
 function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   if (found === undefined) return row.default;
   const value = row.kind.read(found.raw, found.folder);

@@ -6,7 +6,7 @@ import { NEVER, type Observable, share } from 'rxjs';
 import type { Auth } from './auth/auth.ts';
 import { isLoopback } from './config/listeners.ts';
 import { availableMemoryBytes } from './config/memory.ts';
-import type { Config } from './config.ts';
+import { type Config, describeConfig } from './config.ts';
 import { logDatabase } from './database-log.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
@@ -139,6 +139,7 @@ async function start(
     auth,
     mcp: gateway.mcp,
     definitions: catalogue.templates,
+    settings: describeConfig(config),
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
     bodyBounds: memoryBounds(memoryBytes).requests,

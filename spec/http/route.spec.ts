@@ -54,6 +54,7 @@ async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
     ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map(), events: new RecentEvents(NEVER) },
     log: { level: 'info' },
     consoleFiles: new ConsoleFiles(),
+    settings: [],
   };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {

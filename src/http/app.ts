@@ -8,8 +8,10 @@ import Koa, { type Next } from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
+import type { ConfigRow } from '../config.ts';
 import type { AllowedCommand } from '../domain/command.ts';
-import { type ByteBounds, memoryBounds } from '../domain/held-bytes.ts';
+import type { ByteBounds } from '../domain/held-bytes.ts';
+import { memoryBounds } from '../domain/held-bytes.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -62,6 +64,8 @@ export interface AppOptions {
   readonly trustedProxies: readonly string[];
   /** Version of this package. */
   readonly build: string;
+  /** The settings in effect, secrets masked, for `GET /gateway/settings`. Default: none. */
+  readonly settings?: readonly ConfigRow[];
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
   /** Largest request body. Default LIMITS.requestBodyBytes. */
@@ -121,6 +125,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const consoleFiles = new ConsoleFiles(options.consoleFolder);
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log, build },
+    settings: options.settings ?? [],
   };
 
   // Per route, after the list below. A body is read after authorization only.

@@ -3,6 +3,7 @@
 
 import type { StaticEncode, TSchema, TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
+import type { ConfigRow } from '../config.ts';
 import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
@@ -38,6 +39,8 @@ export interface Services {
   readonly consoleFiles: ConsoleFiles;
   /** The log; its level can be changed. */
   readonly log: { level: string };
+  /** The settings in effect, secrets masked. */
+  readonly settings: readonly ConfigRow[];
   /** Version of this package. */
   readonly build: string;
 }

@@ -1,7 +1,7 @@
 // `stagedoor config`: the settings a gateway started here and now would have, and where each comes from.
 
 import { ALL_SETTINGS } from '../../config/settings.ts';
-import { type Config, type ConfigRow, describeConfig } from '../../config.ts';
+import { type Config, type ConfigRow, describeConfig, tidySource } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
@@ -25,13 +25,6 @@ export const config: CommandDefinition = {
     return 0;
   },
 };
-
-/** A listener has two sources, one for its port and one for its host; often they are one. */
-function tidySource(source: string): string {
-  const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
-  if (port === undefined || host === undefined) return source;
-  return port === host ? port : `port: ${port}; host: ${host}`;
-}
 
 function explanation({ listeners, portsDefaulted }: Config): string {
   if (portsDefaulted) {

@@ -20,6 +20,7 @@ import { resourceRoutes } from './resources.ts';
 import { serverToolRoutes } from './server-tools.ts';
 import { serverRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
+import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { syncRoutes } from './sync.ts';
 import { templateRoutes } from './templates.ts';
@@ -35,6 +36,7 @@ export const ROUTES: readonly Route[] = [
   ...statisticsRoutes,
   ...eventRoutes,
   ...sessionRoutes,
+  ...settingRoutes,
   ...templateRoutes,
   ...registrationRoutes,
   ...instanceRoutes,

@@ -1,0 +1,60 @@
+// GET /gateway/settings, with the settings that flags, environment and a file make.
+
+import * as assert from 'uvu/assert';
+import { ALL_SETTINGS } from '../../../src/config/settings.ts';
+import { describeConfig, loadConfig } from '../../../src/config.ts';
+import { objectOr } from '../../fixtures/wire.ts';
+import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the route of the settings');
+
+const SECRET = 'a secret of more than thirty-two bytes';
+const config = loadConfig({
+  cwd: '/nowhere',
+  flags: { port: '9000' },
+  env: {
+    GATEWAY_SECRET_KEY: SECRET,
+    GATEWAY_DATABASE_URL: 'postgresql://stagedoor:hunter2hunter2@db/stagedoor',
+    GATEWAY_HOST: '127.0.0.1',
+  },
+  readFile: (path) => (path.endsWith('gateway.yaml') ? 'log_level: debug\n' : undefined),
+});
+let app: AccountsFixture;
+test.before(async () => {
+  app = await startWithAccounts({ settings: describeConfig(config) });
+});
+test.after(() => app.close());
+
+async function settings() {
+  const { body } = await app.as(app.admin, 'GET', '/gateway/settings');
+  return (body.settings as unknown[]).map(objectOr);
+}
+
+test('names every setting once, with its value, its source and its description', async () => {
+  const all = await settings();
+  const names = all.map(({ name }) => name);
+  const inTable = ALL_SETTINGS.map(({ key }) => key).filter((key) => key !== 'host' && key !== 'port');
+  assert.equal(names.toSorted(), ['listen', ...inTable].sort());
+  assert.ok(all.every(({ value, description }) => typeof value === 'string' && String(description) !== ''));
+  const shown = Object.fromEntries(all.map(({ name, value, source, from }) => [name, [value, source, from]]));
+  assert.equal(shown.listen, ['127.0.0.1:9000 (gateway)', 'flag', 'port: --port; host: GATEWAY_HOST']);
+  assert.equal(shown.log_level, ['debug', 'file', 'gateway.yaml, log_level']);
+  assert.equal(shown['auth.secret_key'], ['********', 'environment', 'GATEWAY_SECRET_KEY']);
+  assert.equal(shown['sessions.max']?.slice(1), ['default', undefined]);
+});
+
+test('shows no secret, not even in a URL', async () => {
+  const text = JSON.stringify(await settings());
+  assert.not.match(text, SECRET);
+  assert.not.match(text, 'hunter2hunter2');
+  assert.match(text, 'postgresql://stagedoor:********@db/stagedoor');
+});
+
+test('is for admins', async () => {
+  for (const who of [app.user, await app.key(['gateway:write'])])
+    assert.is((await app.as(who, 'GET', '/gateway/settings')).status, 403);
+  assert.is((await app.ask('GET', '/gateway/settings')).status, 401);
+});
+
+test.run();
