@@ -5,9 +5,11 @@ import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
 import type { MetricsSummary } from './actors/metrics.ts';
 import type { ActorInspector } from './domain/actor-inspection.ts';
+import type { GatewayError } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
 import type { OwnBounds } from './domain/limits.ts';
+import type { Era } from './domain/mcp.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
@@ -117,6 +119,28 @@ export interface ClientStats {
   /** By template; only templates that ever had a client. */
   readonly templates: ReadonlyMap<string, ClientCounts>;
 }
+
+export interface ConnectionTestOptions {
+  /** The caller: its tests at a time are bounded. Default: one caller for all. */
+  readonly ownerId?: string;
+  /** As of RegisterOptions. */
+  readonly isLimited?: boolean;
+  /** Stops the test. */
+  readonly signal?: AbortSignal;
+}
+
+/** How a connection test ended. `stderr`: the last lines of its program, if it has one. */
+export type ConnectionOutcome = (
+  | {
+      readonly isOk: true;
+      readonly era: Era;
+      /** Undefined for a server that does not name itself. */
+      readonly server: { readonly name: string; readonly version: string } | undefined;
+      /** How many it lists. */
+      readonly tools: number;
+    }
+  | { readonly isOk: false; readonly error: GatewayError; readonly stderr: readonly string[] }
+) & { readonly durationMs: number };
 
 /** The open session of an MCP client of the legacy era. */
 export interface ClientSessionView {

@@ -28,6 +28,8 @@ import type {
   CallResult,
   ClientSessionView,
   CloseOptions,
+  ConnectionOutcome,
+  ConnectionTestOptions,
   GatewayOptions,
   GatewayPhase,
   GatewayStats,
@@ -138,6 +140,22 @@ export class Gateway {
     if (!isFunction(input)) return this.#deps.registry.register(template, input, { ...options });
     const { handler, ...instance } = input;
     return this.#deps.registry.register(template, instance, { ...options, handler });
+  }
+
+  /**
+   * Opens an instance as its registration would, counts its tools and closes it, all within 10 s. Nothing is registered.
+   * Resolves with why it failed, too; rejects for what may not be registered, like `register`, and with QUEUE_FULL when too
+   * many tests run.
+   * @example
+   * const outcome = await gateway.testConnection('search', { endpoint: 'http://127.0.0.1:9000/mcp' });
+   * console.log(outcome.isOk ? `${outcome.tools} tools` : outcome.error.message);
+   */
+  testConnection(
+    template: string,
+    input: InstanceInput,
+    options: ConnectionTestOptions = {},
+  ): Promise<ConnectionOutcome> {
+    return this.#deps.tests.run(template, input, options);
   }
 
   /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
@@ -339,14 +357,14 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#phase = 'closing';
-    const { fleet, registry, mcp, status, sync } = this.#deps;
+    const { fleet, registry, mcp, status, sync, tests } = this.#deps;
     const synced = sync.close();
     const { inFlight: calls, unanswered } = fleet;
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
     this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
     // Changes under way may finish, but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.courtesyMs))));
-    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced]);
+    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
     status.close();
     this.#events.close();
   }

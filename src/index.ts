@@ -31,6 +31,8 @@ export type {
   ClientSessionView,
   ClientStats,
   CloseOptions,
+  ConnectionOutcome,
+  ConnectionTestOptions,
   DiscoveryOptions,
   GatewayOptions,
   GatewayPhase,

@@ -110,6 +110,18 @@ export class Registry {
     return { definition, replaced, state, healthy, reason };
   }
 
+  /** What `register` would store, under a new id, after the same checks. Nothing is stored. Errors as of `register`. */
+  async draft(
+    template: string,
+    written: InstanceInput,
+    options: RegisterOptions = {},
+  ): Promise<InstanceDefinition> {
+    const { id: _, ...input } = checkedInstance(template, written, options);
+    const definition = this.#define(template, input, options);
+    await this.#refuseExposing(definition);
+    return definition;
+  }
+
   /**
    * Takes an instance out of the pool and out of the store; its running calls drain behind. One that came from a
    * file or was found by sync leaves a tombstone, so that the next import does not bring it back. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.

@@ -114,6 +114,10 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),
   },
+  'POST /gateway/test': {
+    ...{ needs: write, admitted: '200 BACKEND_UNAVAILABLE', ...hidden },
+    body: () => ({ template_name: 'demo', endpoint: 'http://127.0.0.1:1' }),
+  },
   'POST /gateway/sync': { needs: write, admitted: '200', body: () => ({ dry_run: true }) },
   'DELETE /gateway/deregister/:template/:instance_id': {
     ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },

@@ -194,6 +194,12 @@ export function commandExposes(reason: string): GatewayError {
 }
 
 /** A registration did not lead to a healthy instance within its `waitMs`: it was taken out, or it is not healthy yet. */
+/** Connection tests open programs and connections beside those that are registered. */
+export function tooManyTests(): GatewayError {
+  const message = 'Too many connection tests are running; wait until one has ended.';
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+}
+
 export function notHealthyInTime(
   { template, id }: Pick<InstanceDefinition, 'template' | 'id'>,
   { state, reason }: Pick<InstanceSnapshot, 'state' | 'reason'>,

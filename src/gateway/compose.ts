@@ -28,6 +28,7 @@ import { type Open, type OpeningOptions, openingWith } from '../transports/openi
 import { childEnvironment } from '../transports/stdio/child-process.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
+import { ConnectionTests } from './connection-tests.ts';
 import { Mcp } from './mcp.ts';
 import { Status } from './status.ts';
 import { Sync } from './sync.ts';
@@ -43,6 +44,7 @@ export interface GatewayDeps {
   readonly mcp: Mcp;
   readonly status: Status;
   readonly sync: Sync;
+  readonly tests: ConnectionTests;
 }
 
 /** Makes them; nothing is started. `events` are ended by their owner. */
@@ -99,7 +101,8 @@ export function composeGateway(
   const status = new Status({ fleet, mcp, events$, definitions });
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const database = new DatabaseStatus(store, now);
-  return { policy, database, fleet, registry, dispatcher, mcp, status, sync };
+  const tests = new ConnectionTests({ open, registry, now, alarm });
+  return { policy, database, fleet, registry, dispatcher, mcp, status, sync, tests };
 }
 
 /** An inspector that throws would break the actor that it looks at. */

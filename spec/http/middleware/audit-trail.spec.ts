@@ -191,7 +191,7 @@ test('is there for what changes something, and for logins', () => {
       'POST /gateway/instances/:template/:instance_id/drain',
       'POST /gateway/instances/:template/:instance_id/restart',
       'POST /gateway/instances/:template/:instance_id/resume',
-      ...['POST /gateway/register', 'POST /gateway/sync', 'POST /servers'],
+      ...['POST /gateway/register', 'POST /gateway/sync', 'POST /gateway/test', 'POST /servers'],
     ],
   );
 });

@@ -203,7 +203,8 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 });
 
-async function listTools(transport: Transport): Promise<Tool[]> {
+/** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
+export async function listTools(transport: Transport): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const items = await gatherPages('tools', async (request) => {

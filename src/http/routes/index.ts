@@ -5,6 +5,7 @@ import type { Route } from '../route.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
+import { connectionTestRoutes } from './connection-tests.ts';
 import { consoleRoutes } from './console.ts';
 import { documentRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
@@ -39,6 +40,7 @@ export const ROUTES: readonly Route[] = [
   ...settingRoutes,
   ...templateRoutes,
   ...registrationRoutes,
+  ...connectionTestRoutes,
   ...instanceRoutes,
   ...syncRoutes,
   ...livenessRoutes,

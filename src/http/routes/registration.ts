@@ -28,7 +28,8 @@ const { template_name, load_balancer } = RegisterInput.properties;
 /** The fields of `instance` beside `template_name`. */
 const FlatRegisterInput = Type.Object({ template_name, load_balancer, ...InstanceInput.properties }, CLOSED);
 
-const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
+/** An instance and its template; also of a connection test. */
+export const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
 const Registered = Type.Intersect([
   InstanceRecord,
@@ -82,7 +83,7 @@ export const registrationRoutes: readonly Route[] = [
           isLimited: principal.templates !== undefined,
         })
         .catch((thrown: unknown) => {
-          throw isFlat ? relocated(thrown, withoutInstance) : thrown;
+          throw isFlat ? relocatedFlat(thrown) : thrown;
         });
       const subject = `/servers/${definition.serverId}`;
       const registered = {
@@ -115,7 +116,8 @@ interface RegistrationRequest {
   readonly isFlat: boolean;
 }
 
-function unfold(body: Static<typeof RegisterBody>): RegistrationRequest {
+/** The parts of a body, whichever of its two forms it has. */
+export function unfold(body: Static<typeof RegisterBody>): RegistrationRequest {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
   if (!('instance' in rest)) return { template, loadBalancer, instance: rest, isFlat: true };
   const { instance, force } = rest;
@@ -128,8 +130,8 @@ function unfold(body: Static<typeof RegisterBody>): RegistrationRequest {
 }
 
 /** Issues point into `instance`, which the flat form does not have. */
-function withoutInstance(loc: readonly (string | number)[]): readonly (string | number)[] {
-  return loc.filter((word, index) => index !== 1 || word !== 'instance');
+export function relocatedFlat(thrown: unknown): unknown {
+  return relocated(thrown, (loc) => loc.filter((word, index) => index !== 1 || word !== 'instance'));
 }
 
 /** A registration and its caller. */

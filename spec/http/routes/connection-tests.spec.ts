@@ -1,0 +1,154 @@
+// POST /gateway/test: real servers and programs, the rules of a registration, and nothing left behind.
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { startApp } from '../../helpers/http-app.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the route of connection tests');
+const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
+let app: AccountsFixture;
+let folder: string;
+test.before(async () => {
+  app = await startWithAccounts({ allowedCommands: [['node', 'allowed.js']] });
+  folder = await mkdtemp(join(tmpdir(), 'connection-'));
+});
+test.after(async () => {
+  await app.close();
+  await rm(folder, { recursive: true });
+});
+
+const tryOut = (body: unknown, who: Credentials = app.admin) =>
+  app.as(who, 'POST', '/gateway/test', { body });
+const program = (script: string) => ({ command: process.execPath, args: ['-e', script] });
+
+test('tell the era, the server and its tools, and register nothing', async () => {
+  for (const era of ['legacy', 'modern'] as const) {
+    const backend = await startHttpServer({ era, name: 'far' });
+    const { status, body } = await tryOut({
+      template_name: 'new',
+      instance: { id: 'x', endpoint: backend.url },
+    });
+    assert.is(status, 200);
+    const { duration_ms, tools, ...rest } = body;
+    assert.equal(rest, { ok: true, era, server: { name: 'far', version: '1.0.0' } });
+    assert.ok(Number(tools) > 3);
+    assert.ok(Number(duration_ms) >= 0 && Number(duration_ms) < 10_000);
+    await backend.close();
+  }
+  assert.equal(app.gateway.templates(), []);
+  assert.equal(app.gateway.servers(), []);
+  assert.is((await app.as(app.admin, 'GET', '/mcp/new/health')).status, 404);
+});
+
+test('run a program, and end it', async () => {
+  const file = join(folder, 'pid');
+  const script = `require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); import(${JSON.stringify(stdioServer)})`;
+  const { body } = await tryOut({ template_name: 'new', ...program(script) });
+  assert.equal([body.ok, body.era], [true, 'legacy'], JSON.stringify(body));
+  const pid = Number(await readFile(file, 'utf8'));
+  await eventually(
+    async () => isRunning(pid),
+    (runs) => !runs,
+  );
+});
+
+test('say why it failed, with the last words of the program', async () => {
+  const refused = await tryOut({ template_name: 'new', endpoint: 'http://127.0.0.1:1/mcp' });
+  assert.is(refused.status, 200);
+  assert.equal(
+    [refused.body.ok, refused.body.error_code, refused.body.stderr],
+    [false, 'BACKEND_UNAVAILABLE', []],
+  );
+  assert.match(String(refused.body.detail), /refused/);
+  const died = await tryOut({
+    template_name: 'new',
+    ...program('console.error("no such key"); process.exit(3)'),
+  });
+  assert.equal([died.body.ok, died.body.stderr], [false, ['no such key']]);
+  assert.match(String(died.body.detail), 'exited with code 3');
+});
+
+test('end the program of a caller that left', async () => {
+  const file = join(folder, 'left');
+  const script = `require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); setInterval(() => {}, 1000)`;
+  const leaving = new AbortController();
+  const asked = fetch(`${app.url}/gateway/test`, {
+    method: 'POST',
+    headers: { ...app.admin, 'content-type': 'application/json' },
+    body: JSON.stringify({ template_name: 'new', ...program(script) }),
+    signal: leaving.signal,
+  }).catch(() => undefined);
+  const read = async () => Number(await readFile(file, 'utf8').catch(() => '0'));
+  const pid = await eventually(read, (found) => found > 0);
+  leaving.abort();
+  await asked;
+  await eventually(
+    async () => isRunning(pid),
+    (runs) => !runs,
+  );
+});
+
+test('follow the rules of a registration', async () => {
+  const writer = await app.key(['gateway:write']);
+  const refusals: [what: unknown, who: Credentials, status: number, code: string][] = [
+    [{ template_name: 'new', command: 'node evil.js' }, writer, 403, 'COMMAND_NOT_ALLOWED'],
+    [
+      { template_name: 'new', command: 'node allowed.js', force: true },
+      writer,
+      403,
+      'INSUFFICIENT_PERMISSIONS',
+    ],
+    [{ template_name: 'new', endpoint: 'http://169.254.169.254/' }, app.admin, 400, 'ENDPOINT_NOT_ALLOWED'],
+    [{ template_name: 'new', endpoint: 'http://a:b@127.0.0.1/' }, app.admin, 400, 'ENDPOINT_NOT_ALLOWED'],
+    [{ template_name: 'new' }, app.admin, 400, 'CONFIG_INCOMPLETE'],
+    [{ template_name: 'new', endpoint: 'http://127.0.0.1:1', weight: 0 }, app.admin, 422, 'VALIDATION_ERROR'],
+    [{ template_name: 'new', endpoint: 'http://127.0.0.1:1' }, app.user, 403, 'INSUFFICIENT_PERMISSIONS'],
+    [
+      { template_name: 'new', endpoint: 'http://127.0.0.1:1' },
+      await app.key(['gateway:write'], ['other']),
+      ...([404, 'TEMPLATE_NOT_FOUND'] as const),
+    ],
+  ];
+  for (const [body, who, status, code] of refusals) {
+    const answer = await tryOut(body, who);
+    assert.equal([answer.status, answer.body.error_code], [status, code], JSON.stringify(body));
+  }
+  const flat = await tryOut({ template_name: 'new', endpoint: 'ftp://x' });
+  const [first] = Array.isArray(flat.body.detail) ? flat.body.detail : [];
+  assert.equal(first?.loc, ['body', 'endpoint']);
+  const ran = await tryOut({ template_name: 'new', command: 'node allowed.js' }, writer);
+  assert.equal([ran.status, ran.body.ok], [200, false]);
+});
+
+test('start no program for a web page while authentication is off', async () => {
+  const open = await startApp({ allowedOrigins: ['https://console.example'] });
+  try {
+    const body = { template_name: 'new', command: 'node x.js' };
+    for (const headers of [
+      { origin: 'https://console.example' },
+      { origin: open.url },
+      { via: '1.1 proxy' },
+    ]) {
+      const answer = await open.ask('POST', '/gateway/test', { body, headers });
+      assert.equal([answer.status, answer.body.error_code], [403, 'COMMAND_NOT_ALLOWED']);
+    }
+  } finally {
+    await open.close();
+  }
+});
+
+test('are recorded', async () => {
+  await tryOut({ template_name: 'new', endpoint: 'http://127.0.0.1:1' });
+  const { text } = await app.as(app.admin, 'GET', '/gateway/audit');
+  assert.match(text, 'POST /gateway/test');
+});
+
+test.run();

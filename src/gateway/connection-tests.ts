@@ -1,0 +1,130 @@
+// Connection tests: an instance is opened as its registration would open it, greeted, asked for its tools and closed. It is
+// neither stored nor in the fleet, and serves no call. What may be registered is the registry's and the routes' decision.
+
+import { listTools } from '../actors/instances/session.ts';
+import type { Clock } from '../domain/clock.ts';
+import { backendTimeout, tooManyTests } from '../domain/error-catalogue.ts';
+import { asGatewayError, shuttingDown } from '../domain/errors.ts';
+import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
+import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
+import type { Registry } from '../registry.ts';
+import type { Open } from '../transports/opening.ts';
+import type { Transport, TransportEvents } from '../transports/transport.ts';
+
+/** Longest time until the outcome. Closing may take longer, and is waited for by `close` only. */
+const TEST_MS = 10_000;
+/** Tests at a time, those that are being closed included: of all callers, and of one. */
+const AT_ONCE = 4;
+const AT_ONCE_OF_OWNER = 2;
+
+export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
+  readonly open: Open;
+  readonly registry: Pick<Registry, 'draft'>;
+}
+
+/** One test, until nothing of it is left. */
+interface RunningTest {
+  readonly ownerId: string;
+  readonly stop: AbortController;
+  readonly ended: Promise<void>;
+}
+
+export class ConnectionTests {
+  readonly #deps: ConnectionTestDeps;
+  readonly #running = new Set<RunningTest>();
+  #isClosed = false;
+
+  constructor(deps: ConnectionTestDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Resolves within TEST_MS, also with why it failed. Rejects like a registration for what may not be registered; with
+   * QUEUE_FULL when too many tests run, SHUTTING_DOWN.
+   */
+  async run(
+    template: string,
+    input: InstanceInput,
+    options: ConnectionTestOptions,
+  ): Promise<ConnectionOutcome> {
+    const { ownerId = '', isLimited = false, signal } = options;
+    if (this.#isClosed) throw shuttingDown();
+    const own = [...this.#running].filter((test) => test.ownerId === ownerId).length;
+    if (this.#running.size >= AT_ONCE || own >= AT_ONCE_OF_OWNER) throw tooManyTests();
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const test: RunningTest = { ownerId, stop: new AbortController(), ended };
+    this.#running.add(test);
+    const leave = () => test.stop.abort();
+    signal?.addEventListener('abort', leave);
+    if (signal?.aborted) leave();
+    let closing: Promise<unknown> | undefined;
+    try {
+      const definition = await this.#deps.registry.draft(template, input, { isLimited });
+      const tried = this.#try(definition, test.stop);
+      closing = tried.closed;
+      return await tried.outcome;
+    } finally {
+      signal?.removeEventListener('abort', leave);
+      void Promise.resolve(closing).then(() => {
+        this.#running.delete(test);
+        end();
+      });
+    }
+  }
+
+  /** Stops every test. Resolves when nothing is left of them. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { stop } of this.#running) stop.abort();
+    await Promise.all([...this.#running].map(({ ended }) => ended));
+  }
+
+  /** `closed` resolves when the program or the connection is gone; it never rejects. */
+  #try(definition: InstanceDefinition, stop: AbortController) {
+    const { open, now, alarm } = this.#deps;
+    const startMs = now();
+    const disarm = alarm(TEST_MS, () => stop.abort());
+    const late = new Promise<never>((_, reject) => {
+      const stopped = () => reject(backendTimeout(TEST_MS, 'no'));
+      stop.signal.addEventListener('abort', stopped, { once: true });
+      if (stop.signal.aborted) stopped();
+    });
+    let facts: (() => TransportEvents) | undefined;
+    const opening = open(definition, stop.signal, {
+      onStarted: (read) => {
+        facts = read;
+      },
+    });
+    const passedMs = () => Math.round(now() - startMs);
+    const outcome = Promise.race([opening.then(outcomeOf), late]).then(
+      (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
+      (thrown: unknown): ConnectionOutcome => {
+        const error = asGatewayError(thrown);
+        const stderr = error.facts.stderr ?? facts?.().stderr ?? [];
+        return { isOk: false, error, stderr, durationMs: passedMs() };
+      },
+    );
+    const closed = outcome.then(async () => {
+      disarm();
+      stop.abort(); // ends an opening that is still under way
+      await opening.then(close, () => undefined); // it was not opened: then nothing is left
+    });
+    return { outcome, closed };
+  }
+}
+
+async function outcomeOf(transport: Transport) {
+  const { era, serverName: name, serverVersion: version } = transport.peer;
+  const tools = await listTools(transport);
+  return {
+    isOk: true,
+    era,
+    server: name === '' ? undefined : { name, version },
+    tools: tools.length,
+  } as const;
+}
+
+/** Transports promise that closing never fails. */
+async function close(transport: Transport): Promise<void> {
+  await transport.close().catch(() => undefined);
+}
