@@ -14,7 +14,7 @@ const layers: readonly (readonly string[])[] = [
   ['registry-import', 'registry-sync'],
   ['registry', 'gateway-types'],
   ['actors', 'protocol', 'auth'],
-  ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config'],
+  ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config', 'connect'],
   ['domain'],
 ];
 
@@ -32,7 +32,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis|lru-cache)$/, ['auth']],
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],
-  [/^yaml$/, ['config', 'persistence', 'templates', 'discovery', 'cli']],
+  [/^yaml$/, ['config', 'connect', 'persistence', 'templates', 'discovery', 'cli']],
   [/^jsonc-parser$/, ['cli']],
 ];
 
@@ -49,7 +49,7 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
   { folder: 'src/http/routes', isVariant: () => true },
   { folder: 'src/cli/commands', isVariant: () => true },
   {
-    folder: 'src/cli/connect',
+    folder: 'src/connect',
     isVariant: (source) => exportsA('ConnectKind', source) || / = (?:file|python)Kind\(/.test(source.code),
   },
   { folder: 'src/persistence/databases', isVariant: () => true },
@@ -57,7 +57,7 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
 ];
 
 /** Files in a table's folder that are no variant, although its rule would take them for one. */
-const noVariants: readonly string[] = ['src/cli/connect/file-kind.ts'];
+const noVariants: readonly string[] = ['src/connect/file-kind.ts'];
 
 /** Files that nobody imports because they are where everything starts. */
 const entries = ['src/index.ts', 'src/cli/main.ts'];

@@ -1,7 +1,7 @@
 // Everything that `stagedoor connect` knows of each kind of client, for the template of the demo. Made from its table.
 
-import { CONNECT_KINDS } from '../../src/cli/connect/index.ts';
-import type { Connection, ConnectKind } from '../../src/cli/connect/kind.ts';
+import { CONNECT_KINDS } from '../../src/connect/index.ts';
+import type { Connection, ConnectKind } from '../../src/connect/kind.ts';
 import { code, item, plain, wrap } from './markdown.ts';
 
 const url = 'http://127.0.0.1:8080';

@@ -11,8 +11,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
 import { freePort } from '../../../src/cli/demo-servers.ts';
+import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
 

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import * as assert from 'uvu/assert';
 import { parse as parseYaml } from 'yaml';
-import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
-import type { Connection, ConnectKind, Key } from '../../../src/cli/connect/kind.ts';
+import { CONNECT_KINDS } from '../../../src/connect/index.ts';
+import type { Connection, ConnectKind, Key } from '../../../src/connect/kind.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT_SCHEMAS } from './client-schemas.ts';
 

@@ -17,7 +17,7 @@ import { parse as parseJson } from 'jsonc-parser';
 import * as assert from 'uvu/assert';
 import { parse as parseYaml } from 'yaml';
 import { locate } from '../../../src/cli/connect/config-file.ts';
-import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
+import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type GatewayUnderTest, type Outcome, startGateway } from '../commands/against-gateway.ts';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
-import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
+import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { type GatewayUnderTest, type Outcome, startGateway } from '../../cli/commands/against-gateway.ts';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';

@@ -1,10 +1,10 @@
 // `stagedoor connect`: how MCP clients are configured for a template. The table of clients is ../connect/.
 
+import type { Connection, ConnectKind } from '../../connect/kind.ts';
 import { namedEnvironment, withEnvironment } from '../accounts/credentials.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { Connections } from '../connect/find-connection.ts';
-import type { Connection, ConnectKind } from '../connect/kind.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { newFilePath, savePrivateFile } from '../private-file.ts';
@@ -61,7 +61,7 @@ export const connect: CommandDefinition = {
     'connect everything --llm nodejs --output client.mjs',
   ],
   run: async (input, terminal) => {
-    const { CONNECT_KINDS } = await import('../connect/index.ts');
+    const { CONNECT_KINDS } = await import('../../connect/index.ts');
     const kinds = kindsOf(input, CONNECT_KINDS);
     checkFileOptions(input);
     const [kind] = kinds;

@@ -4,12 +4,12 @@
 import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import type { ConfigFile, Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, errorCode, UsageError, writeFailure } from '../failures.ts';
 import { replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
-import type { ConfigFile, Connection, ConnectKind, FileLocations } from './kind.ts';
 
 /** Largest file that is edited. Over it, it is not the file of a client. */
 const LARGEST_BYTES = 5 * 1024 * 1024;

@@ -12,10 +12,10 @@ import {
   printParseErrorCode,
 } from 'jsonc-parser';
 import { isMap, isSeq, parseDocument } from 'yaml';
+import { configText, tomlTable } from '../../connect/file-kind.ts';
+import type { ConfigFile, Connection } from '../../connect/kind.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
-import { configText, tomlTable } from './file-kind.ts';
-import type { ConfigFile, Connection } from './kind.ts';
 
 /** The wanted content of the file. */
 export interface ConfigEdit {

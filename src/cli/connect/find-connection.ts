@@ -6,11 +6,11 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../config/listeners.ts';
 import { nearest } from '../../config/nearest.ts';
+import type { EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
-import type { EndpointConnection, Key, ProgramConnection } from './kind.ts';
 
 /** How clients reach one template, by either transport. */
 export interface Connections {

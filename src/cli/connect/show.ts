@@ -1,7 +1,7 @@
 // What `stagedoor connect` prints of one kind of client: for people, and as JSON for programs.
 
+import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
 import type { Terminal } from '../terminal.ts';
-import type { Connection, ConnectKind, FileLocations } from './kind.ts';
 
 /** Everything about one kind, for people. Without a line end. */
 export function shownKind(

@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Connection, EndpointConnection, ProgramConnection } from '../../connect/kind.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
@@ -14,7 +15,6 @@ import { GatewayLink } from '../bridge/gateway-link.ts';
 import { CommandFailure } from '../failures.ts';
 import { packageVersion } from '../package-version.ts';
 import type { Terminal } from '../terminal.ts';
-import type { Connection, EndpointConnection, ProgramConnection } from './kind.ts';
 
 /** What was seen. */
 export interface Verification {
