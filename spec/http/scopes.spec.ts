@@ -94,6 +94,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'GET /console/*path': { needs: open, admitted: '404 NOT_FOUND', params: { path: 'templates' } },
   'GET /gateway/stats': { needs: read, admitted: '200' },
   'GET /stats': { needs: read, admitted: '200' },
+  'GET /gateway/connect/:template': { needs: read, admitted: '200', ...hidden },
   'GET /gateway/settings': { needs: admin, admitted: '200' },
   'GET /gateway/sessions': { needs: read, admitted: '200' },
   'DELETE /gateway/sessions/:session_id': {

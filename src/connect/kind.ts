@@ -51,6 +51,14 @@ export function everywhere(path: string): FileLocations {
   return { macos: path, windows, linux: path };
 }
 
+/** For people: one place, or one for each system where they differ. */
+export function locationText({ macos, windows, linux }: FileLocations): string {
+  if (macos === linux && macos === windows) return macos;
+  return macos === linux
+    ? `${macos} (macOS, Linux), ${windows} (Windows)`
+    : `${macos} (macOS), ${linux} (Linux), ${windows} (Windows)`;
+}
+
 /** A file of the client with a map from names of servers to their entries. */
 export interface ConfigFile {
   readonly format: 'json' | 'yaml' | 'toml';

@@ -122,6 +122,14 @@ export class HttpRequest {
     return this.#proxies.scheme(this.#context.req) === 'https';
   }
 
+  /** The address of this gateway as the client reached it, without a path. It is safe in a shell. */
+  get gatewayUrl(): string {
+    const { req } = this.#context;
+    const host = this.#proxies.host(req) ?? '';
+    const scheme = this.#proxies.scheme(req) === 'https' ? 'https' : 'http';
+    return `${scheme}://${HOST.test(host) ? host : 'localhost'}`;
+  }
+
   /** True for a request of the console. ORIGIN_NOT_ALLOWED when it says so and comes from another host. */
   get isConsole(): boolean {
     if (!saysConsole(this.#context)) return false;
@@ -211,6 +219,8 @@ export class HttpRequest {
   }
 }
 
+/** Names, addresses and ports. */
+const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 const ENCODINGS = ['br', 'gzip'] as const satisfies readonly ContentEncoding[];
 
 /** Keeps the first error of a JSON-RPC request for its log line, with the error code of the gateway if there is one. */

@@ -1,6 +1,6 @@
 // What `stagedoor connect` prints of one kind of client: for people, and as JSON for programs.
 
-import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
+import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Everything about one kind, for people. Without a line end. */
@@ -19,14 +19,6 @@ export function shownKind(
     ['If it does not work:', ...troubleshooting.map((hint) => `- ${hint}`)].join('\n'),
     terminal.paint('dim', `Its own documentation: ${documentation.join(' ')}`),
   ].join('\n\n');
-}
-
-/** One place, or one for each system where they differ. */
-function locationText({ macos, windows, linux }: FileLocations): string {
-  if (macos === linux && macos === windows) return macos;
-  return macos === linux
-    ? `${macos} (macOS, Linux), ${windows} (Windows)`
-    : `${macos} (macOS), ${linux} (Linux), ${windows} (Windows)`;
 }
 
 /** The same for programs. */

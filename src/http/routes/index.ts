@@ -5,6 +5,7 @@ import type { Route } from '../route.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
+import { connectRoutes } from './connect.ts';
 import { connectionTestRoutes } from './connection-tests.ts';
 import { consoleRoutes } from './console.ts';
 import { documentRoutes } from './documents.ts';
@@ -41,6 +42,7 @@ export const ROUTES: readonly Route[] = [
   ...templateRoutes,
   ...registrationRoutes,
   ...connectionTestRoutes,
+  ...connectRoutes,
   ...instanceRoutes,
   ...syncRoutes,
   ...livenessRoutes,

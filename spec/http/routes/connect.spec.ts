@@ -1,0 +1,93 @@
+// GET /gateway/connect/{template}: the snippets that the command `connect` makes, for clients on other machines.
+
+import * as assert from 'uvu/assert';
+import { CONNECT_KINDS } from '../../../src/connect/index.ts';
+import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { startApp } from '../../helpers/http-app.ts';
+import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the route of connect');
+let app: AccountsFixture;
+test.before(async () => {
+  app = await startWithAccounts({ trustedProxies: [] });
+  await app.serve('demo', 'one');
+});
+test.after(() => app.close());
+
+async function snippets(query = '', from: Pick<AccountsFixture, 'ask'> = app): Promise<Json[]> {
+  const { status, body } = await from.ask('GET', `/gateway/connect/demo${query}`, { headers: app.user });
+  assert.is(status, 200);
+  return (body.snippets as unknown[]).map(objectOr);
+}
+
+test('has a snippet for each kind of client, in the order of the command', async () => {
+  const all = await snippets();
+  assert.equal(
+    all.map(({ kind }) => kind),
+    CONNECT_KINDS.map(({ name }) => name),
+  );
+  for (const { kind, text, steps, hints } of all) {
+    assert.ok(String(text).includes('demo'), String(kind));
+    assert.ok(String(text).includes(app.url), String(kind));
+    assert.ok(Array.isArray(steps) && steps.length > 0 && Array.isArray(hints), String(kind));
+  }
+});
+
+test('names the variable of the key, and the program of no machine', async () => {
+  const text = JSON.stringify(await snippets());
+  assert.match(text, 'STAGEDOOR_API_KEY');
+  assert.not.match(text, process.execPath);
+  const [claude] = await snippets('?llm=claude');
+  assert.equal([claude?.transport, claude?.language], ['stdio', 'json']);
+  const server = objectOr(Object.values(objectOr(objectOr(JSON.parse(String(claude?.text))).mcpServers))[0]);
+  assert.equal([server.command, server.args], ['stagedoor', ['bridge', 'demo', '--url', app.url]]);
+  assert.match(String(claude?.location), 'claude_desktop_config.json');
+});
+
+test('needs no key where authentication is off', async () => {
+  const open = await startApp();
+  await open.serve('demo', 'one');
+  assert.not.match(JSON.stringify(await snippets('', open)), 'X-API-Key');
+  await open.close();
+});
+
+test('takes one kind, and another address of the gateway', async () => {
+  const [only, ...others] = await snippets('?llm=curl&url=https://gateway.example/mcp-gateway/');
+  assert.equal([only?.kind, only?.transport, others.length], ['curl', 'http', 0]);
+  assert.match(String(only?.text), 'https://gateway.example/mcp-gateway/mcp/demo');
+});
+
+test('puts nothing of a request into a snippet that a shell would run', async () => {
+  for (const query of [
+    'llm=nothing',
+    'llm=',
+    "url=https://x'$(id)",
+    'url=javascript:1',
+    'url=https://a%20b',
+    'x=1',
+  ]) {
+    const { status, body } = await app.ask('GET', `/gateway/connect/demo?${query}`, { headers: app.user });
+    assert.equal([status, body.error_code], [422, 'VALIDATION_ERROR'], query);
+  }
+  const other = await startWithAccounts({ isPublic: true });
+  await other.serve('demo', 'one');
+  const headers = { ...other.user, Host: "a'$(id)'", Connection: 'close' };
+  const answer = await sendRaw(other.port, head('GET /gateway/connect/demo?llm=curl', headers));
+  assert.not.match(answer, '$(id)');
+  await other.close();
+});
+
+test('knows the templates of the caller only', async () => {
+  const elsewhere = await app.key(['gateway:read'], ['other']);
+  for (const [path, who] of [
+    ['/gateway/connect/demo', elsewhere],
+    ['/gateway/connect/nothing', app.user],
+  ] as const) {
+    const { status, body } = await app.as(who, 'GET', path);
+    assert.equal([status, body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+  }
+});
+
+test.run();
