@@ -128,7 +128,7 @@ test('are listed by their ids, with their health when it is asked for', async ()
     const [first] = listOf((await ask('GET', `/servers?include_health=${yes}`)).text);
     assert.equal(Object.keys(Object(first?.health)).sort(), [
       ...['consecutive_failures', 'ejection', 'healthy', 'in_flight', 'last_check', 'latency_ms', 'reason'],
-      ...['score', 'state', 'status', 'transport', 'weight'],
+      ...['restarts', 'score', 'state', 'status', 'transport', 'weight'],
     ]);
   }
 });

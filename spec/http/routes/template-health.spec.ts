@@ -29,6 +29,7 @@ const one = {
   score: 100,
   latency_ms: 1.235,
   consecutive_failures: 0,
+  restarts: 0,
   ejection: null,
   last_check: '2026-01-03T00:00:00.000Z',
   reason: null,
