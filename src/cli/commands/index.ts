@@ -15,6 +15,7 @@ import { logLevel } from './log-level.ts';
 import { login, logout } from './login.ts';
 import { logs } from './logs.ts';
 import { register } from './register.ts';
+import { endSession, sessions } from './sessions.ts';
 import { start, stop } from './start.ts';
 import { stats } from './stats.ts';
 import { health, status } from './status.ts';
@@ -47,6 +48,8 @@ const commands: readonly CommandDefinition[] = [
   stats,
   events,
   logLevel,
+  sessions,
+  endSession,
   tools,
   call,
   login,

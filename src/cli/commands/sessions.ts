@@ -1,0 +1,70 @@
+// `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
+
+import { type Fields, fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import type { Remote } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Lists them. */
+export const sessions: CommandDefinition = {
+  name: 'gateway sessions',
+  positionals: '',
+  summary: 'List open sessions of MCP clients and where they are bound; an admin sees those of all callers',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway sessions', 'gateway sessions --json'],
+  run: async (input, terminal) => {
+    const { json } = await import('../output.ts');
+    const all = await allSessions(await gatewayOf(input, terminal));
+    terminal.print(input.switch('json') ? json({ sessions: all }) : await listing(terminal, all));
+    return 0;
+  },
+};
+
+/** Ends one. */
+export const endSession: CommandDefinition = {
+  name: 'gateway end-session',
+  positionals: '<id>',
+  summary: 'End a session of an MCP client, which has to initialize again',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway end-session 0123456789ab'],
+  run: async (input, terminal) => {
+    const id = input.positional(0);
+    const gateway = await gatewayOf(input, terminal);
+    await gateway.request(`/gateway/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' });
+    const { json } = await import('../output.ts');
+    terminal.print(input.switch('json') ? json({ id, ended: true }) : `the session ${id} is ended`);
+    return 0;
+  },
+};
+
+async function allSessions(gateway: Remote): Promise<readonly Fields[]> {
+  const all: Fields[] = [];
+  let cursor = '';
+  do {
+    const page = fields(await gateway.request(`/gateway/sessions?limit=1000${cursor}`));
+    if (Array.isArray(page.sessions)) all.push(...page.sessions.map(fields));
+    cursor = typeof page.next_cursor === 'string' ? `&cursor=${page.next_cursor}` : '';
+  } while (cursor !== '');
+  return all;
+}
+
+async function listing(terminal: Terminal, all: readonly Fields[]): Promise<string> {
+  if (all.length === 0) return 'No session is open.';
+  const { duration, printable, table } = await import('../output.ts');
+  const since = (at: unknown) => duration((Date.now() - Date.parse(String(at))) / 1000);
+  const rows = all.map((session) => {
+    const { name, version } = fields(session.client);
+    return [
+      String(session.id),
+      printable(String(session.principal_name ?? session.principal)),
+      printable([name, version].filter((word) => typeof word === 'string').join(' ')),
+      (Array.isArray(session.bindings) ? session.bindings.map(fields) : [])
+        .map(({ template, instance_id: id }) => `${template}/${id}`)
+        .join(', '),
+      since(session.created_at),
+      since(session.last_used_at),
+    ];
+  });
+  return table(terminal, ['SESSION', 'OF', 'CLIENT', 'BOUND TO', 'OPEN FOR', 'UNUSED FOR'], rows);
+}
