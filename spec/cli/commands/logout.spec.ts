@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
 import { suite } from '../../helpers/suite.ts';
-import { runCommand } from './against-gateway.ts';
+import { ADMIN_PASSWORD, runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway logout');
-const urls = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000', 'https://gateway.example.com'];
+const urls = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000', 'https://gateway.invalid'];
 let env: Record<string, string> = {};
 test.before.each(() => {
   const folder = mkdtempSync(join(tmpdir(), 'stagedoor-logout-'));
@@ -17,12 +17,35 @@ test.before.each(() => {
 });
 test.after.each(() => rmSync(String(env.XDG_CONFIG_HOME), { recursive: true, force: true }));
 
-test('forgets the token of the gateway that is named, without asking it', async () => {
-  const words = ['gateway', 'logout', '--url', 'https://gateway.example.com/'];
+test('forgets the token of the gateway that is named, also when it does not answer', async () => {
+  const words = ['gateway', 'logout', '--url', 'https://gateway.invalid/'];
   const [first, second] = [await runCommand(words, env), await runCommand(words, env)];
-  assert.equal([first.code, first.out], [0, 'logged out of https://gateway.example.com']);
+  assert.equal([first.code, first.out], [0, 'logged out of https://gateway.invalid']);
+  assert.match(first.err, /was not ended at https:\/\/gateway\.invalid, where it is valid until 2999/);
   assert.equal([second.code, second.out], [0, 'Not logged in.']);
   assert.equal(left(), urls.slice(0, 2));
+});
+
+test('ends the token at its gateway', async () => {
+  const gateway = await startGateway({ withAccounts: true });
+  try {
+    const login = { username: 'admin', password: ADMIN_PASSWORD };
+    const answer = await fetch(`${gateway.url}/auth/login`, {
+      method: 'POST',
+      body: new URLSearchParams(login),
+    });
+    const { access_token: token } = Object(await answer.json());
+    const kept = { username: 'admin', access_token: token, expires_at: '2999-01-01T00:00:00.000Z' };
+    new CredentialsFile(credentialsPath(env)).keep(gateway.url, kept);
+    const headers = { authorization: `Bearer ${token}` };
+    const me = async () => (await fetch(`${gateway.url}/auth/me`, { headers })).status;
+    assert.is(await me(), 200);
+    const { code, out, err } = await runCommand(['gateway', 'logout', '--url', gateway.url], env);
+    assert.equal([code, out, err], [0, `logged out of ${gateway.url}`, '']);
+    assert.is(await me(), 401);
+  } finally {
+    await gateway.close();
+  }
 });
 
 test('forgets those of the default addresses when none is named', async () => {

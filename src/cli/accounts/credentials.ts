@@ -44,6 +44,11 @@ export class CredentialsFile {
     return valid(writtenIn(this.#read()), nowMs).get(url);
   }
 
+  /** Every token that has not expired, by the URL that issued it. */
+  all(nowMs: number = Date.now()): ReadonlyMap<string, KeptToken> {
+    return valid(writtenIn(this.#read()), nowMs);
+  }
+
   /** The token that this very URL issued, if it has expired: until the next login it is still in the file. */
   findExpired(url: string, nowMs: number = Date.now()): KeptToken | undefined {
     const token = writtenIn(this.#read()).get(url);

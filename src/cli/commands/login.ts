@@ -1,15 +1,17 @@
 // `stagedoor gateway login | logout`: gets a token from a running gateway and keeps it for the commands that talk to it, or
-// forgets it. The token is never printed; accounts/credentials.ts keeps it.
+// ends and forgets it. The token is never printed; accounts/credentials.ts keeps it.
 
 import { isLoopback } from '../../config/listeners.ts';
 import { ownCommand } from '../../domain/version.ts';
+import type { KeptToken } from '../accounts/credentials.ts';
 import { CredentialsFile, credentialsPath } from '../accounts/credentials.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
-import { gatewayUrls } from '../remote.ts';
+import { answersAsGateway, gatewayUrls, namedGateway } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
 
 /** Logs in with a password. */
 export const login: CommandDefinition = {
@@ -64,11 +66,11 @@ function fail(error: unknown, username: string, isHere: boolean): never {
   });
 }
 
-/** Forgets a token. It asks no gateway, so it works without one; the token expires by itself. */
+/** Forgets a token, and ends it at its gateway. Works without the gateway, too: then the token expires by itself. */
 export const logout: CommandDefinition = {
   name: 'gateway logout',
   positionals: '',
-  summary: 'Forget the token of a gateway, or of all',
+  summary: 'End and forget the token of a gateway, or of all',
   options: [
     {
       flags: '--url <url>',
@@ -82,12 +84,32 @@ export const logout: CommandDefinition = {
     const file = new CredentialsFile(credentialsPath(terminal.env));
     const isAll = input.switch('all') === true;
     if (isAll && input.text('url') !== undefined) throw new UsageError('--all cannot be combined with --url');
+    const tokens = file.all();
     const urls = isAll
       ? file.forgetAll()
       : gatewayUrls(input.text('url'), terminal.env).filter((url) => file.forget(url));
     const { json } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json({ logged_out: urls }));
     else terminal.print(urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`);
+    await Promise.all(urls.map((url) => endToken(url, tokens.get(url), terminal)));
     return 0;
   },
 };
+
+/** Longest wait for the gateway of a token that is forgotten, in ms. */
+const END_MS = 3_000;
+
+/** The token is forgotten in any case. It is sent to a gateway only, not to any program at its address. */
+async function endToken(url: string, token: KeptToken | undefined, terminal: Terminal): Promise<void> {
+  if (token === undefined) return;
+  try {
+    if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
+    const env = { ...terminal.env, STAGEDOOR_TOKEN: token.access_token, STAGEDOOR_API_KEY: undefined };
+    await namedGateway(url, env)?.request('/auth/logout', { method: 'POST', timeoutMs: END_MS });
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    terminal.note(
+      `the token was not ended at ${url}, where it is valid until ${token.expires_at}: ${error.message}`,
+    );
+  }
+}
