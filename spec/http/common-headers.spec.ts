@@ -15,10 +15,10 @@ test('name the request', () => {
 
 test('keep what needed credentials out of caches', () => {
   const [requestId, isPrivate, variesByOrigin] = ['r1', true, true];
-  const told = ['Cache-Control', 'no-store', 'Vary', 'Authorization, X-API-Key'];
+  const told = ['Cache-Control', 'no-store', 'Vary', 'Authorization, Cookie, X-API-Key'];
   assert.equal(commonHeaders({ requestId, isPrivate }).slice(4), told);
   assert.equal(commonHeaders({ requestId, isPrivate, variesByOrigin }, true).slice(4), [
-    ...['Vary', 'Authorization, X-API-Key, Origin'],
+    ...['Vary', 'Authorization, Cookie, X-API-Key, Origin'],
   ]);
   assert.equal(commonHeaders({ requestId, variesByOrigin }).slice(4), ['Vary', 'Origin']);
 });

@@ -36,7 +36,7 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
 const BODYLESS: readonly number[] = [204, 304];
 
 /** For `Vary`: headers that an answer for one caller depends on. */
-const CREDENTIALS = 'Authorization, X-API-Key';
+const CREDENTIALS = 'Authorization, Cookie, X-API-Key';
 
 /**
  * Headers of every answer as `[name, value, name, value]`: the request id, `no-store` for what needed credentials, and the

@@ -107,7 +107,7 @@ test('are in no cache, and neither is anything else that needs credentials', asy
     const { headers } = await app.as(who, 'GET', path);
     return [headers.get('cache-control'), headers.get('vary')];
   };
-  const kept = ['no-store', 'Authorization, X-API-Key'];
+  const kept = ['no-store', 'Authorization, Cookie, X-API-Key'];
   assert.equal(await headersOf(app.admin, '/servers'), kept);
   assert.equal(await headersOf(app.admin, '/servers/none'), kept);
   assert.equal(await headersOf({}, '/servers'), kept);

@@ -60,6 +60,7 @@ export const accountRoutes: readonly Route[] = [
     errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
     handler: async ({ body, request }, { auth }) => {
       const { username, password } = body;
+      const { isConsole, isSecure } = request;
       // Without an address the socket is closed; failures still need a key to be counted under.
       const { address = 'unknown' } = request;
       const { accessToken, expiresInSeconds, user } = await auth.login({ username, password, address });
@@ -67,8 +68,8 @@ export const accountRoutes: readonly Route[] = [
         200,
         { access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
         {
-          headers: request.isConsole
-            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, request.isSecure)]
+          headers: isConsole
+            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure)]
             : NOT_STORED,
           trail: { actor: { id: `user:${user.id}`, name: user.username } },
         },
@@ -90,8 +91,9 @@ export const accountRoutes: readonly Route[] = [
     },
     errors: ['DATABASE_UNAVAILABLE'],
     handler: async ({ request }, { auth }) => {
-      await auth.logout(request.credentials);
-      return noContent({ headers: request.isConsole ? sessionCookie('', 0, request.isSecure) : [] });
+      const { isConsole, isSecure, credentials } = request;
+      await auth.logout(credentials);
+      return noContent({ headers: isConsole ? sessionCookie('', 0, isSecure) : [] });
     },
   }),
   defineRoute({
