@@ -91,6 +91,7 @@ export class Gateway {
 
   /** Starts what the store holds; accepts calls when `more` is done. To be called once; createGateway does so. */
   async load(more?: () => Promise<void>): Promise<void> {
+    await this.#deps.tracing.ready();
     await this.#deps.registry.load();
     await more?.();
     if (this.#phase !== 'starting') return; // `close` was called meanwhile

@@ -20,6 +20,8 @@ import { watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
+import type { Otlp } from './tracing/otlp.ts';
+import { otelVariables } from './tracing/otlp-variables.ts';
 
 /** A running gateway. */
 export interface RunningServer {
@@ -51,6 +53,8 @@ export interface ServerOptions {
   readonly folder?: string;
   /** Variables that configure engines and clusters, for sync. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Variables `OTEL_*`, of which the exporter reads some in the environment itself. Default: the environment. */
+  readonly otel?: Readonly<Record<string, string | undefined>>;
   /** True when the notices are shown on a terminal. Default false: then a first password is written to a file. */
   readonly isTerminal?: boolean;
   /** Aborts the start: it rejects with the reason when the step under way has ended. Without effect after the last step. */
@@ -85,6 +89,8 @@ async function start(
 ): Promise<RunningServer> {
   const { log = pino({ level: 'silent' }), build = 'unknown' } = options;
   const { folder = process.cwd(), isTerminal = false } = options;
+  const otlp = await otlpOf(options, log);
+  onUndo(async () => otlp?.close());
   // Before anything is open: a document that cannot be read must not leave a half-started gateway.
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
@@ -179,6 +185,7 @@ async function start(
         serverAuth.close,
         async () => claim?.release(),
         () => store.close(),
+        async () => otlp?.close(),
       ])
         await quietly(last, log);
     }
@@ -204,6 +211,12 @@ async function start(
       return closed;
     },
   };
+}
+
+/** Sends traces where the standard variables name a collector, unless the program traces already. */
+async function otlpOf({ otel = process.env }: ServerOptions, log: Logger): Promise<Otlp | undefined> {
+  const variables = otelVariables(otel);
+  return variables && (await import('./tracing/otlp.ts')).startOtlp(variables, log);
 }
 
 /** Two gateways of one host on free ports are two nodes. */

@@ -14,7 +14,7 @@ const layers: readonly (readonly string[])[] = [
   ['registry-import', 'registry-sync'],
   ['registry', 'gateway-types'],
   ['actors', 'protocol', 'auth'],
-  ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config', 'connect'],
+  ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
   ['domain'],
 ];
 
@@ -32,6 +32,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis|lru-cache)$/, ['auth']],
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],
+  [/^@opentelemetry\//, ['tracing']],
   [/^yaml$/, ['config', 'connect', 'persistence', 'templates', 'discovery', 'cli']],
   [/^jsonc-parser$/, ['cli']],
 ];

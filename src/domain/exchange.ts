@@ -4,6 +4,7 @@
 import type { ServerMessage } from './client.ts';
 import type { JsonFields, JsonObject, JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
+import type { AttemptTrace, RequestTrace } from './trace.ts';
 
 /** A request on its way to a backend. Ids are given by the transport; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {
@@ -29,6 +30,8 @@ export interface ExchangeRequest {
   readonly canceller?: Canceller;
   /** Learns where the request is sent. It is not sent itself. */
   readonly tracker?: Tracker;
+  /** The span of its attempt, which the call begins. Not sent itself: its fields are, where the era of the backend permits. */
+  readonly trace?: AttemptTrace;
   /** Id of the HTTP request that it came with, for events. It is not sent. */
   readonly requestId?: string | undefined;
   /** Given with a request that may be repeated as a whole: the repeats belong to the same call. It is not sent. Default: a
@@ -64,8 +67,10 @@ export interface ExchangeOptions {
 /** Knows the instance that works on a request, before it answers: the last one of several; none while it waits in line. */
 export interface Tracker {
   sentTo?: SentTo | undefined;
-  /** Instances that it was sent to, or could not be sent to because something failed to open before. */
-  attempts?: number;
+  /** The span of the request, if it is traced. */
+  readonly trace?: RequestTrace | undefined;
+  /** Of the call that it became; of several, such as the rounds of one request, the latest one. */
+  record?: CallRecord | undefined;
 }
 
 /** An instance by its id, and its template. */

@@ -19,10 +19,12 @@ import type { GatewayOptions } from '../gateway-types.ts';
 import type { Store } from '../persistence/store.ts';
 import { DatabaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry.ts';
-import { exposureOf, type ProtectedPath, protectedDatabase } from '../templates/command-exposure.ts';
+import type { ProtectedPath } from '../templates/command-exposure.ts';
+import { exposureOf, protectedDatabase } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { Requirements } from '../templates/requirements.ts';
+import { Tracing } from '../tracing/tracing.ts';
 import { DENIED_NETWORKS_DEFAULT, deniedBy } from '../transports/network-guard.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
 import { childEnvironment } from '../transports/stdio/child-process.ts';
@@ -45,6 +47,7 @@ export interface GatewayDeps {
   readonly status: Status;
   readonly sync: Sync;
   readonly tests: ConnectionTests;
+  readonly tracing: Tracing;
 }
 
 /** Makes them; nothing is started. `events` are ended by their owner. */
@@ -87,7 +90,9 @@ export function composeGateway(
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryParts, protectedPaths });
-  const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
+  const tracing = new Tracing();
+  const trace = () => tracing.spans?.embedded();
+  const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting, trace };
   const dispatcher = new Dispatcher(parts);
   const mcp = new Mcp({
     ...parts,
@@ -102,7 +107,7 @@ export function composeGateway(
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const database = new DatabaseStatus(store, now);
   const tests = new ConnectionTests({ open, registry, now, alarm });
-  return { policy, database, fleet, registry, dispatcher, mcp, status, sync, tests };
+  return { policy, database, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
 }
 
 /** An inspector that throws would break the actor that it looks at. */

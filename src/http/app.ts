@@ -16,6 +16,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
+import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect, readKoaBody } from './body/read.ts';
 import { ConsoleFiles } from './docs/console.ts';
@@ -29,6 +30,7 @@ import { errors, refuse, rpcErrors } from './middleware/errors.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { requestId } from './middleware/request-id.ts';
 import { handle, knownPath, unmatched } from './middleware/routing.ts';
+import { tracing } from './middleware/tracing.ts';
 import { createProxies } from './proxies.ts';
 import { json } from './reply.ts';
 import type { RequestState, RouteMiddleware } from './request.ts';
@@ -153,6 +155,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
+  app.use(tracing(new Tracing()));
   app.use(accessLog(log));
   app.use(errors(log));
   app.use(hostOriginCheck({ ...options, proxies }));

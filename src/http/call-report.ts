@@ -3,10 +3,14 @@
 
 import { type CallEnd, type CallOutcome, type CallReport, outcomeOf } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import type { ExchangeRequest, SentTo } from '../domain/exchange.ts';
+import type { CallRecord, ExchangeRequest, SentTo } from '../domain/exchange.ts';
+import type { RequestTrace } from '../domain/trace.ts';
 
 /** The request that is reported. */
-export type Reported = Pick<ExchangeRequest, 'method' | 'params'>;
+export interface Reported extends Pick<ExchangeRequest, 'method' | 'params'> {
+  /** Of its JSON-RPC message, if it is one. */
+  readonly id?: unknown;
+}
 
 export class HttpCallReport implements CallReport {
   readonly method: string;
@@ -14,7 +18,8 @@ export class HttpCallReport implements CallReport {
   readonly tool: string | undefined;
   /** As a Tracker. */
   sentTo: SentTo | undefined;
-  attempts = 0;
+  record: CallRecord | undefined;
+  readonly trace: RequestTrace | undefined;
   readonly startMs = performance.now();
   /** Undefined until its end. */
   outcome: CallOutcome | undefined;
@@ -22,10 +27,17 @@ export class HttpCallReport implements CallReport {
   errorCode: ErrorCode | number | undefined;
   readonly #onEnded: (report: HttpCallReport) => void;
 
-  constructor({ method, params }: Reported, onEnded: (report: HttpCallReport) => void) {
+  /** `onEnded`: called at its end. `trace`: see Tracker. */
+  constructor({ method, params }: Reported, onEnded: (report: HttpCallReport) => void, trace?: RequestTrace) {
     this.method = method;
     this.tool = method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
     this.#onEnded = onEnded;
+    this.trace = trace;
+  }
+
+  /** Instances that it was sent to, or could not be sent to because something failed to open before. */
+  get attempts(): number {
+    return this.record?.attempts ?? 0;
   }
 
   ended(end: CallEnd): void {

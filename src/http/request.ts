@@ -8,6 +8,7 @@ import type { Principal } from '../domain/account.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { JsonFields } from '../domain/json.ts';
+import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import { HttpCallReport, type Reported } from './call-report.ts';
 import type { CallerCheck } from './caller-check.ts';
@@ -49,6 +50,12 @@ export interface RequestState extends CountedRequest {
   sessionId?: string;
   /** The MCP request that came with it; of a batch the latest one. */
   report?: HttpCallReport;
+  /** The pattern of its path, once a route matched. */
+  route?: string;
+  /** Its span, while the process traces. */
+  trace?: RequestSpan;
+  /** Ends its span, which waits for the end of the report. */
+  reportEnded?: () => void;
   /** Its line is written: a request that goes on gets a line of its own at its end. */
   isLogged?: boolean;
 }
@@ -188,7 +195,13 @@ export class HttpRequest {
   /** Opens the report of an MCP request. */
   report(request: Reported): HttpCallReport {
     const { state } = this.#context;
-    state.report = new HttpCallReport(request, (report) => this.#onReport?.(report, state));
+    const onEnded = (report: HttpCallReport): void => {
+      this.#onReport?.(report, state);
+      state.reportEnded?.();
+    };
+    // The requests of a batch are below one span, which has no method.
+    state.trace?.begin(state.rpcMessages === undefined ? request : undefined);
+    state.report = new HttpCallReport(request, onEnded, state.trace);
     return state.report;
   }
 

@@ -5,6 +5,7 @@ import type { Principal } from '../domain/account.ts';
 import type { CallReport } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
+import type { JsonRpcId } from '../domain/jsonrpc.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -28,7 +29,7 @@ export interface McpRequest {
    */
   readonly holdBody?: (() => () => void) | undefined;
   /** Opens the report of one request of its message, or of a batch. Default: requests are not reported. */
-  report?(request: Pick<ExchangeRequest, 'method' | 'params'>): CallReport;
+  report?(request: Pick<ExchangeRequest, 'method' | 'params'> & { readonly id?: JsonRpcId }): CallReport;
   /**
    * Counts JSON-RPC requests against the caller's rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise
    * when this process counts on its own.

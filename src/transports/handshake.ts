@@ -7,6 +7,7 @@ import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import {
+  isFields,
   isJsonObject,
   type JsonFields,
   type JsonObject,
@@ -349,19 +350,30 @@ type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
 /**
  * Adds what the era wants inside the message. Modern: `_meta` names the revision, the client and its capabilities;
  * capabilities and client that the caller named himself stand, because a modern backend may only ask for what the
- * end of the chain can do. Legacy and bare: the request as it is. Source: MCP 2026-07-28 basic/index#meta.
+ * end of the chain can do. Legacy: the fields of its trace, if it has one; bare: the request as it is. Source: MCP 2026-07-28 basic/index#meta.
  */
 export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
-  if (peer.era !== 'modern') return request;
+  request.trace?.speaks(peer.protocolVersion);
+  if (peer.era === 'legacy') return withTrace(request);
+  if (peer.era === 'bare') return request;
   const own = request.params?._meta;
   const meta = {
     [META.clientCapabilities]: {},
     [META.clientInfo]: { name: client.name, version: client.version },
     ...(isJsonObject(own) ? own : {}),
     [META.protocolVersion]: peer.protocolVersion,
+    ...request.trace?.fields,
   };
   const params = { ...request.params, _meta: meta };
   return { ...request, params };
+}
+
+/** The trace continues in `_meta`, which servers of the legacy era pass over. Source: SEP-414; ADR 76. */
+export function withTrace(request: ExchangeRequest): ExchangeRequest {
+  const { trace, params } = request;
+  if (trace === undefined) return request;
+  const own = params?._meta;
+  return { ...request, params: { ...params, _meta: { ...(isFields(own) ? own : {}), ...trace.fields } } };
 }
 
 /**

@@ -12,7 +12,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, type Peer } from '../domain/mcp.ts';
-import { callerTokenOf, paramsForCaller, paramsWithToken } from './handshake.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken, withTrace } from './handshake.ts';
 import type {
   Closed,
   InProcessHandler,
@@ -112,12 +112,13 @@ class InProcessTransport implements Transport {
       return undefined;
     }
     const call: InProcessCall = {
-      request: this.#withToken(request),
+      request: this.#withToken(withTrace(request)),
       callerToken: callerTokenOf(request),
       subscriber,
       cancellation: new AbortController(),
       started: false,
     };
+    request.trace?.speaks(this.peer.protocolVersion);
     this.#running.add(call);
     // Never an answer inside `subscribe`: no other kind of backend is that quick, and callers rely on it.
     queueMicrotask(() => void this.#run(call));
@@ -140,7 +141,7 @@ class InProcessTransport implements Transport {
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
       // The gateway's notes on the request are not for the function; it may write the rest as JSON.
-      const { canceller: _, tracker: __, requestId: ___, ...request } = call.request;
+      const { canceller: _, tracker: __, requestId: ___, trace: ____, ...request } = call.request;
       const result = await this.#handler(request, { signal, notify });
       // Written out at once: a result that is no JSON fails here, and one that is changed later stays as it was.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };

@@ -15,6 +15,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Accounts and security': [12, 16, 17, 20, 22, 73],
   'Databases and several gateways': [18, 19, 46, 47, 53],
   'Command line, clients and deployment': [54, 55, 56, 61, 62, 64],
+  Observability: [76],
 };
 
 const folder = new URL('../../docs/adr/', import.meta.url);

@@ -20,6 +20,7 @@ const LATER = [
     'rate-limiter-flexible',
     'ioredis',
     'yaml',
+    '@opentelemetry/api',
   ],
   ...['cli-table3', '@mikro-orm/postgresql', '@mikro-orm/mysql', '@mikro-orm/mssql', '@mikro-orm/oracledb'],
 ];

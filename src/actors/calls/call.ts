@@ -26,9 +26,11 @@ import { Deadline, SLOW_PART } from './deadline.ts';
 import { noInstanceError } from './no-instance-error.ts';
 import { affords, isRepeatable, mayGoOn, type RetryBudget } from './retry.ts';
 import type { CallRoute, Passage } from './routes.ts';
+import type { TraceDeps } from './traced-exchange.ts';
+import { tracedExchange } from './traced-exchange.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
 
-export interface CallDeps extends Clock {
+export interface CallDeps extends Clock, TraceDeps {
   readonly budget: RetryBudget;
   readonly fleet: Pick<Fleet, 'members'>;
   readonly emit: (event: GatewayEvent) => void;
@@ -248,7 +250,7 @@ export class Call implements QueuedCall {
       overdue: undefined,
     };
     this.#underWay += 1;
-    const exchange$ = ref.exchange(asSent(request), {
+    const exchange$ = tracedExchange(this.#deps, ref, asSent(request), attempt.attempt, {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
       rested: () => this.#order.group.queue.advance(ref),
@@ -269,8 +271,6 @@ export class Call implements QueuedCall {
   /** The number of the attempt that begins, or that ended before it was sent. */
   #countAttempt(): number {
     this.#record.attempts += 1;
-    const { tracker } = this.#order.request;
-    if (tracker !== undefined) tracker.attempts = (tracker.attempts ?? 0) + 1;
     return this.#record.attempts;
   }
 

@@ -80,6 +80,7 @@ export class Dispatcher {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now } = this.#deps;
       const record = request.record ?? { call: 0, attempts: 0 };
+      if (request.tracker !== undefined) request.tracker.record = record;
       if (record.call === 0) {
         this.#calls += 1;
         record.call = this.#calls;

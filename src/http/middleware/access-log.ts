@@ -34,7 +34,7 @@ export function accessLog(log: Logger): HttpMiddleware {
  * its connection. `info`.
  */
 export function reportLog(log: Logger): ReportListener {
-  return (report, { requestId, principal, template, rpcMessages, isLogged }) => {
+  return (report, { requestId, principal, template, rpcMessages, isLogged, trace }) => {
     if ((rpcMessages === undefined && !isLogged) || !log.isLevelEnabled('info')) return;
     const { method, tool, attempts, outcome, errorCode, sentTo, startMs } = report;
     const line = {
@@ -48,6 +48,7 @@ export function reportLog(log: Logger): ReportListener {
       outcome,
       error_code: typeof errorCode === 'string' ? errorCode : undefined,
       rpc_error: typeof errorCode === 'number' ? errorCode : undefined,
+      trace_id: trace?.traceId,
       ms: Math.round((performance.now() - startMs) * 10) / 10,
     };
     log.info(line, 'call');
@@ -95,6 +96,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     rpc_messages: state.rpcMessages,
     rpc_error: state.rpcError,
     session: sessionOf(req, state),
+    trace_id: state.trace?.traceId,
     // The answer began, but the client did not read all of it.
     cut: res.writableFinished ? undefined : true,
   };

@@ -30,6 +30,7 @@ export function handle(
   onReport?: ReportListener,
 ): RouteMiddleware {
   return async (context) => {
+    context.state.route = route.path;
     const reply = await route.run(inputOf(context, proxies, onReport), services);
     await write(context, reply, streams);
   };

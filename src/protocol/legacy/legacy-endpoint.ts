@@ -222,7 +222,7 @@ export class LegacyEndpoint {
     }
     const caller = session.ownerId;
     const canceller = conversation;
-    const report = from.report?.(params === undefined ? { method } : { method, params });
+    const report = from.report?.(params === undefined ? { id, method } : { id, method, params });
     const tracker = report ?? post;
     const { template, principal: owner, requestId } = from;
     const request =

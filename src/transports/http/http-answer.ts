@@ -59,6 +59,11 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#controller !== undefined;
   }
 
+  /** The status of the answer; 0 before it. */
+  get status(): number {
+    return this.#status;
+  }
+
   /** The session id the backend gave with this answer. */
   get sessionId(): string | undefined {
     return this.#sessionId;

@@ -16,6 +16,7 @@ import {
   requestText,
 } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import type { PostTrace } from '../../domain/trace.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -40,6 +41,8 @@ export class HttpCall implements AnswerSink {
   #worn: ExchangeRequest['headers'];
   #learning: Subscription | undefined;
   #epoch = 0;
+  /** The span of the POST under way. */
+  #post: PostTrace | undefined;
   /** A message of the answer has come. */
   #hasMessage = false;
   #repeated = false;
@@ -82,7 +85,9 @@ export class HttpCall implements AnswerSink {
     calls.set(this.#id, this);
     this.#epoch = session.epoch;
     this.#answer = new HttpAnswer(this);
-    const headers = session.headers(worn === undefined ? this.#request : { ...this.#request, headers: worn });
+    this.#post = this.#request.trace?.post(connection.origin);
+    const own = session.headers(worn === undefined ? this.#request : { ...this.#request, headers: worn });
+    const headers = this.#post === undefined ? own : { ...own, ...this.#post.fields };
     if (this.#request.method === LISTEN) connection.subscribe(body, headers, this.#answer);
     else connection.post(body, headers, this.#answer);
   }
@@ -171,6 +176,7 @@ export class HttpCall implements AnswerSink {
 
   #refused(refused: RefusedEnding): void {
     const { session, reopens } = this.#host;
+    this.#postEnded(refused.status);
     if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
       this.#answer = undefined;
@@ -250,8 +256,14 @@ export class HttpCall implements AnswerSink {
     return this.#answer?.sent === true;
   }
 
+  #postEnded(status: number): void {
+    this.#post?.ended(status);
+    this.#post = undefined;
+  }
+
   #settle(): void {
     this.#settled = true;
+    this.#postEnded(this.#answer?.status ?? 0);
     this.#learning?.unsubscribe();
     this.#host.calls.delete(this.#id);
   }

@@ -26,8 +26,9 @@ export interface ConnectionOptions {
 export class HttpConnection {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
+  /** Of the endpoint, as in a URL. */
+  readonly origin: string;
   readonly #pool: Pool;
-  readonly #origin: string;
   readonly #target: string;
   readonly #headers: Headers;
   readonly #connect: ReturnType<typeof guardedConnector>;
@@ -41,7 +42,7 @@ export class HttpConnection {
     const url = new URL(options.endpoint);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
     this.path = url.pathname;
-    this.#origin = url.origin;
+    this.origin = url.origin;
     this.#connect = guardedConnector(options.deniedNetworks, LIMITS.connectMs);
     this.#target = `${url.pathname}${url.search}`;
     this.#headers = {
@@ -96,10 +97,10 @@ export class HttpConnection {
 
   /** The path of a URL that a backend names, when it is of the same origin; undefined for others. */
   pathOf(written: string): string | undefined {
-    const base = `${this.#origin}${this.#target}`;
+    const base = `${this.origin}${this.#target}`;
     if (!URL.canParse(written, base)) return undefined;
     const { origin, pathname, search } = new URL(written, base);
-    return origin === this.#origin ? `${pathname}${search}` : undefined;
+    return origin === this.origin ? `${pathname}${search}` : undefined;
   }
 
   /** Ends a session. */
@@ -129,7 +130,7 @@ export class HttpConnection {
    * silent for any time: TCP notices a peer that is gone.
    */
   #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
-    const client = new Client(this.#origin, {
+    const client = new Client(this.origin, {
       connect: this.#connect,
       headersTimeout: LIMITS.callLongestMs,
       bodyTimeout: 0,

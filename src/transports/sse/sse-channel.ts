@@ -87,7 +87,7 @@ export class SseChannel implements AnswerSink {
     }
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
-    this.#connection.post(body, {}, post, this.#target);
+    this.#connection.post(body, request.trace?.fields ?? {}, post, this.#target);
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 

@@ -1,0 +1,102 @@
+// A collector of OpenTelemetry over HTTP, small enough to be read: it keeps what it was sent. Spans are read from JSON only.
+
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { portOf } from './http-app.ts';
+
+/** One span as it was sent, with its attributes as an object. */
+export interface ReceivedSpan {
+  readonly name: string;
+  readonly kind: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** 0 unset, 2 error. */
+  readonly status: number;
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+}
+
+/** What OTLP numbers the kinds of spans by. */
+export const SERVER = 2;
+export const CLIENT = 3;
+
+export interface OtlpReceiver {
+  readonly url: string;
+  readonly requests: readonly {
+    readonly headers: IncomingHttpHeaders;
+    readonly path: string;
+    readonly body: Buffer;
+  }[];
+  /** Of all requests in JSON. */
+  spans(): ReceivedSpan[];
+  /** Attributes of the resource of the first request in JSON. */
+  resource(): Readonly<Record<string, unknown>>;
+  close(): Promise<void>;
+}
+
+/** Listens on a free port of 127.0.0.1. */
+export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+  const requests: { headers: IncomingHttpHeaders; path: string; body: Buffer }[] = [];
+  const server = createServer(async (request, response) => {
+    const { headers, url: path = '' } = request;
+    requests.push({ headers, path, body: await buffer(request) });
+    response.writeHead(200, { 'content-type': headers['content-type'] ?? 'application/json' });
+    response.end(headers['content-type'] === 'application/json' ? '{}' : undefined);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const resources = (): OtlpResource[] =>
+    requests
+      .filter(({ headers }) => headers['content-type'] === 'application/json')
+      .flatMap(({ body }) => (JSON.parse(String(body)) as { resourceSpans: OtlpResource[] }).resourceSpans);
+  return {
+    url: `http://127.0.0.1:${portOf(server)}`,
+    requests,
+    spans: () =>
+      resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(receivedSpan))),
+    resource: () => asObject(resources()[0]?.resource.attributes ?? []),
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+interface OtlpAttribute {
+  readonly key: string;
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
+interface OtlpSpan extends Omit<ReceivedSpan, 'attributes' | 'status' | 'links' | 'startMs' | 'endMs'> {
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly OtlpAttribute[];
+  readonly status?: { readonly code?: number };
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
+}
+
+interface OtlpResource {
+  readonly resource: { readonly attributes: readonly OtlpAttribute[] };
+  readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[];
+}
+
+function receivedSpan(span: OtlpSpan): ReceivedSpan {
+  const { name, kind, traceId, spanId, parentSpanId, attributes, status, links = [] } = span;
+  const [startMs = 0, endMs = 0] = [span.startTimeUnixNano, span.endTimeUnixNano].map(
+    (nanoseconds) => Number(BigInt(nanoseconds) / 1_000n) / 1_000,
+  );
+  const parent = parentSpanId || undefined;
+  return {
+    ...{ name, kind, traceId, spanId, parentSpanId: parent, startMs, endMs },
+    ...{ attributes: asObject(attributes), status: status?.code ?? 0 },
+    links: links.map((link) => ({ traceId: link.traceId, spanId: link.spanId })),
+  };
+}
+
+function asObject(attributes: readonly OtlpAttribute[]): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+}

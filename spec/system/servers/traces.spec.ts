@@ -1,0 +1,237 @@
+// The spans of a whole program, as a collector gets them: from a client through the gateway to servers over a pipe and over HTTP.
+
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import {
+  CLIENT,
+  type OtlpReceiver,
+  type ReceivedSpan,
+  SERVER,
+  startOtlpReceiver,
+} from '../../helpers/otlp-receiver.ts';
+import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('traces', { timeoutMs: 90_000 });
+const rawEcho = fileURLToPath(new URL('../../fixtures/raw-echo-server.ts', import.meta.url));
+
+let collector: OtlpReceiver;
+let gateway: Program;
+test.before.each(async () => {
+  collector = await startOtlpReceiver();
+});
+test.after.each(async () => {
+  await gateway.remove();
+  await collector.close();
+});
+
+/** Starts the program; its spans are sent when it stops, unless `env` says otherwise. */
+async function start(env: Record<string, string> = {}) {
+  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-collector=planted-collector-key',
+      OTEL_SERVICE_NAME: 'door',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=spec',
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      ...env,
+    },
+  });
+  const url = await gateway.url();
+  const send = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...headers,
+      },
+      body: JSON.stringify(body),
+    });
+    return { headers: response.headers, status: response.status, text: await response.text() };
+  };
+  const register = async (template_name: string, instance: object) => {
+    const { status, text } = await send('/gateway/register?wait=20', { template_name, instance });
+    assert.is(status, 201, text);
+  };
+  const stop = async () => {
+    gateway.signal('SIGTERM');
+    assert.is((await gateway.end()).code, 0);
+  };
+  return { send, register, stop };
+}
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const parentOf = (letter: string) => ({ traceId: TRACE, spanId: letter.repeat(16) });
+const traceparent = (letter: string) => `00-${TRACE}-${letter.repeat(16)}-01`;
+const rpc = (id: number, method: string, params: object) => ({ jsonrpc: '2.0', id, method, params });
+const children = (of: ReceivedSpan, all: readonly ReceivedSpan[]) =>
+  all
+    .filter(({ parentSpanId }) => parentSpanId === of.spanId)
+    .sort((one, other) => one.startMs - other.startMs);
+/** What went out in `traceparent`, in the text of a message or of a header. */
+const continued = (text: string) => /00-([0-9a-f]{32})-([0-9a-f]{16})-01/.exec(text)?.slice(1, 3);
+
+test('hold together from the client through the gateway to servers over a pipe and over HTTP', async () => {
+  const { send, register, stop } = await start();
+  const near = { command: process.execPath, args: [rawEcho, '--era=legacy'] };
+  await register('old', { id: 'old-1', ...near });
+  await register('new', { id: 'new-1', ...near, args: [rawEcho, '--era=modern'] });
+  const far = await startHttpServer({ name: 'far' });
+  await register('far', { id: 'far-1', endpoint: far.url });
+  if (canFindDescendants) {
+    const environments = gateway.descendants().map((pid) => readFileSync(`/proc/${pid}/environ`, 'latin1'));
+    assert.ok(environments.length >= 2 && !environments.some((text) => text.includes('OTEL_')));
+  }
+
+  const called: Record<string, string> = {};
+  for (const [template, letter] of Object.entries({ old: 'a', new: 'b' })) {
+    const headers = { traceparent: traceparent(letter), tracestate: 'vendor=1' };
+    const { text } = await send(`/mcp/${template}/tools/call`, { name: 'raw', arguments: {} }, headers);
+    called[template] = text;
+  }
+  const args = { text: 'planted-argument' };
+  await send('/mcp/far/tools/call', { name: 'echo', arguments: args }, { traceparent: traceparent('c') });
+  // In a session, with the context of the caller in `_meta` and that of a proxy in the header.
+  const hello = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'a', version: '1' },
+  };
+  const opened = await send('/mcp/far', rpc(1, 'initialize', hello));
+  const session = { 'mcp-session-id': String(opened.headers.get('mcp-session-id')) };
+  const meta = { traceparent: traceparent('d') };
+  const call = rpc(2, 'tools/call', { name: 'fail', arguments: {}, _meta: meta });
+  await send('/mcp/far', call, { ...session, traceparent: traceparent('e') });
+  await send('/mcp/old/tools/call', { name: 'fail', arguments: {} }, { traceparent: traceparent('f') });
+  await stop();
+  await far.close();
+
+  assert.equal(collector.requests.map(({ path, headers }) => [path, headers['x-collector']])[0], [
+    '/v1/traces',
+    'planted-collector-key',
+  ]);
+  const { 'service.name': service, 'deployment.environment.name': environment } = collector.resource();
+  assert.equal([service, environment], ['door', 'spec']);
+  const spans = collector.spans();
+  const serverSpan = (letter: string): ReceivedSpan => {
+    const found = spans.filter(({ parentSpanId }) => parentSpanId === letter.repeat(16));
+    assert.equal(
+      found.map(({ kind, traceId }) => [kind, traceId]),
+      [[SERVER, TRACE]],
+      letter,
+    );
+    return found[0] as ReceivedSpan;
+  };
+
+  for (const [template, letter, revision] of [
+    ['old', 'a', '2025-11-25'],
+    ['new', 'b', '2026-07-28'],
+  ] as const) {
+    const server = serverSpan(letter);
+    assert.is(server.name, 'tools/call raw');
+    assert.is(server.attributes['http.route'], '/mcp/:template/tools/call');
+    assert.equal([server.attributes['stagedoor.attempts'], server.status], [1, 0]);
+    const [attempt, ...others] = children(server, spans);
+    assert.equal([attempt?.name, attempt?.kind, others], ['tools/call raw', CLIENT, []]);
+    assert.equal(attempt?.attributes, {
+      'mcp.method.name': 'tools/call',
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'raw',
+      'network.transport': 'pipe',
+      'mcp.protocol.version': revision,
+      'stagedoor.template': template,
+      'stagedoor.instance': `${template}-1`,
+      'stagedoor.attempt': 1,
+      'stagedoor.outcome': 'result',
+    });
+    // The server continues below the attempt.
+    assert.equal(continued(String(called[template])), [TRACE, attempt?.spanId]);
+    assert.match(String(called[template]), 'vendor=1');
+    const [outer, inner] = [server, attempt as ReceivedSpan];
+    assert.ok(outer.startMs <= inner.startMs && inner.endMs <= outer.endMs, 'one lies within the other');
+  }
+
+  const overHttp = serverSpan('c');
+  const [attempt] = children(overHttp, spans);
+  const [post, ...others] = children(attempt as ReceivedSpan, spans);
+  assert.equal([post?.name, post?.kind, others], ['POST', CLIENT, []]);
+  assert.equal(post?.attributes['http.response.status_code'], 200);
+  const received = far.requests.find(({ body }) => body.includes('planted-argument'));
+  assert.equal(continued(String(received?.headers.traceparent)), [TRACE, post?.spanId]);
+  assert.equal(continued(String(received?.body)), [TRACE, attempt?.spanId]);
+
+  // `_meta` names the parent; the header is the way that the message came.
+  const inSession = serverSpan('d');
+  assert.equal(inSession.links, [parentOf('e')]);
+  assert.is(inSession.attributes['jsonrpc.request.id'], '2');
+  assert.match(String(inSession.attributes['mcp.session.id']), /^[0-9a-f]{12}$/);
+  assert.equal([inSession.status, inSession.attributes['error.type']], [2, 'tool_error']);
+  const refused = serverSpan('f');
+  assert.equal([refused.status, refused.attributes['error.type']], [2, '-32000']);
+  const [failed] = children(refused, spans);
+  assert.equal([failed?.status, failed?.attributes['rpc.response.status_code']], [2, '-32000']);
+
+  const sent = collector.requests.map(({ body }) => String(body)).join('');
+  assert.not.match(sent, /planted-argument/);
+  assert.ok(!sent.includes(session['mcp-session-id'].slice(0, 12)));
+  const shown = gateway.out + gateway.err;
+  assert.match(shown, new RegExp(`"trace_id":"${TRACE}"`));
+  assert.not.match(shown, 'planted');
+});
+
+test('show both attempts of a failover, the first as an error', async () => {
+  const { send, register, stop } = await start();
+  const [one, two] = [await startHttpServer({ name: 'one' }), await startHttpServer({ name: 'two' })];
+  await register('pair', { id: 'one', endpoint: one.url });
+  await register('pair', { id: 'two', endpoint: two.url });
+  await one.refuse();
+  for (const letter of ['a', 'b']) {
+    const { status } = await send(
+      '/mcp/pair/tools/call',
+      { name: 'name' },
+      { traceparent: traceparent(letter) },
+    );
+    assert.is(status, 200);
+  }
+  await stop();
+  await two.close();
+  const spans = collector.spans();
+  const attempts = ['a', 'b']
+    .flatMap((letter) => spans.filter(({ parentSpanId }) => parentSpanId === letter.repeat(16)))
+    .map((server) => children(server, spans))
+    .find(({ length }) => length === 2);
+  assert.equal(
+    attempts?.map(({ attributes, status }) => [
+      attributes['stagedoor.instance'],
+      attributes['stagedoor.attempt'],
+      attributes['error.type'],
+      status,
+    ]),
+    [
+      ['one', 1, 'BACKEND_UNAVAILABLE', 2],
+      ['two', 2, undefined, 0],
+    ],
+  );
+});
+
+test('are sent as protobuf while nothing else is asked for, and a collector that is away holds nothing up', async () => {
+  const { send, stop } = await start({ OTEL_EXPORTER_OTLP_PROTOCOL: '' });
+  await send('/mcp/none/tools/call', { name: 'x' });
+  await stop();
+  const [first] = collector.requests;
+  assert.is(first?.headers['content-type'], 'application/x-protobuf');
+  assert.ok(first?.body.includes('tools/call x'));
+  await gateway.remove();
+
+  const away = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' });
+  await away.send('/mcp/none/tools/call', { name: 'x' });
+  const before = performance.now();
+  await away.stop();
+  assert.ok(performance.now() - before < 10_000);
+});
+
+test.run();

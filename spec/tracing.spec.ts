@@ -1,0 +1,163 @@
+// @own-process: a tracer provider is registered for the whole process.
+// An embedding program that traces itself: its provider gets the spans of the gateway, below its own, and nothing of OpenTelemetry
+// is loaded by a gateway in a program without one. A collector and real servers: spec/system/servers/traces.spec.ts.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  type Context,
+  type ContextManager,
+  context,
+  ROOT_CONTEXT,
+  SpanKind,
+  trace,
+} from '@opentelemetry/api';
+import {
+  AlwaysOffSampler,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import * as assert from 'uvu/assert';
+import type { ExchangeRequest } from '../src/domain/exchange.ts';
+import { createGateway } from '../src/gateway.ts';
+import { otelVariables } from '../src/tracing/otlp-variables.ts';
+import { readTrace, traceFields } from '../src/tracing/trace-context.ts';
+import { Tracing } from '../src/tracing/tracing.ts';
+import { startApp } from './helpers/http-app.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('traces of an embedding program');
+const exporter = new InMemorySpanExporter();
+test.before.each(() => {
+  exporter.reset();
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
+  );
+});
+test.after.each(() => {
+  trace.disable();
+  context.disable();
+});
+
+test('has the attempts of its calls below its own span, and its functions get the context', async () => {
+  context.setGlobalContextManager(contexts());
+  const seen: ExchangeRequest[] = [];
+  await using gateway = await createGateway();
+  const handler = (request: ExchangeRequest) => {
+    if (request.method === 'tools/call') seen.push(request);
+    return request.method === 'tools/list' ? { tools: [{ name: 'one', inputSchema: {} }] } : { content: [] };
+  };
+  await gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
+  exporter.reset();
+  await trace.getTracer('program').startActiveSpan('work', async (work) => {
+    await gateway.call('demo', 'one', { secret: 'planted' });
+    work.end();
+  });
+  const [attempt, work] = exporter.getFinishedSpans();
+  assert.equal([attempt?.name, attempt?.kind, work?.name], ['tools/call one', SpanKind.CLIENT, 'work']);
+  assert.is(attempt?.parentSpanContext?.spanId, work?.spanContext().spanId);
+  assert.equal(attempt?.attributes['network.transport'], undefined);
+  const { traceId, spanId } = attempt?.spanContext() ?? {};
+  const { _meta } = seen[0]?.params ?? {};
+  assert.is(Object(_meta).traceparent, `00-${traceId}-${spanId}-01`);
+  assert.not.ok(
+    JSON.stringify(exporter.getFinishedSpans().map((span) => span.attributes)).includes('planted'),
+  );
+});
+
+test('names a request that is no call by its route, and leaves out probes of liveness', async () => {
+  const app = await startApp();
+  await app.ask('GET', '/livez');
+  await app.ask('GET', '/servers?include_health=true');
+  await app.ask('GET', '/nowhere');
+  await app.ask('POST', '/mcp/none/tools/call', { body: { name: 'x' } });
+  while (exporter.getFinishedSpans().length < 3) await new Promise(setImmediate);
+  assert.equal(
+    exporter.getFinishedSpans().map(({ name, kind, status, attributes }) => {
+      return [name, kind, status.code, attributes['http.response.status_code'], attributes['error.type']];
+    }),
+    [
+      ['GET /servers', SpanKind.SERVER, 0, 200, undefined],
+      ['GET', SpanKind.SERVER, 0, 404, undefined],
+      ['tools/call x', SpanKind.SERVER, 2, 404, 'TEMPLATE_NOT_FOUND'],
+    ],
+  );
+  await app.close();
+});
+
+test('passes on that a trace is not sampled', async () => {
+  trace.disable();
+  const sampler = new AlwaysOffSampler();
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ sampler, spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
+  );
+  const seen: unknown[] = [];
+  await using gateway = await createGateway();
+  const handler = ({ method, params }: ExchangeRequest) => {
+    if (method === 'tools/call') seen.push(Object(params?._meta).traceparent);
+    return method === 'tools/list' ? { tools: [{ name: 'one', inputSchema: {} }] } : { content: [] };
+  };
+  await gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
+  await gateway.call('demo', 'one');
+  assert.match(String(seen[0]), /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
+  assert.equal(exporter.getFinishedSpans(), []);
+});
+
+test('has none without a provider, from the first call on that is made without one', async () => {
+  const door = new Tracing();
+  await door.ready();
+  assert.ok(door.spans !== undefined);
+  trace.disable();
+  assert.is(door.spans, undefined);
+});
+
+test('reads contexts as W3C writes them, and nothing else', () => {
+  const [id, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
+  for (const good of [`00-${id}-${parent}-01`, `00-${id}-${parent}-00`, `cc-${id}-${parent}-03-what-later`]) {
+    const read = readTrace(good, 'a=1,b=2');
+    assert.equal([read?.traceId, read?.spanId, read?.isRemote], [id, parent, true], good);
+    const sampled = good.startsWith('00-') ? good.slice(-2) : '01';
+    const fields = read && traceFields(read);
+    assert.equal(fields, { traceparent: `00-${id}-${parent}-${sampled}`, tracestate: 'a=1,b=2' });
+  }
+  for (const bad of [
+    ...[undefined, 7, '', 'x', `ff-${id}-${parent}-01`, `00-${id}-${parent}-01-more`],
+    ...[
+      `00-${'0'.repeat(32)}-${parent}-01`,
+      `00-${id}-${'0'.repeat(16)}-01`,
+      `00-${id.toUpperCase()}-${parent}-01`,
+    ],
+    `cc-${id}-${parent}-01-${'x'.repeat(1_000)}`,
+  ])
+    assert.is(readTrace(bad), undefined, String(bad));
+  assert.is(readTrace(`00-${id}-${parent}-01`, 'x'.repeat(513))?.traceState, undefined);
+});
+
+test('are sent where the standard variables name a collector, and do not turn it off', () => {
+  const named = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+  assert.ok(otelVariables(named));
+  assert.ok(otelVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' }));
+  for (const off of [
+    ...[{}, { OTEL_EXPORTER_OTLP_ENDPOINT: ' ' }, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a' }],
+    ...[
+      { ...named, OTEL_SDK_DISABLED: 'TRUE' },
+      { ...named, OTEL_TRACES_EXPORTER: 'none' },
+    ],
+  ])
+    assert.is(otelVariables(off), undefined, JSON.stringify(off));
+});
+
+/** As in the SDK for Node. */
+function contexts(): ContextManager {
+  const storage = new AsyncLocalStorage<Context>();
+  const manager: ContextManager = {
+    active: () => storage.getStore() ?? ROOT_CONTEXT,
+    with: (entered, run, thisArg, ...args) => storage.run(entered, () => run.call(thisArg, ...args)),
+    bind: (_, target) => target,
+    enable: () => manager,
+    disable: () => manager,
+  };
+  return manager;
+}
+
+test.run();

@@ -1,0 +1,34 @@
+// The exchange of an attempt inside its span, if its call is traced.
+
+import { type Observable, tap } from 'rxjs';
+import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
+import type { RequestTrace } from '../../domain/trace.ts';
+import type { ExchangeHooks, InstanceRef } from '../instances/instance-ref.ts';
+
+export interface TraceDeps {
+  /** For calls without a span; undefined while nothing is traced. Default: never. */
+  readonly trace?: () => RequestTrace | undefined;
+}
+
+/** As `InstanceRef.exchange`, to be subscribed to once, at once. `number`: of the attempt. */
+export function tracedExchange(
+  { trace: ofProgram }: TraceDeps,
+  ref: InstanceRef,
+  request: ExchangeRequest,
+  number: number,
+  hooks: ExchangeHooks,
+): Observable<ExchangeEvent> {
+  const parent = request.tracker?.trace ?? ofProgram?.();
+  if (parent === undefined) return ref.exchange(request, hooks);
+  const { template, id: instanceId, definition } = ref;
+  const { method, params } = request;
+  const { transport } = definition;
+  const trace = parent.attempt({ method, params, template, instanceId, transport, number });
+  const finished: ExchangeHooks['finished'] = (ending) => {
+    trace.ended(ending.error?.code);
+    hooks.finished?.(ending);
+  };
+  return ref
+    .exchange({ ...request, trace }, { ...hooks, finished })
+    .pipe(tap((event) => isFinal(event) && trace.answered(event)));
+}

@@ -1,0 +1,305 @@
+// The spans that the gateway makes: one per HTTP request (SERVER), one per attempt at an instance (CLIENT), and one per exchange of
+// an attempt over HTTP (CLIENT). Names and attributes are those of the semantic conventions for MCP and HTTP; those of the gateway
+// begin with `stagedoor.`. No span has an argument, a result, a query or a credential. Source: ADR 76.
+
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/call-report.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
+import { isFields, type JsonFields } from '../domain/json.ts';
+import type {
+  AttemptFacts,
+  AttemptTrace,
+  PostTrace,
+  RequestTrace,
+  TracedAnswer,
+  TraceFields,
+} from '../domain/trace.ts';
+import { VERSION } from '../domain/version.ts';
+import { readTrace, traceFields } from './trace-context.ts';
+
+/** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose it. */
+const NAME_UNITS = 128;
+
+/** Makes spans with the registered provider. */
+export class Spans {
+  /** The span of an HTTP request that arrives now. */
+  request(headers: RequestHeaders): RequestSpan {
+    return new RequestSpan(tracerNow(), headers);
+  }
+
+  /** For calls of an embedding program: their attempts are below its active span. */
+  embedded(): RequestTrace {
+    const parent = context.active();
+    const tracer = tracerNow();
+    return { attempt: (facts) => new AttemptSpan(tracer, new SpanClock(), parent, facts) };
+  }
+}
+
+function tracerNow(): Tracer {
+  return trace.getTracer('stagedoor', VERSION);
+}
+
+/** Times of a span and those below it: wall clock at its start, exact from there on. Milliseconds since 1970. */
+class SpanClock {
+  readonly startMs = Date.now();
+  readonly #startedAt = performance.now();
+
+  now(): number {
+    return this.startMs + (performance.now() - this.#startedAt);
+  }
+}
+
+// --- the request of a client ---------------------------------------------------------------------------------------
+
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The MCP request in it. */
+export interface AskedRequest {
+  readonly method: string;
+  readonly params?: JsonFields | undefined;
+  /** Of the JSON-RPC message. */
+  readonly id?: unknown;
+}
+
+/** What is known of a request at its end. */
+export interface RequestEnd {
+  readonly httpMethod: string;
+  /** The pattern of its path; undefined when no route matched. */
+  readonly route: string | undefined;
+  /** Of the answer. */
+  readonly status: number;
+  readonly requestId: string;
+  readonly template: string | undefined;
+  /** Fingerprint of the session. */
+  readonly session: string | undefined;
+  readonly attempts: number | undefined;
+  readonly outcome: CallOutcome | undefined;
+  readonly errorCode: ErrorCode | number | undefined;
+}
+
+/**
+ * Begins when its MCP request is known, since that may name its parent in `_meta`, with the time of its arrival. Source: semantic
+ * conventions for MCP, "Context propagation".
+ */
+export class RequestSpan implements RequestTrace {
+  readonly #tracer: Tracer;
+  readonly #clock = new SpanClock();
+  readonly #headers: RequestHeaders;
+  #span: Span | undefined;
+  #context: Context | undefined;
+  #isMcp = false;
+
+  constructor(tracer: Tracer, headers: RequestHeaders) {
+    this.#tracer = tracer;
+    this.#headers = headers;
+  }
+
+  /** Begins it for that MCP request; without one, for HTTP alone. Only the first call counts. */
+  begin(asked?: AskedRequest): Span {
+    if (this.#span !== undefined) return this.#span;
+    const { traceparent, tracestate, 'mcp-protocol-version': revision } = this.#headers;
+    const meta = isFields(asked?.params?._meta) ? asked.params._meta : {};
+    const ofHeader = readTrace(traceparent, tracestate);
+    const ofMeta = readTrace(meta.traceparent, meta.tracestate);
+    const parent = ofMeta ?? ofHeader;
+    const around = context.active();
+    const span = this.#tracer.startSpan(
+      asked === undefined ? 'HTTP' : nameOf(asked.method, nameIn(asked)),
+      {
+        kind: SpanKind.SERVER,
+        startTime: this.#clock.startMs,
+        attributes: {
+          ...(asked === undefined ? {} : mcpAttributes(asked.method, nameIn(asked))),
+          ...(asked?.id === undefined ? {} : { 'jsonrpc.request.id': String(asked.id).slice(0, NAME_UNITS) }),
+          ...(typeof revision === 'string' ? { 'mcp.protocol.version': revision.slice(0, NAME_UNITS) } : {}),
+          'network.transport': 'tcp',
+          'network.protocol.name': 'http',
+        },
+        // The way that the message came, where another span sent it than made it.
+        ...(ofMeta !== undefined && ofHeader !== undefined && ofMeta.spanId !== ofHeader.spanId
+          ? { links: [{ context: ofHeader }] }
+          : {}),
+      },
+      parent === undefined ? around : trace.setSpanContext(around, parent),
+    );
+    this.#isMcp = asked !== undefined;
+    this.#span = span;
+    this.#context = trace.setSpan(around, span);
+    return span;
+  }
+
+  /** Of the trace, once it has begun. */
+  get traceId(): string | undefined {
+    return this.#span?.spanContext().traceId;
+  }
+
+  attempt(facts: AttemptFacts): AttemptTrace {
+    const span = this.begin();
+    const parent = this.#context ?? trace.setSpan(context.active(), span);
+    return new AttemptSpan(this.#tracer, this.#clock, parent, facts);
+  }
+
+  end({ httpMethod, route, status, errorCode, outcome, ...facts }: RequestEnd): void {
+    const span = this.begin();
+    if (span.isRecording()) {
+      if (!this.#isMcp) span.updateName(route === undefined ? httpMethod : `${httpMethod} ${route}`);
+      span.setAttributes({
+        'http.request.method': httpMethod,
+        'http.route': route,
+        'http.response.status_code': status,
+        'mcp.session.id': facts.session,
+        'stagedoor.request_id': facts.requestId,
+        'stagedoor.template': facts.template,
+        'stagedoor.attempts': facts.attempts,
+        'stagedoor.outcome': outcome,
+      });
+      const error = outcome === 'tool_error' ? 'tool_error' : errorCode;
+      if (outcome !== 'cancelled' && error !== undefined && (outcome !== undefined || status >= 500))
+        fail(span, error);
+      else if (status >= 500) fail(span, String(status));
+    }
+    span.end(this.#clock.now());
+  }
+}
+
+// --- an attempt at an instance, and its exchanges ------------------------------------------------------------------
+
+class AttemptSpan implements AttemptTrace {
+  readonly fields: TraceFields;
+  readonly #tracer: Tracer;
+  readonly #clock: SpanClock;
+  readonly #span: Span;
+  readonly #context: Context;
+  readonly #method: string;
+  #answer: CallEnd | undefined;
+
+  constructor(tracer: Tracer, clock: SpanClock, parent: Context, facts: AttemptFacts) {
+    const { method, template, instanceId, transport, number } = facts;
+    const name = nameIn(facts);
+    this.#tracer = tracer;
+    this.#clock = clock;
+    this.#method = method;
+    this.#span = tracer.startSpan(
+      nameOf(method, name),
+      {
+        kind: SpanKind.CLIENT,
+        startTime: clock.now(),
+        attributes: {
+          ...mcpAttributes(method, name),
+          ...networkOf(transport),
+          'stagedoor.template': template,
+          'stagedoor.instance': instanceId,
+          'stagedoor.attempt': number,
+        },
+      },
+      parent,
+    );
+    this.#context = trace.setSpan(parent, this.#span);
+    this.fields = traceFields(this.#span.spanContext());
+  }
+
+  speaks(protocolVersion: string): void {
+    if (protocolVersion !== '') this.#span.setAttribute('mcp.protocol.version', protocolVersion);
+  }
+
+  post(origin: string): PostTrace {
+    return new PostSpan(this.#tracer, this.#clock, this.#context, origin);
+  }
+
+  answered(answer: TracedAnswer): void {
+    this.#answer = answer;
+  }
+
+  ended(error: ErrorCode | undefined): void {
+    const span = this.#span;
+    const end: CallEnd =
+      this.#answer ?? (error === undefined ? { kind: 'cancelled' } : { kind: 'failed', code: error });
+    if (span.isRecording()) {
+      const outcome = outcomeOf(this.#method, end);
+      span.setAttribute('stagedoor.outcome', outcome);
+      if (outcome === 'tool_error') fail(span, outcome);
+      else if (end.kind === 'error') fail(span, end.error.code);
+      else if (end.kind === 'failed') fail(span, end.code);
+    }
+    span.end(this.#clock.now());
+  }
+}
+
+class PostSpan implements PostTrace {
+  readonly fields: TraceFields;
+  readonly #clock: SpanClock;
+  readonly #span: Span;
+
+  constructor(tracer: Tracer, clock: SpanClock, parent: Context, origin: string) {
+    const { hostname, port, protocol } = new URL(origin);
+    this.#clock = clock;
+    this.#span = tracer.startSpan(
+      'POST',
+      {
+        kind: SpanKind.CLIENT,
+        startTime: clock.now(),
+        attributes: {
+          'http.request.method': 'POST',
+          'server.address': hostname,
+          'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+        },
+      },
+      parent,
+    );
+    this.fields = traceFields(this.#span.spanContext());
+  }
+
+  ended(status: number): void {
+    if (status !== 0) this.#span.setAttribute('http.response.status_code', status);
+    if (status >= 400) fail(this.#span, String(status));
+    this.#span.end(this.#clock.now());
+  }
+}
+
+// --- attributes ----------------------------------------------------------------------------------------------------
+
+/** Source: semantic conventions for MCP, "Recording MCP transport". */
+function networkOf(transport: TransportKind): Attributes {
+  const { isNetworked, hasProcesses } = TRANSPORT_TRAITS[transport];
+  if (isNetworked) return { 'network.transport': 'tcp', 'network.protocol.name': 'http' };
+  return hasProcesses ? { 'network.transport': 'pipe' } : {};
+}
+
+/** Of a tool or a prompt; a URI of a resource is an argument. */
+function nameIn({ method, params }: Pick<AskedRequest, 'method' | 'params'>): string | undefined {
+  const isNamed = method === 'tools/call' || method === 'prompts/get';
+  return isNamed && typeof params?.name === 'string' ? params.name : undefined;
+}
+
+function nameOf(method: string, name: string | undefined): string {
+  const text = name === undefined ? method : `${method} ${name}`;
+  return text.slice(0, 2 * NAME_UNITS);
+}
+
+function mcpAttributes(method: string, name: string | undefined): Attributes {
+  const attributes: Attributes = { 'mcp.method.name': method.slice(0, NAME_UNITS) };
+  if (method === 'tools/call') attributes['gen_ai.operation.name'] = 'execute_tool';
+  if (name !== undefined)
+    attributes[method === 'prompts/get' ? 'gen_ai.prompt.name' : 'gen_ai.tool.name'] = name.slice(
+      0,
+      NAME_UNITS,
+    );
+  return attributes;
+}
+
+/** A number is the code of a JSON-RPC error. */
+function fail(span: Span, error: string | number): void {
+  span.setAttribute('error.type', String(error));
+  if (typeof error === 'number') span.setAttribute('rpc.response.status_code', String(error));
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
