@@ -170,6 +170,18 @@ export interface GatewayStats extends MetricsSummary {
   readonly clients: ClientStats;
 }
 
+/** The load of a template now, and the state of its instances. */
+export interface TemplateSnapshot {
+  readonly template: string;
+  /** Calls that wait for an instance. */
+  readonly queued: number;
+  /** Open sessions of MCP clients. */
+  readonly sessions: number;
+  /** Processes that are dedicated to one client each. */
+  readonly clientProcesses: number;
+  readonly instances: readonly InstanceSnapshot[];
+}
+
 /** An instance: its registration and its present state. */
 export interface Server {
   readonly definition: InstanceDefinition;

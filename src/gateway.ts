@@ -38,6 +38,7 @@ import type {
   ListResult,
   RequestOptions,
   Server,
+  TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';
 import { MemoryStore } from './persistence/memory-store.ts';
@@ -319,6 +320,11 @@ export class Gateway {
   /** Counts since the start, and what is open now. */
   stats(): GatewayStats {
     return this.#deps.status.stats();
+  }
+
+  /** The load of every template now, and the state of its instances. */
+  snapshot(): TemplateSnapshot[] {
+    return this.#deps.status.snapshot();
   }
 
   /** Ids of the principals that have something open as MCP clients: sessions, conversations, calls that wait for them. */

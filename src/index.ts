@@ -42,6 +42,7 @@ export type {
   ListResult,
   RequestOptions,
   Server,
+  TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';
 export { type Cipher, createCipher } from './persistence/cipher.ts';

@@ -144,6 +144,22 @@ test('follows what happens until the caller may not any more', async () => {
   socket.destroy();
 });
 
+test('samples the load for those who ask for it by name', async () => {
+  const key = await app.key(['gateway:read'], ['other']);
+  const socket = await follow(app.port, key, '?follow=true&type=gateway.sampled');
+  const [, data = ''] = /(\{"type":"gateway\.sampled".*\})/.exec(await readUntil(socket, ']}')) ?? [];
+  const { totals, templates, instances } = JSON.parse(data);
+  assert.equal([templates.length, instances.length, totals.sessions], [1, 1, undefined]);
+  assert.equal([templates[0].template, instances[0].instance_id], ['other', 'two']);
+  socket.destroy();
+  const others = await follow(app.port, app.admin, '?follow=true&type=gateway,instance.draining');
+  app.gateway.drain('other', 'two');
+  assert.not.match(await readUntil(others, 'event: instance.draining'), 'gateway.sampled');
+  app.gateway.resume('other', 'two');
+  others.destroy();
+  assert.equal(await eventsFor(app.admin, '?type=gateway.sampled'), [], 'none is kept');
+});
+
 test('ends for a key whose owner is no admin any more', async () => {
   const { id } = await app.createUser('eve', 'admin');
   const body = { name: 'k', permissions: ['admin'] };

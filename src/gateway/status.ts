@@ -8,7 +8,7 @@ import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
 import { Metrics } from '../actors/metrics.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import type { GatewayStats, Server } from '../gateway-types.ts';
+import type { GatewayStats, Server, TemplateSnapshot } from '../gateway-types.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { Mcp } from './mcp.ts';
@@ -60,6 +60,19 @@ export class Status {
   stats(): GatewayStats {
     const { fleet, mcp } = this.#deps;
     return { ...this.#metrics.summary(), activeConnections: fleet.inFlight, clients: mcp.stats };
+  }
+
+  /** Of every template. */
+  snapshot(): TemplateSnapshot[] {
+    const { fleet, mcp } = this.#deps;
+    const clients = mcp.stats.templates;
+    return fleet.templates.map((template) => ({
+      template,
+      queued: fleet.group(template).queue.length,
+      sessions: clients.get(template)?.sessions.open ?? 0,
+      clientProcesses: clients.get(template)?.ownProcesses.running ?? 0,
+      instances: this.#views(template).map(({ snapshot }) => snapshot),
+    }));
   }
 
   close(): void {

@@ -14,6 +14,7 @@ import type { ByteBounds } from '../domain/held-bytes.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
+import { Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
@@ -128,6 +129,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log, build },
     settings: options.settings ?? [],
+    samples: new Samples(gateway),
   };
 
   // Per route, after the list below. A body is read after authorization only.

@@ -150,7 +150,8 @@ export class Call implements QueuedCall {
   /** Sends the call there, or opens what it needs before. False when it was not sent. */
   #takeTo(ref: InstanceRef): boolean {
     this.#leaveQueue();
-    if (this.#lastFailure?.isTold === false) this.#tellRetry(this.#lastFailure);
+    const failure = this.#lastFailure;
+    if (failure?.isTold === false) this.#tellRetry(failure, failure.error);
     if (this.#subscriber.closed) return false; // its caller left on hearing of the retry
     let passage: Passage;
     try {
@@ -361,14 +362,7 @@ export class Call implements QueuedCall {
       return;
     }
     const silentMs = Math.round(this.#deps.now() - silent.sent.atMs);
-    const { ref: silentRef, attempt } = silent;
-    this.#tellRetry({
-      ref: silentRef,
-      error: backendTimeout(silentMs),
-      attempt,
-      isPaid: true,
-      isTold: true,
-    });
+    this.#tellRetry(silent, backendTimeout(silentMs));
     if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#tried));
   }
 
@@ -388,11 +382,10 @@ export class Call implements QueuedCall {
     return failure.isPaid;
   }
 
-  #tellRetry(failure: Failure): void {
-    failure.isTold = true;
+  #tellRetry({ ref, attempt }: Pick<Attempt, 'ref' | 'attempt'>, { code }: GatewayError): void {
+    if (this.#lastFailure !== undefined) this.#lastFailure.isTold = true;
     this.#retries += 1;
-    const { ref, attempt, error } = failure;
-    this.#deps.emit(retriedEvent(ref, { call: this.#record.call, attempt }, this.#order.request, error.code));
+    this.#deps.emit(retriedEvent(ref, { call: this.#record.call, attempt }, this.#order.request, code));
   }
 
   /** Joins the queue, or keeps its turn there, while an instance that may serve it is only full. */

@@ -1,11 +1,13 @@
 // The events of the gateway as a stream: those of the embedding API, each for the callers that may read it.
 
+import { map, merge } from 'rxjs';
 import Type from 'typebox';
 import { nearest } from '../../config/nearest.ts';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/template.ts';
+import { SAMPLED } from '../../metrics/samples.ts';
 import { eventStream } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
@@ -14,7 +16,7 @@ import { EVENT_STREAM_TYPE } from '../sse/server-sent-events.ts';
 const NAMES = Object.keys(EVENT_NAMES);
 /** `instance` selects all types that begin with `instance.`. */
 const GROUPS = [...new Set(NAMES.map(groupOf))];
-const SELECTABLE = [...NAMES, ...GROUPS];
+const SELECTABLE = [...NAMES, ...GROUPS, SAMPLED];
 
 export const eventRoutes: readonly Route[] = [
   defineRoute({
@@ -49,13 +51,15 @@ export const eventRoutes: readonly Route[] = [
         description:
           'The events that are kept and, with `follow`, those that come. `event` is the type, `data` a JSON object with `type`, `at` and the fields of ' +
           'that type; no argument and no result is in any. Without the scope `admin`: calls and sessions of the caller alone. ' +
+          '`gateway.sampled`, which is neither kept nor in a group, comes once a second while a reader follows it by its name: the load of the gateway, and ' +
+          'of the templates and instances that changed since its last one. ' +
           '`missed` says with `count` how many events a reader was too slow, or came back too late, for.',
         types: [EVENT_STREAM_TYPE],
         body: Type.Object({ type: Type.String(), at: Type.String() }),
       },
     },
     errors: [],
-    handler: ({ query, principal, request }, { events }) => {
+    handler: ({ query, principal, request }, { events, samples }) => {
       const { template, follow = false } = query;
       const types = query.type === undefined ? undefined : typesIn(query.type);
       const isFollowing = follow && !request.isHead;
@@ -64,9 +68,13 @@ export const eventRoutes: readonly Route[] = [
         (types === undefined || types.has(event.type)) &&
         (template === undefined || ('template' in event && event.template === template)) &&
         mayRead(principal, event);
-      return eventStream((reader) =>
-        events.read({ isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) }, reader),
-      );
+      return eventStream((reader) => {
+        const options = { isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) };
+        const events$ = events.read(options, reader);
+        if (!isFollowing || types?.has(SAMPLED) !== true) return events$;
+        const samples$ = samples.read({ viewer: principal, template }, reader);
+        return merge(events$, samples$.pipe(map((data) => ({ name: SAMPLED, data }))));
+      });
     },
   }),
 ];
@@ -83,7 +91,8 @@ function typesIn(list: string): ReadonlySet<string> {
     const msg = `There is no type or group of events of this name; "${nearest(name, SELECTABLE)}" is the nearest`;
     throw validationFailed([{ loc: ['query', 'type'], msg, type: 'enum' }]);
   }
-  return new Set(NAMES.filter((name) => wanted.has(name) || wanted.has(groupOf(name))));
+  const selected = NAMES.filter((name) => wanted.has(name) || wanted.has(groupOf(name)));
+  return new Set(wanted.has(SAMPLED) ? [...selected, SAMPLED] : selected);
 }
 
 /** Admins read all events of their templates; other callers read their own calls and sessions. */

@@ -1,0 +1,202 @@
+// The samples of the load: what each reader gets, and that nothing is computed without one. Time is simulated.
+
+import { mock } from 'node:test';
+import { Subject, type Subscription } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
+import type { InstanceSnapshot } from '../../src/domain/instance.ts';
+import type { TemplateSnapshot } from '../../src/gateway-types.ts';
+import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('samples of the load');
+const ADMIN: Principal = ANONYMOUS;
+const USER: Principal = { ...ANONYMOUS, scopes: new Set(['gateway:read']) };
+
+let events$: Subject<GatewayEvent>;
+let templates: TemplateSnapshot[];
+/** How often the present load was looked at. */
+let looks: number;
+let samples: Samples;
+const open: Subscription[] = [];
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  events$ = new Subject();
+  templates = [loaded('demo', ['a', 'b']), loaded('other', ['c'])];
+  looks = 0;
+  const snapshot = (): TemplateSnapshot[] => {
+    looks += 1;
+    return templates;
+  };
+  samples = new Samples({ events$, snapshot });
+});
+test.after.each(() => {
+  for (const reading of open.splice(0)) reading.unsubscribe();
+  mock.timers.reset();
+});
+
+test('come at once with everything, then each second with what changed', () => {
+  const { seen } = read({ viewer: ADMIN });
+  mock.timers.tick(0);
+  assert.is(seen.length, 1);
+  assert.equal(idsIn(seen[0]), ['demo', 'other', 'a', 'b', 'c']);
+  assert.equal(seen[0]?.instances[0], {
+    ...{ server_id: 'demo.a', template: 'demo', instance_id: 'a', state: 'healthy', in_flight: 0 },
+    ...{ requests: 0, failures: 0, latency_ms: 1.3, score: 99.5, weight: 2, ejected: false },
+    ...{ restarts: 1, consecutive_failures: 0 },
+  });
+  mock.timers.tick(1_000);
+  assert.equal(idsIn(seen[1]), []);
+  templates = [loaded('demo', ['a', 'b'], { inFlight: 3 }), loaded('other', ['c'])];
+  finish('other', 'c', 'result', 20);
+  mock.timers.tick(1_000);
+  assert.equal(idsIn(seen[2]), ['demo', 'other', 'a', 'b', 'c']);
+  mock.timers.tick(1_000);
+  assert.equal(idsIn(seen[3]), ['other', 'c'], 'their requests are 0 again');
+});
+
+test('count the calls that ended in the interval, with their times', () => {
+  const { seen } = read({ viewer: ADMIN });
+  mock.timers.tick(0);
+  for (let ms = 1; ms <= 100; ms += 1) finish('demo', 'a', 'result', ms);
+  finish('demo', 'a', 'failed', 5_000, false);
+  finish('demo', 'b', 'error', 200);
+  events$.next({ type: 'exchange.refused', ...CALL, template: 'other', waitMs: 1, code: 'QUEUE_FULL' });
+  events$.next({ type: 'exchange.cancelled', ...CALL, template: 'other', waitMs: 1 });
+  mock.timers.tick(1_000);
+  const { totals, templates: [demo, other] = [], instances = [] } = seen[1] ?? {};
+  const { p50_ms, p95_ms, p99_ms, ...counts } = totals ?? {};
+  assert.equal(counts, { requests: 103, failures: 2, in_flight: 0, queued: 10, sessions: 14 });
+  assert.equal([demo?.requests, demo?.failures, other?.requests, other?.failures], [101, 1, 2, 1]);
+  assert.equal([other?.p50_ms, other?.queued], [null, 5]);
+  near(p50_ms, 51);
+  near(p95_ms, 96);
+  near(p99_ms, 100);
+  near(demo?.p95_ms, 96);
+  assert.equal(
+    instances.map(({ instance_id, requests, failures }) => [instance_id, requests, failures]),
+    [
+      ['a', 101, 1],
+      ['b', 1, 1],
+    ],
+    'each exchange with an instance counts there',
+  );
+});
+
+test('show callers without the scope admin no sessions, and nobody the templates of others', () => {
+  const mine = read({ viewer: { ...USER, templates: new Set(['other']) } });
+  const all = read({ viewer: USER });
+  const one = read({ viewer: ADMIN, template: 'demo' });
+  mock.timers.tick(0);
+  assert.equal(idsIn(mine.seen[0]), ['other', 'c']);
+  assert.equal(mine.seen[0]?.totals.queued, 5);
+  assert.equal(Object.keys(all.seen[0]?.totals ?? {}).includes('sessions'), false);
+  assert.equal(idsIn(all.seen[0]), ['demo', 'other', 'a', 'b', 'c']);
+  assert.equal([idsIn(one.seen[0]), one.seen[0]?.totals.sessions], [['demo', 'a', 'b'], 7]);
+});
+
+test('are made once for all readers, and not at all without one', () => {
+  mock.timers.tick(10_000);
+  const readings = Array.from({ length: 50 }, () => read({ viewer: ADMIN }));
+  mock.timers.tick(0);
+  mock.timers.tick(3_000);
+  assert.is(looks, 4);
+  assert.ok(readings.every(({ seen }) => seen.length === 4));
+  for (const reading of open) reading.unsubscribe();
+  mock.timers.tick(10_000);
+  assert.equal([looks, events$.observed], [4, false]);
+});
+
+test('come whole to a reader that comes later, and at once', () => {
+  read({ viewer: ADMIN });
+  for (const ms of [0, 1_000, 1_000, 500]) mock.timers.tick(ms);
+  const { seen } = read({ viewer: ADMIN });
+  assert.equal([seen.length, looks], [1, 3]);
+  assert.equal(idsIn(seen[0]), ['demo', 'other', 'a', 'b', 'c']);
+  mock.timers.tick(500);
+  assert.equal([seen.length, idsIn(seen[1])], [2, []]);
+});
+
+test('leave out a reader that is behind, which gets all changes with its next one', () => {
+  const { seen, reader } = read({ viewer: ADMIN });
+  mock.timers.tick(0);
+  reader.isBehind = true;
+  templates = [loaded('demo', ['a', 'b'], { weight: 9 }), loaded('other', ['c'])];
+  mock.timers.tick(2_000);
+  assert.is(seen.length, 1);
+  reader.isBehind = false;
+  mock.timers.tick(1_000);
+  assert.equal([seen.length, idsIn(seen[1])], [2, ['a', 'b']]);
+});
+
+test('end with the gateway', () => {
+  const reading = read({ viewer: ADMIN });
+  mock.timers.tick(0);
+  events$.complete();
+  assert.equal([reading.isOver(), reading.seen.length], [true, 1]);
+});
+
+test.run();
+
+/** A sample as it is read. */
+interface Seen {
+  readonly totals: Readonly<Record<string, number | null>>;
+  readonly templates: readonly Readonly<Record<string, unknown>>[];
+  readonly instances: readonly Readonly<Record<string, unknown>>[];
+}
+
+function read(selection: SampleSelection) {
+  const seen: Seen[] = [];
+  const reader = { isBehind: false };
+  let isOver = false;
+  const reading = samples.read(selection, reader).subscribe({
+    next: (text) => {
+      const { type, at, interval_ms, ...sample } = JSON.parse(text);
+      assert.equal([type, typeof at, typeof interval_ms], ['gateway.sampled', 'string', 'number']);
+      seen.push(sample);
+    },
+    complete: () => {
+      isOver = true;
+    },
+  });
+  open.push(reading);
+  return { seen, reader, isOver: () => isOver };
+}
+
+function idsIn(sample: Seen | undefined): unknown[] {
+  const { templates = [], instances = [] } = sample ?? {};
+  return [...templates.map(({ template }) => template), ...instances.map(({ instance_id }) => instance_id)];
+}
+
+/** Percentiles are known to within 3 %. */
+function near(found: unknown, wanted: number): void {
+  assert.ok(Math.abs(Number(found) / wanted - 1) < 0.03, `${found} is not near ${wanted}`);
+}
+
+const CALL = { atMs: 0, call: 1, method: 'tools/call', principal: 'user:1' };
+
+function finish(
+  template: string,
+  id: string,
+  outcome: ExchangeOutcome,
+  durationMs: number,
+  isLast = true,
+): void {
+  const at = { template, instanceId: id, serverId: `${template}.${id}` };
+  const attempt = { attempt: 1, waitMs: 0, outcome, durationMs, isLast };
+  events$.next({ type: 'exchange.finished', ...CALL, ...at, ...attempt });
+}
+
+function loaded(template: string, ids: readonly string[], state: Partial<InstanceSnapshot> = {}) {
+  const instances = ids.map(
+    (id): InstanceSnapshot => ({
+      ...{ id, serverId: `${template}.${id}`, template, state: 'healthy', healthy: true, inFlight: 0 },
+      ...{ weight: 2, score: 99.5, latencyMs: 1.2789, consecutiveFailures: 0, lastCheck: null },
+      ...{ ejection: null, reason: null, restarts: 1, requests: 0, errors: 0, era: 'legacy', pid: null },
+      ...{ stderr: [], unmatchedMessages: 0 },
+      ...state,
+    }),
+  );
+  return { template, queued: 5, sessions: 7, clientProcesses: 0, instances };
+}

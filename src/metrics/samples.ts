@@ -1,0 +1,286 @@
+// `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the event stream.
+// Nothing is computed without a reader. One sample is made for all readers; its parts are written as text when they change, and
+// each reader gets those that it may see and that changed since its last sample. Source: ADR 75.
+
+import {
+  defer,
+  endWith,
+  finalize,
+  ignoreElements,
+  map,
+  Observable,
+  ReplaySubject,
+  share,
+  takeUntil,
+  timer,
+} from 'rxjs';
+import { mayDo, mayUse, type Principal } from '../domain/account.ts';
+import type { GatewayEvent } from '../domain/events.ts';
+import type { InstanceSnapshot } from '../domain/instance.ts';
+import type { Gateway } from '../gateway.ts';
+import type { TemplateSnapshot } from '../gateway-types.ts';
+import { DurationHistogram } from './duration-histogram.ts';
+
+export const SAMPLED = 'gateway.sampled';
+
+const INTERVAL_MS = 1_000;
+
+/** What a reader gets. */
+export interface SampleSelection {
+  readonly viewer: Principal;
+  /** This template only. Default: all that the viewer may use. */
+  readonly template?: string | undefined;
+}
+
+export class Samples {
+  readonly #gateway: Pick<Gateway, 'events$' | 'snapshot'>;
+  readonly #samples$: Observable<Sample>;
+
+  constructor(gateway: Pick<Gateway, 'events$' | 'snapshot'>) {
+    this.#gateway = gateway;
+    this.#samples$ = defer(() => this.#take()).pipe(
+      share({ connector: () => new ReplaySubject<Sample>(1), resetOnRefCountZero: true }),
+    );
+  }
+
+  /**
+   * Cold: the texts of the samples, the first at once and with everything, until the gateway is closed. While `reader` is behind
+   * it gets none, and the next one has all changes.
+   */
+  read(selection: SampleSelection, reader: { readonly isBehind: boolean }): Observable<string> {
+    return new Observable((subscriber) => {
+      let seen = 0;
+      const samples = this.#samples$.subscribe({
+        next: (sample) => {
+          if (reader.isBehind) return;
+          const text = sample.textFor(selection, seen);
+          seen = sample.number;
+          subscriber.next(text);
+        },
+        complete: () => subscriber.complete(),
+      });
+      return samples;
+    });
+  }
+
+  #take(): Observable<Sample> {
+    const { events$ } = this.#gateway;
+    let interval = new Interval();
+    const counting = events$.subscribe((event) => interval.count(event));
+    const isOver$ = events$.pipe(ignoreElements(), endWith(undefined));
+    let number = 0;
+    let parts: Parts = new Map();
+    return timer(0, INTERVAL_MS).pipe(
+      map(() => {
+        number += 1;
+        const sample = new Sample(number, interval, this.#gateway.snapshot(), parts);
+        parts = sample.parts;
+        interval = new Interval();
+        return sample;
+      }),
+      takeUntil(isOver$),
+      finalize(() => counting.unsubscribe()),
+    );
+  }
+}
+
+/** Calls that ended in an interval. */
+interface Tally {
+  requests: number;
+  failures: number;
+}
+
+interface TemplateTally extends Tally {
+  readonly times: DurationHistogram;
+}
+
+/** The calls of one interval, by template, and by server id the exchanges with each instance. */
+class Interval {
+  readonly templates = new Map<string, TemplateTally>();
+  readonly instances = new Map<string, Tally>();
+  readonly #sinceMs = performance.now();
+
+  get passedMs(): number {
+    return Math.round(performance.now() - this.#sinceMs);
+  }
+
+  count(event: GatewayEvent): void {
+    switch (event.type) {
+      case 'exchange.finished': {
+        const isFailure = event.outcome === 'error' || event.outcome === 'failed';
+        countIn(this.#instance(event.serverId), isFailure);
+        if (!event.isLast) break;
+        const tally = this.#template(event.template);
+        countIn(tally, isFailure);
+        if (event.outcome !== 'cancelled') tally.times.record(event.waitMs + event.durationMs);
+        break;
+      }
+      case 'exchange.refused':
+        countIn(this.#template(event.template), true);
+        break;
+      case 'exchange.cancelled':
+        countIn(this.#template(event.template), false);
+        break;
+    }
+  }
+
+  #template(template: string): TemplateTally {
+    let tally = this.templates.get(template);
+    if (tally === undefined) {
+      tally = { requests: 0, failures: 0, times: new DurationHistogram() };
+      this.templates.set(template, tally);
+    }
+    return tally;
+  }
+
+  #instance(serverId: string): Tally {
+    let tally = this.instances.get(serverId);
+    if (tally === undefined) {
+      tally = { requests: 0, failures: 0 };
+      this.instances.set(serverId, tally);
+    }
+    return tally;
+  }
+}
+
+function countIn(tally: Tally, isFailure: boolean): void {
+  tally.requests += 1;
+  if (isFailure) tally.failures += 1;
+}
+
+/** A template or an instance as text, and the number of the sample in which that text was new. */
+interface Part {
+  readonly text: string;
+  readonly changedIn: number;
+}
+
+interface TemplatePart extends Part {
+  readonly instances: ReadonlyMap<string, Part>;
+}
+
+type Parts = ReadonlyMap<string, TemplatePart>;
+
+/** The load in one interval. */
+class Sample {
+  readonly number: number;
+  readonly parts: Parts;
+  readonly #head: string;
+  /** For the totals of each template. */
+  readonly #loads: readonly Load[];
+  /** By what decides about the text. */
+  readonly #texts = new Map<string, string>();
+
+  constructor(number: number, interval: Interval, snapshots: readonly TemplateSnapshot[], before: Parts) {
+    this.number = number;
+    this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${interval.passedMs}`;
+    this.#loads = snapshots.map((snapshot) => loadOf(snapshot, interval));
+    const parts = this.#loads.map((load) => {
+      const { template } = load.snapshot;
+      return [template, this.#partOf(load, interval, before.get(template))] as const;
+    });
+    this.parts = new Map(parts);
+  }
+
+  /** For a reader that has seen the sample of that number last. Readers of the same kind share one text. */
+  textFor({ viewer, template }: SampleSelection, seen: number): string {
+    const isAdmin = mayDo(viewer, ['admin']);
+    const { templates } = viewer;
+    const key = JSON.stringify([isAdmin, seen, template, templates && [...templates]]);
+    let text = this.#texts.get(key);
+    if (text === undefined) {
+      const isSelected = (one: string): boolean =>
+        mayUse(viewer, one) && (template === undefined || template === one);
+      text = this.#textOf(isSelected, isAdmin, seen);
+      this.#texts.set(key, text);
+    }
+    return text;
+  }
+
+  #textOf(isSelected: (template: string) => boolean, isAdmin: boolean, seen: number): string {
+    const loads = this.#loads.filter(({ snapshot }) => isSelected(snapshot.template));
+    const parts = [...this.parts].flatMap(([template, part]) => (isSelected(template) ? [part] : []));
+    const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
+    const instances = parts.flatMap((part) => [...part.instances.values()]);
+    return (
+      `${this.#head},"totals":${JSON.stringify(totalsOf(loads, isAdmin))}` +
+      `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(instances.filter(isNew))}]}`
+    );
+  }
+
+  #partOf(load: Load, interval: Interval, before: TemplatePart | undefined): TemplatePart {
+    const { snapshot, tally, inFlight } = load;
+    const { template, queued } = snapshot;
+    const times = { p50_ms: percentileOf(tally, 0.5), p95_ms: percentileOf(tally, 0.95) };
+    const { requests = 0, failures = 0 } = tally ?? {};
+    const text = JSON.stringify({ template, requests, failures, in_flight: inFlight, queued, ...times });
+    const instances = snapshot.instances.map((instance) => {
+      const { serverId } = instance;
+      const instanceText = JSON.stringify(instanceView(instance, interval.instances.get(serverId)));
+      return [serverId, this.#renewed(instanceText, before?.instances.get(serverId))] as const;
+    });
+    return { ...this.#renewed(text, before), instances: new Map(instances) };
+  }
+
+  #renewed(text: string, before: Part | undefined): Part {
+    return before?.text === text ? before : { text, changedIn: this.number };
+  }
+}
+
+/** A template in an interval. */
+interface Load {
+  readonly snapshot: TemplateSnapshot;
+  readonly tally: TemplateTally | undefined;
+  readonly inFlight: number;
+}
+
+function loadOf(snapshot: TemplateSnapshot, { templates }: Interval): Load {
+  const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
+  return { snapshot, tally: templates.get(snapshot.template), inFlight };
+}
+
+function totalsOf(loads: readonly Load[], isAdmin: boolean): Record<string, number | null> {
+  const sum = (of: (load: Load) => number): number => loads.reduce((total, load) => total + of(load), 0);
+  const all: TemplateTally = { requests: 0, failures: 0, times: new DurationHistogram() };
+  for (const { tally } of loads) if (tally !== undefined) all.times.add(tally.times);
+  return {
+    requests: sum(({ tally }) => tally?.requests ?? 0),
+    failures: sum(({ tally }) => tally?.failures ?? 0),
+    in_flight: sum(({ inFlight }) => inFlight),
+    queued: sum(({ snapshot }) => snapshot.queued),
+    ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.sessions) } : {}),
+    p50_ms: percentileOf(all, 0.5),
+    p95_ms: percentileOf(all, 0.95),
+    p99_ms: percentileOf(all, 0.99),
+  };
+}
+
+function instanceView(snapshot: InstanceSnapshot, tally: Tally | undefined): Record<string, unknown> {
+  const { requests = 0, failures = 0 } = tally ?? {};
+  return {
+    server_id: snapshot.serverId,
+    template: snapshot.template,
+    instance_id: snapshot.id,
+    state: snapshot.state,
+    in_flight: snapshot.inFlight,
+    requests,
+    failures,
+    latency_ms: tenths(snapshot.latencyMs),
+    score: snapshot.score,
+    weight: snapshot.weight,
+    ejected: snapshot.ejection !== null,
+    restarts: snapshot.restarts,
+    consecutive_failures: snapshot.consecutiveFailures,
+  };
+}
+
+function percentileOf(tally: TemplateTally | undefined, share: number): number | null {
+  return tenths(tally?.times.percentile(share) ?? null);
+}
+
+function tenths(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms * 10) / 10;
+}
+
+function textsOf(parts: readonly Part[]): string {
+  return parts.map(({ text }) => text).join(',');
+}
