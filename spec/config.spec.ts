@@ -37,6 +37,7 @@ test('has the documented defaults when nothing is set', () => {
     templatesFolder: undefined,
     allowedCommands: [],
     registryFile: undefined,
+    metrics: { port: undefined, host: '127.0.0.1' },
     sync: { isEnabled: false, namespace: 'mcp-servers' },
     defaultPolicy: DEFAULT_POLICY,
     sessions: { max: 10_000, idleMs: 1_800_000, processes: 64, share: 0.25 },

@@ -44,6 +44,21 @@ test('gives templates the defaults of the configuration', async () => {
   assert.equal([gateway.policy.strategy, gateway.policy.callTimeoutMs], ['random', 1500]);
 });
 
+test('serves metrics without credentials on a port of their own, until it has closed', async () => {
+  const server = await start({ 'metrics-port': '0' }, { build: '9.9.9' });
+  const url = String(server.metricsUrl);
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+  assert.match(await (await fetch(url)).text(), 'stagedoor_build_info{version="2.0.0",build="9.9.9"} 1');
+  assert.is((await fetch(new URL('/health', url))).status, 404);
+  const [port] = /\d+(?=\/metrics)/.exec(url) ?? [];
+  const error = await start({ 'metrics-port': String(port) }).catch((thrown: unknown) => thrown);
+  assert.instance(error, ListenError);
+  assert.match(String(error), `choose another with --metrics-port <port>`);
+  await server.close();
+  assert.is(await fetch(url).catch(() => 'closed'), 'closed');
+  assert.is((await start({})).metricsUrl, undefined);
+});
+
 test('a node on a free port is called by the port that it got', async () => {
   const nodes = await Promise.all(
     [{}, {}, { 'node-id': 'chosen:0' }].map(async (flags) => {

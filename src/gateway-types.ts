@@ -175,10 +175,8 @@ export interface TemplateSnapshot {
   readonly template: string;
   /** Calls that wait for an instance. */
   readonly queued: number;
-  /** Open sessions of MCP clients. */
-  readonly sessions: number;
-  /** Processes that are dedicated to one client each. */
-  readonly clientProcesses: number;
+  /** Sessions and processes of MCP clients. */
+  readonly clients: ClientCounts;
   readonly instances: readonly InstanceSnapshot[];
 }
 

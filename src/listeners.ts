@@ -127,6 +127,8 @@ class RequestGate {
 class Listener {
   readonly host: string;
   readonly port: number;
+  /** The flags that change its address begin with it. */
+  readonly flag: '--' | '--metrics-';
   /** Source of the port, unless `--port`. */
   readonly portSource: string | undefined;
   /** Why it could not be opened. */
@@ -139,6 +141,7 @@ class Listener {
     this.host = wanted.host;
     this.port = wanted.port;
     this.portSource = wanted.portSource;
+    this.flag = wanted.label === 'metrics' ? '--metrics-' : '--';
     const limits = {
       maxHeaderSize: LIMITS.requestHeaderBytes,
       headersTimeout: timeouts.headersMs,
@@ -227,8 +230,8 @@ function refuseHeaders(response: ServerResponse, status: number): void {
 
 function failure(failed: readonly Listener[]): ListenError {
   const ports = failed.map(({ port }) => port).join(' and ');
-  const { host = '', port = 0, portSource, error } = failed[0] ?? {};
-  const ways = 'with --port <port>, or --port 0 for a free one';
+  const { host = '', port = 0, flag = '--', portSource, error } = failed[0] ?? {};
+  const ways = `with ${flag}port <port>, or ${flag}port 0 for a free one`;
   const advice =
     portSource === undefined ? `choose another ${ways}` : `choose another in ${portSource}, or ${ways}`;
   if (isTaken(error)) {
@@ -240,7 +243,7 @@ function failure(failed: readonly Listener[]): ListenError {
   }
   if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND') {
     return new ListenError(
-      `"${host}" is no address of this machine; choose another with --host <address>`,
+      `"${host}" is no address of this machine; choose another with ${flag}host <address>`,
       error,
     );
   }

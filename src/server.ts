@@ -11,8 +11,9 @@ import { logDatabase } from './database-log.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
-import { createApp, createStartingApp } from './http/app.ts';
-import { openListeners } from './listeners.ts';
+import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
+import { type Listeners, openListeners } from './listeners.ts';
+import { metricsListener } from './metrics/metrics-listener.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
@@ -29,6 +30,8 @@ export interface RunningServer {
   readonly urls: readonly string[];
   /** The same for messages: `0.0.0.0:8080 (http://127.0.0.1:8080 here)` for all addresses. */
   readonly places: readonly string[];
+  /** Where metrics are served without credentials; undefined when there is no such listener. */
+  readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */
   readonly warnings: readonly string[];
   /** One line each, for a terminal only: never to be logged. */
@@ -99,6 +102,9 @@ async function start(
   let serve = createStartingApp();
   const listeners = await openListeners(config, (request, response) => serve(request, response));
   onUndo(() => listeners.close(0));
+  let metrics: HttpApp['metrics'] | undefined;
+  const scrapes = await openScrapes(config, () => metrics, log);
+  onUndo(async () => scrapes?.close(0));
   const storage = await openStorage(config, {
     folder,
     migrations: 'apply',
@@ -153,6 +159,7 @@ async function start(
     log,
     build,
   });
+  metrics = app.metrics;
   options.signal?.throwIfAborted();
   options.onFacts?.(gateway.events$);
   const problems: string[] = [];
@@ -182,6 +189,7 @@ async function start(
       // The audit log is closed after the last answer, whose entry it must contain.
       for (const last of [
         closeListeners,
+        async () => scrapes?.close(LAST_ANSWERS_MS),
         serverAuth.close,
         async () => claim?.release(),
         () => store.close(),
@@ -194,6 +202,7 @@ async function start(
   return {
     urls: listeners.urls,
     places: listeners.places,
+    metricsUrl: scrapes && `${scrapes.urls[0]}/metrics`,
     warnings: [
       ...config.warnings,
       ...announced.warnings,
@@ -211,6 +220,20 @@ async function start(
       return closed;
     },
   };
+}
+
+/** The listener for Prometheus, if there is to be one. `metrics`: undefined until the gateway exists. */
+async function openScrapes(
+  { metrics: { host, port } }: Config,
+  metrics: () => HttpApp['metrics'] | undefined,
+  log: Logger,
+): Promise<Listeners | undefined> {
+  if (port === undefined) return undefined;
+  const onFault = (error: unknown) => log.error({ err: error }, 'the metrics could not be read');
+  const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
+  const scrapes = await openListeners(address, metricsListener(host, metrics, onFault));
+  log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
+  return scrapes;
 }
 
 /** Sends traces where the standard variables name a collector, unless the program traces already. */

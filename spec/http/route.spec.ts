@@ -13,6 +13,7 @@ import { HttpRequest } from '../../src/http/request.ts';
 import { respond } from '../../src/http/respond.ts';
 import { defineRoute, type RawInput, type Route } from '../../src/http/route.ts';
 import { RecentEvents } from '../../src/http/sse/recent-events.ts';
+import { Prometheus } from '../../src/metrics/prometheus.ts';
 import { Samples } from '../../src/metrics/samples.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { fakeMcp } from '../helpers/fake-mcp.ts';
@@ -57,6 +58,7 @@ async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
     consoleFiles: new ConsoleFiles(),
     settings: [],
     samples: new Samples(await gateway),
+    metrics: new Prometheus(await gateway, '1.2.3'),
   };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {

@@ -56,6 +56,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'POST /mcp/:template/mcp': { needs: call, admitted: '200', body: message, ...hidden },
   'GET /mcp/:template/mcp': { needs: call, admitted: '200', ...hidden },
   'DELETE /mcp/:template/mcp': { needs: call, admitted: '200', ...hidden },
+  'GET /metrics': { needs: read, admitted: '200' },
   'GET /events': { needs: read, admitted: '200' },
   'POST /mcp/:template/tools/call': {
     needs: call,

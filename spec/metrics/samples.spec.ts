@@ -198,5 +198,7 @@ function loaded(template: string, ids: readonly string[], state: Partial<Instanc
       ...state,
     }),
   );
-  return { template, queued: 5, sessions: 7, clientProcesses: 0, instances };
+  const sessions = { open: 7, opened: 9, ended: 2, lost: 1, moved: 0 };
+  const ownProcesses = { running: 0, started: 0, lost: 0 };
+  return { template, queued: 5, clients: { sessions, ownProcesses }, instances };
 }

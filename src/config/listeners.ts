@@ -9,7 +9,7 @@ export interface ListenAddress {
   readonly host: string;
   /** 0 means a free port. */
   readonly port: number;
-  readonly label: 'surface A' | 'surface B' | 'gateway';
+  readonly label: 'surface A' | 'surface B' | 'gateway' | 'metrics';
   /** Where the port was written; undefined for a default and for `--port`. */
   readonly portSource?: string;
 }

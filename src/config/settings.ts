@@ -72,6 +72,26 @@ export const SETTINGS = {
     default: 'info',
     doc: 'Least serious messages that are logged.',
   }),
+  /** A listener for Prometheus alone; `port` undefined: there is none. */
+  metrics: {
+    port: setting<number | undefined>({
+      key: 'metrics.port',
+      flag: 'metrics-port',
+      variable: 'METRICS_PORT',
+      kind: integer(0, 65_535, 'a port'),
+      default: undefined,
+      defaultText: 'none',
+      doc: 'Port of a listener that serves `/metrics` alone, without credentials; 0 takes a free one. The route `/metrics` of the gateway itself needs the scope `gateway:read`. See docs/guides/observability.md.',
+    }),
+    host: setting({
+      key: 'metrics.host',
+      flag: 'metrics-host',
+      variable: 'METRICS_HOST',
+      kind: hostName,
+      default: '127.0.0.1',
+      doc: 'Address of that listener. All that can reach it can read the metrics.',
+    }),
+  },
   memoryBytes: setting<number | undefined>({
     key: 'memory.limit_bytes',
     flag: 'memory-limit',

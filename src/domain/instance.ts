@@ -142,7 +142,8 @@ export interface InstanceDefinition {
   readonly updatedAt: string;
 }
 
-export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
+export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
+export type InstanceState = (typeof INSTANCE_STATES)[number];
 
 interface EjectionView {
   /** A clause: "5 calls in a row failed". */

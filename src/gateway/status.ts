@@ -1,6 +1,7 @@
 // The present status of a gateway: its instances, the health of its templates, the counts. It changes nothing.
 
 import { filter, map, type Observable, startWith } from 'rxjs';
+import { sumOf } from '../actors/client-metrics.ts';
 import { isolateListeners } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/instance-index.ts';
@@ -69,8 +70,7 @@ export class Status {
     return fleet.templates.map((template) => ({
       template,
       queued: fleet.group(template).queue.length,
-      sessions: clients.get(template)?.sessions.open ?? 0,
-      clientProcesses: clients.get(template)?.ownProcesses.running ?? 0,
+      clients: clients.get(template) ?? sumOf([]),
       instances: this.#views(template).map(({ snapshot }) => snapshot),
     }));
   }

@@ -14,6 +14,7 @@ import type { ByteBounds } from '../domain/held-bytes.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
+import { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
@@ -27,6 +28,7 @@ import { accessLog, reportLog } from './middleware/access-log.ts';
 import { auditTrail } from './middleware/audit-trail.ts';
 import { authorize, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
+import { countAnswers } from './middleware/count-answers.ts';
 import { errors, refuse, rpcErrors } from './middleware/errors.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { requestId } from './middleware/request-id.ts';
@@ -89,6 +91,8 @@ export interface AppOptions {
 export interface HttpApp {
   /** For http.createServer. */
   callback(): RequestListener;
+  /** For a listener of their own. */
+  readonly metrics: Pick<Prometheus, 'text'>;
   /** Ends every open event stream, those of REST calls with an error event: they would keep the server open forever. */
   closeStreams(): void;
 }
@@ -126,10 +130,12 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const onReport = reportLog(log);
   const events = new RecentEvents(gateway.events$);
   const consoleFiles = new ConsoleFiles(options.consoleFolder);
+  const metrics = new Prometheus(gateway, build);
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log, build },
     settings: options.settings ?? [],
     samples: new Samples(gateway),
+    metrics,
   };
 
   // Per route, after the list below. A body is read after authorization only.
@@ -157,6 +163,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
+  app.use(countAnswers(metrics.http));
   app.use(tracing(new Tracing()));
   app.use(accessLog(log));
   app.use(errors(log));
@@ -168,6 +175,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 
   const callback = app.callback();
   return {
+    metrics,
     callback: () => (request, response) => {
       if (arrivals.hasSubscribers) arrivals.publish({ request, response });
       void callback(request, response);

@@ -11,6 +11,7 @@ import type { ErrorCode } from '../domain/errors.ts';
 import type { JsonFields } from '../domain/json.ts';
 import { anything, compileShape, type Place, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
+import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
@@ -37,6 +38,8 @@ export interface Services {
   readonly events: RecentEvents;
   /** The load of the gateway, for readers of `GET /events`. */
   readonly samples: Samples;
+  /** For `GET /metrics`. */
+  readonly metrics: Pick<Prometheus, 'text'>;
   /** The API description and the pages that show it. */
   readonly documents: Documents;
   readonly consoleFiles: ConsoleFiles;

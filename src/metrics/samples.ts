@@ -247,7 +247,7 @@ function totalsOf(loads: readonly Load[], isAdmin: boolean): Record<string, numb
     failures: sum(({ tally }) => tally?.failures ?? 0),
     in_flight: sum(({ inFlight }) => inFlight),
     queued: sum(({ snapshot }) => snapshot.queued),
-    ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.sessions) } : {}),
+    ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.clients.sessions.open) } : {}),
     p50_ms: percentileOf(all, 0.5),
     p95_ms: percentileOf(all, 0.95),
     p99_ms: percentileOf(all, 0.99),

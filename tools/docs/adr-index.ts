@@ -14,7 +14,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Fairness of the event loop': [36],
   'Accounts and security': [12, 16, 17, 20, 22, 73],
   'Databases and several gateways': [18, 19, 46, 47, 53],
-  'Events, metrics and traces': [55, 75, 76],
+  'Events, metrics and traces': [55, 74, 75, 76],
   'Command line, clients and deployment': [54, 56, 61, 62, 64],
 };
 

@@ -8,9 +8,11 @@ import { settingsReference } from './configuration.ts';
 import { errorsReference } from './errors.ts';
 import { routesReference } from './http-api.ts';
 import { limitsReference } from './limits.ts';
+import { metricsReference } from './metrics.ts';
 
 const GENERATORS: Readonly<Record<string, () => string>> = {
   'docs/adr/README.md': adrIndex,
+  'docs/guides/observability.md': metricsReference,
   'docs/reference/cli.md': cliReference,
   'docs/reference/clients.md': clientSnippets,
   'docs/reference/configuration.md': settingsReference,

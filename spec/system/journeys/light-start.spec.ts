@@ -16,6 +16,7 @@ const LATER = [
     'swagger-ui-dist',
     'redoc',
     'undici',
+    'prom-client',
     'koa-body',
     'rate-limiter-flexible',
     'ioredis',

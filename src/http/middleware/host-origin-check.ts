@@ -5,6 +5,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { originNotAllowed } from '../../domain/error-catalogue.ts';
+import { LOCAL_HOST } from '../../domain/local-host.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../reply.ts';
@@ -82,7 +83,6 @@ function isSameOrigin(origin: string, { req: request, state }: HttpContext, prox
   return state.isSameHost && scheme === proxies.scheme(request);
 }
 
-const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 

@@ -16,6 +16,7 @@ import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
 import { logLevelRoutes } from './log-level.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
+import { metricsRoutes } from './metrics.ts';
 import { promptRoutes } from './prompts.ts';
 import { registrationRoutes } from './registration.ts';
 import { resourceRoutes } from './resources.ts';
@@ -37,6 +38,7 @@ export const ROUTES: readonly Route[] = [
   ...healthRoutes,
   ...statisticsRoutes,
   ...eventRoutes,
+  ...metricsRoutes,
   ...sessionRoutes,
   ...settingRoutes,
   ...templateRoutes,

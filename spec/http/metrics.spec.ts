@@ -1,0 +1,179 @@
+// GET /metrics over real sockets: the format, the numbers, who sees what, and the listener of its own.
+
+import { createServer } from 'node:http';
+import * as assert from 'uvu/assert';
+import { METRICS } from '../../src/metrics/metric-table.ts';
+import { metricsListener } from '../../src/metrics/metrics-listener.ts';
+import { serving } from '../helpers/function-backend.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { startApp } from '../helpers/http-app.ts';
+import { type Family, metricValue, parseMetrics } from '../helpers/metrics-text.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('GET /metrics', { timeoutMs: 30_000 });
+let app: AccountsFixture;
+test.before(async () => {
+  app = await startWithAccounts({ limits: { userPerHour: 30, apiKeyPerHour: 5_000 } });
+  await app.serve('demo', 'one');
+  await app.serve('other', 'two');
+});
+test.after(() => app.close());
+
+test('answers in the text format, with each metric of the table', async () => {
+  const { status, headers, text } = await app.as(app.admin, 'GET', '/metrics');
+  assert.equal([status, headers.get('content-type')], [200, 'text/plain; version=0.0.4; charset=utf-8']);
+  const families = parseMetrics(text);
+  for (const { name, kind, help, labels } of METRICS) {
+    const family = families.get(name);
+    assert.equal([family?.type, family?.help], [kind, help], name);
+    for (const { labels: found } of family?.samples ?? []) {
+      const { le: _, ...own } = found;
+      assert.equal(Object.keys(own), labels, name);
+    }
+  }
+  assert.ok(
+    families.has('process_cpu_user_seconds_total') && families.has('nodejs_eventloop_lag_p99_seconds'),
+  );
+  assert.match([...families.keys()].join(' '), /process_resident_memory_bytes/);
+});
+
+test('counts requests, with their times, by method and outcome', async () => {
+  const before = await scrape();
+  const echo = { body: { name: 'echo', arguments: { text: 'a-secret' } } };
+  await app.as(app.admin, 'POST', '/mcp/demo/tools/call', echo);
+  await app.as(app.admin, 'POST', '/mcp/demo/tools/call', echo);
+  await app.as(app.admin, 'POST', '/mcp/demo/tools/call', { body: { name: 'nothing' } });
+  await app.as(app.admin, 'GET', '/mcp/demo/prompts/list');
+  const after = await scrape();
+  const risen = (name: string, labels: Record<string, string>): number =>
+    (metricValue(after, name, labels) ?? 0) - (metricValue(before, name, labels) ?? 0);
+  const called = { template: 'demo', method: 'tools/call' };
+  assert.is(risen('stagedoor_requests_total', { ...called, outcome: 'result' }), 2);
+  assert.is(risen('stagedoor_requests_total', { ...called, outcome: 'refused' }), 1);
+  assert.is(risen('stagedoor_requests_total', { template: 'demo', method: 'prompts/list' }), 1);
+  const durations = 'stagedoor_request_duration_seconds';
+  assert.is(risen(`${durations}_count`, { ...called, outcome: 'result' }), 2);
+  assert.is(risen(`${durations}_bucket`, { ...called, outcome: 'result', le: '60' }), 2);
+  assert.ok(risen(`${durations}_sum`, { ...called, outcome: 'result' }) < 2);
+  const failed = { template: 'demo', code: 'TOOL_NOT_FOUND' };
+  assert.is(risen('stagedoor_request_failures_total', failed), 1);
+  const one = { template: 'demo', instance_id: 'one' };
+  assert.is(risen('stagedoor_instance_requests_total', { ...one, outcome: 'result' }), 3);
+  assert.is(risen('stagedoor_http_responses_total', { status: '200' }), 4);
+  assert.is(risen('stagedoor_http_errors_total', { code: 'TOOL_NOT_FOUND' }), 1);
+  assert.is(risen('stagedoor_queue_wait_seconds_count', { template: 'demo' }), 4);
+});
+
+test('names no principal, no argument, and no method that a client invents', async () => {
+  const strange = { jsonrpc: '2.0', id: 1, method: 'a-secret/method', params: {} };
+  const headers = { accept: 'application/json, text/event-stream' };
+  await app.as(app.admin, 'POST', '/mcp/demo', { body: strange, headers });
+  await app.gateway.call('no-template', 'echo').catch(() => undefined);
+  const { text } = await app.as(app.admin, 'GET', '/metrics');
+  assert.not.match(text, /a-secret|no-template|principal|admin/);
+  const me = (await app.as(app.admin, 'GET', '/auth/me')).body;
+  assert.not.match(text, String(me.id));
+});
+
+test('shows the state of instances, and forgets those that are deregistered', async () => {
+  const instance = { template: 'brief', instance_id: 'three' };
+  await app.serve('brief', 'three');
+  await app.gateway.call('brief', 'echo', { text: 'x' });
+  const up = await scrape();
+  assert.is(metricValue(up, 'stagedoor_instance_up', instance), 1);
+  assert.is(metricValue(up, 'stagedoor_instances', { template: 'brief', state: 'healthy' }), 1);
+  assert.is(metricValue(up, 'stagedoor_instance_probes_total', { ...instance, result: 'passed' }), 1);
+  app.gateway.drain('brief', 'three');
+  const drained = await scrape();
+  assert.is(metricValue(drained, 'stagedoor_instance_up', instance), 0);
+  assert.is(metricValue(drained, 'stagedoor_instances', { template: 'brief', state: 'draining' }), 1);
+  await app.gateway.deregister('brief', 'three');
+  const { text } = await app.as(app.admin, 'GET', '/metrics');
+  assert.not.match(text, 'instance_id="three"');
+  assert.is(metricValue(parseMetrics(text), 'stagedoor_requests_total', { template: 'brief' }), 1);
+  await app.gateway.deleteTemplate('brief');
+  assert.not.match((await app.as(app.admin, 'GET', '/metrics')).text, 'brief');
+});
+
+test('counts callers over their rate limit', async () => {
+  for (let asked = 0; asked < 32; asked += 1) await app.as(app.user, 'GET', '/gateway/templates');
+  const families = await scrape();
+  assert.is(metricValue(families, 'stagedoor_rate_limited_requests_total'), 2);
+  assert.is(metricValue(families, 'stagedoor_http_errors_total', { code: 'RATE_LIMIT_EXCEEDED' }), 2);
+  assert.is(metricValue(families, 'stagedoor_http_responses_total', { status: '429' }), 2);
+});
+
+test('shows a caller of some templates these alone', async () => {
+  const { text } = await app.as(await app.key(['gateway:read'], ['other']), 'GET', '/metrics');
+  const families = parseMetrics(text);
+  assert.is(metricValue(families, 'stagedoor_instance_up', { template: 'other' }), 1);
+  assert.not.match(text, /demo|process_|nodejs_|stagedoor_http|stagedoor_build/);
+  const refused = await app.as(await app.key(['tools:call']), 'GET', '/metrics');
+  assert.is(refused.status, 403);
+});
+
+test('has counts from the start, although nothing was scraped', async () => {
+  const late = await startApp();
+  await late.gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
+  for (let call = 0; call < 5; call += 1) await late.gateway.call('t', 'echo');
+  const [first, second] = await Promise.all([late.ask('GET', '/metrics'), late.ask('GET', '/metrics')]);
+  assert.is(metricValue(parseMetrics(String(first?.text)), 'stagedoor_requests_total', { template: 't' }), 5);
+  assert.is(second?.text, first?.text, 'scrapes at the same time are one');
+  await late.close();
+});
+
+test('is served by a listener of its own, without credentials, and nothing else is', async () => {
+  const faults: unknown[] = [];
+  let text: (() => Promise<string>) | undefined;
+  const answer = metricsListener(
+    '127.0.0.1',
+    () => text && { text },
+    (fault) => faults.push(fault),
+  );
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${port}${path}`, init);
+  assert.is((await ask('/metrics')).status, 503);
+  text = async () => 'up 1\n';
+  const { status, headers } = await ask('/metrics?x=1');
+  assert.equal([status, headers.get('content-type')], [200, 'text/plain; version=0.0.4; charset=utf-8']);
+  assert.is((await ask('/metrics', { method: 'HEAD' })).status, 200);
+  assert.is((await ask('/metrics', { method: 'POST' })).status, 405);
+  for (const path of ['/', '/gateway/registry', '/metrics/', '/mcp'])
+    assert.is((await ask(path)).status, 404);
+  text = () => Promise.reject(new Error('broken'));
+  assert.equal([(await ask('/metrics')).status, faults.length], [500, 1]);
+  server.close();
+});
+
+test('refuses other hosts on loopback only', () => {
+  const statusFor = (listensOn: string, host: string): number => {
+    let status = 0;
+    const response = {
+      writeHead: (code: number) => {
+        status = code;
+      },
+      end: () => undefined,
+    };
+    const request = { url: '/metrics', method: 'GET', headers: { host } };
+    metricsListener(
+      listensOn,
+      () => undefined,
+      () => undefined,
+    )(request as never, response as never);
+    return status;
+  };
+  assert.equal(
+    ['localhost', '127.0.0.1:9464', '[::1]:1', 'evil.example'].map((host) => statusFor('127.0.0.1', host)),
+    [503, 503, 503, 403],
+  );
+  assert.is(statusFor('0.0.0.0', 'gateway.example:9464'), 503);
+});
+
+test.run();
+
+async function scrape(who: Credentials = app.admin): Promise<ReadonlyMap<string, Family>> {
+  return parseMetrics((await app.as(who, 'GET', '/metrics')).text);
+}

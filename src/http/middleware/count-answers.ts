@@ -1,0 +1,13 @@
+// Counts every answer for the metrics, by status and error code, when its connection is done with it.
+
+import type { HttpCounts } from '../../metrics/http-counts.ts';
+import { CLIENT_CLOSED_REQUEST, type HttpMiddleware } from '../request.ts';
+
+export function countAnswers(counts: HttpCounts): HttpMiddleware {
+  return ({ res, state }, next) => {
+    res.once('close', () =>
+      counts.count(res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST, state.errorCode),
+    );
+    return next();
+  };
+}

@@ -1,0 +1,38 @@
+// The counts of one Prometheus histogram: how many durations were at most so long, their number and their sum.
+
+/** Upper bounds of the buckets, in seconds. A last bucket has what takes longer. */
+export const BUCKET_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
+
+export class BucketCounts {
+  /** Per bucket, not summed up. */
+  readonly #counts = new Float64Array(BUCKET_SECONDS.length);
+  #count = 0;
+  #sumSeconds = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get sumSeconds(): number {
+    return this.#sumSeconds;
+  }
+
+  observe(durationMs: number): void {
+    const seconds = durationMs / 1_000;
+    this.#count += 1;
+    this.#sumSeconds += seconds;
+    const bucket = BUCKET_SECONDS.findIndex((bound) => seconds <= bound);
+    if (bucket >= 0) this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+  }
+
+  /** For each bound, how many took at most so long. */
+  cumulative(): number[] {
+    let sum = 0;
+    return Array.from(this.#counts, (count) => {
+      sum += count;
+      return sum;
+    });
+  }
+}

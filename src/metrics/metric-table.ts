@@ -1,0 +1,332 @@
+// TABLE of all metrics of the gateway itself: name, kind, labels, and where the numbers come from. docs/guides/observability.md
+// is made from it. Names and units follow the conventions of Prometheus and OpenMetrics; labels are bounded by the registry and by
+// catalogues, and never name a principal or an argument. `instance_id`, because Prometheus gives `instance` to the gateway.
+
+import type { InstanceSnapshot } from '../domain/instance.ts';
+import { INSTANCE_STATES } from '../domain/instance.ts';
+import type { TemplateSnapshot } from '../gateway-types.ts';
+import type { BucketCounts } from './bucket-counts.ts';
+import type { HttpCounts } from './http-counts.ts';
+import type { InstanceTraffic, TemplateTraffic, TrafficCounts } from './traffic-counts.ts';
+
+/** What the gateway is at the moment of a scrape. */
+export interface Reading {
+  /** Those that the viewer may use. */
+  readonly templates: readonly TemplateSnapshot[];
+  readonly traffic: TrafficCounts;
+  readonly http: HttpCounts;
+  readonly isDatabaseConnected: boolean;
+  /** Of the API and of the package. */
+  readonly version: string;
+  readonly build: string;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** One line, or the lines of one histogram. */
+export type Series<V> = readonly [labels: Labels, value: V];
+
+interface MetricBase<V> {
+  readonly name: string;
+  /** A sentence without a full stop. */
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly read: (reading: Reading) => readonly Series<V>[];
+}
+
+export type Metric =
+  | (MetricBase<number> & { readonly kind: 'counter' | 'gauge' })
+  | (MetricBase<BucketCounts> & { readonly kind: 'histogram' });
+
+/** True for a metric of single templates, which a caller of some templates may see. */
+export function isOfTemplates({ labels }: Metric): boolean {
+  return labels.includes('template');
+}
+
+const REQUEST = ['template', 'method', 'outcome'];
+const INSTANCE = ['template', 'instance_id'];
+
+export const METRICS: readonly Metric[] = [
+  {
+    kind: 'counter',
+    name: 'stagedoor_requests_total',
+    help: 'Requests that ended, by outcome: result, error answer, failed (no answer), refused (no instance), cancelled',
+    labels: REQUEST,
+    read: (reading) => ofRequests(reading, ({ count }) => count),
+  },
+  {
+    kind: 'histogram',
+    name: 'stagedoor_request_duration_seconds',
+    help: 'Time from the arrival of a request to its end, with all waits and attempts',
+    labels: REQUEST,
+    read: (reading) => ofRequests(reading, (times) => times),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_request_failures_total',
+    help: 'Requests that ended without an answer of a server, by error code',
+    labels: ['template', 'code'],
+    read: (reading) => ofTraffic(reading, ({ failures }) => labelled('code', failures)),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_request_retries_total',
+    help: 'Attempts that were followed by another one, by the error code that was the reason',
+    labels: ['template', 'code'],
+    read: (reading) => ofTraffic(reading, ({ retries }) => labelled('code', retries)),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_queue_length',
+    help: 'Requests that wait because all instances are full',
+    labels: ['template'],
+    read: ({ templates }) => templates.map(({ template, queued }) => [{ template }, queued]),
+  },
+  {
+    kind: 'histogram',
+    name: 'stagedoor_queue_wait_seconds',
+    help: 'Time from the arrival of a request until it was sent to its first instance, or given up',
+    labels: ['template'],
+    read: (reading) => ofTraffic(reading, ({ waits }) => [[{}, waits]]),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instances',
+    help: 'Registered instances by state',
+    labels: ['template', 'state'],
+    read: ({ templates }) => templates.flatMap(({ template, instances }) => statesOf(template, instances)),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_up',
+    help: '1 while the instance is healthy, else 0',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, ({ healthy }) => Number(healthy)),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_ejected',
+    help: '1 while the instance gets no requests because its requests failed or stayed unanswered, else 0',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, ({ ejection }) => Number(ejection !== null)),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_instance_ejections_total',
+    help: 'How often the instance was ejected',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, (_, { ejections }) => ejections),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_instance_restarts_total',
+    help: 'Restarts of the program or the connection, by reason: failure, request',
+    labels: [...INSTANCE, 'reason'],
+    read: (reading) =>
+      ofEachInstance(reading, (_, { restarts }) => [
+        [{ reason: 'failure' }, restarts.failed],
+        [{ reason: 'request' }, restarts.planned],
+      ]),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_instance_probes_total',
+    help: 'Health checks, by result: passed, failed',
+    labels: [...INSTANCE, 'result'],
+    read: (reading) =>
+      ofEachInstance(reading, (_, { probes }) => [
+        [{ result: 'passed' }, probes.passed],
+        [{ result: 'failed' }, probes.failed],
+      ]),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_consecutive_failures',
+    help: 'Failed health checks in a row',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, ({ consecutiveFailures }) => consecutiveFailures),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_instance_requests_total',
+    help: 'Requests that ended at the instance, by outcome; a retried one counts at each of its instances',
+    labels: [...INSTANCE, 'outcome'],
+    read: (reading) => ofEachInstance(reading, (_, { exchanges }) => labelled('outcome', exchanges)),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_requests_in_flight',
+    help: 'Requests at the instance now, and calls between two rounds that are reserved for it',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, ({ inFlight }) => inFlight),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_latency_seconds',
+    help: 'Moving average of the time to an answer; absent before the first one',
+    labels: INSTANCE,
+    read: (reading) =>
+      ofEachInstance(reading, ({ latencyMs }) => (latencyMs === null ? [] : [[{}, latencyMs / 1_000]])),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_score',
+    help: 'Health score from 0 to 100, which the strategy health_based uses',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, ({ score }) => score),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_instance_weight',
+    help: 'Weight, which the strategy weighted_round_robin uses',
+    labels: INSTANCE,
+    read: (reading) => ofInstances(reading, ({ weight }) => weight),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_sessions',
+    help: 'Open sessions of MCP clients',
+    labels: ['template'],
+    read: (reading) => ofClients(reading, ({ sessions }) => sessions.open),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_sessions_opened_total',
+    help: 'Sessions of MCP clients that were opened',
+    labels: ['template'],
+    read: (reading) => ofClients(reading, ({ sessions }) => sessions.opened),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_sessions_lost_total',
+    help: 'Sessions that ended because no instance could continue them',
+    labels: ['template'],
+    read: (reading) => ofClients(reading, ({ sessions }) => sessions.lost),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_sessions_moved_total',
+    help: 'Moves of a session to another instance',
+    labels: ['template'],
+    read: (reading) => ofClients(reading, ({ sessions }) => sessions.moved),
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_client_processes',
+    help: 'Programs that run for a single client',
+    labels: ['template'],
+    read: (reading) => ofClients(reading, ({ ownProcesses }) => ownProcesses.running),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_client_processes_lost_total',
+    help: 'Programs of a single client that ended by themselves',
+    labels: ['template'],
+    read: (reading) => ofClients(reading, ({ ownProcesses }) => ownProcesses.lost),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_http_responses_total',
+    help: 'HTTP answers by status; 499 when the client left before',
+    labels: ['status'],
+    read: ({ http }) => labelled('status', http.statuses),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_http_errors_total',
+    help: 'HTTP requests that ended with an error of the gateway, by error code',
+    labels: ['code'],
+    read: ({ http }) => labelled('code', http.errors),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_rate_limited_requests_total',
+    help: 'HTTP requests that were refused because their caller was over its rate limit',
+    labels: [],
+    read: ({ http }) => [[{}, http.errors.get('RATE_LIMIT_EXCEEDED') ?? 0]],
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_database_up',
+    help: '1 while the database answers, else 0',
+    labels: [],
+    read: ({ isDatabaseConnected }) => [[{}, Number(isDatabaseConnected)]],
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_registry_current',
+    help: '1 while changes of other nodes can be read, else 0',
+    labels: [],
+    read: ({ traffic }) => [[{}, Number(traffic.isRegistryCurrent)]],
+  },
+  {
+    kind: 'gauge',
+    name: 'stagedoor_build_info',
+    help: 'Always 1; the labels are the versions of the API and of the package',
+    labels: ['version', 'build'],
+    read: ({ version, build }) => [[{ version, build }, 1]],
+  },
+];
+
+/** A line for each key of the counts. */
+function labelled(name: string, counts: ReadonlyMap<string | number, number>): Series<number>[] {
+  return Array.from(counts, ([key, count]) => [{ [name]: String(key) }, count]);
+}
+
+function ofTraffic<V>(
+  { templates, traffic }: Reading,
+  of: (traffic: TemplateTraffic) => readonly Series<V>[],
+): Series<V>[] {
+  return templates.flatMap(({ template }) => {
+    const counts = traffic.template(template);
+    if (counts === undefined) return [];
+    return of(counts).map(([labels, value]): Series<V> => [{ template, ...labels }, value]);
+  });
+}
+
+function ofRequests<V>(reading: Reading, of: (times: BucketCounts) => V): Series<V>[] {
+  return ofTraffic(reading, ({ requests }) =>
+    [...requests].flatMap(([method, outcomes]) =>
+      Array.from(outcomes, ([outcome, times]): Series<V> => [{ method, outcome }, of(times)]),
+    ),
+  );
+}
+
+/** Of those that run here. */
+function ofEachInstance(
+  { templates, traffic }: Reading,
+  of: (snapshot: InstanceSnapshot, traffic: InstanceTraffic) => readonly Series<number>[],
+): Series<number>[] {
+  return templates.flatMap(({ template, instances }) =>
+    instances.flatMap((snapshot) => {
+      const counts = traffic.instance(snapshot.serverId);
+      if (counts === undefined) return [];
+      const instance = { template, instance_id: snapshot.id };
+      return of(snapshot, counts).map(
+        ([labels, value]): Series<number> => [{ ...instance, ...labels }, value],
+      );
+    }),
+  );
+}
+
+function ofInstances(
+  reading: Reading,
+  of: (snapshot: InstanceSnapshot, traffic: InstanceTraffic) => number,
+): Series<number>[] {
+  return ofEachInstance(reading, (snapshot, traffic) => [[{}, of(snapshot, traffic)]]);
+}
+
+function ofClients(
+  { templates }: Reading,
+  of: (clients: TemplateSnapshot['clients']) => number,
+): Series<number>[] {
+  return templates.map(({ template, clients }) => [{ template }, of(clients)]);
+}
+
+/** All states, so that a graph does not lose a line when nothing is in that state. */
+function statesOf(template: string, instances: readonly InstanceSnapshot[]): Series<number>[] {
+  return INSTANCE_STATES.map((state) => [
+    { template, state },
+    instances.filter((instance) => instance.state === state).length,
+  ]);
+}

@@ -1,0 +1,127 @@
+// The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to load than all of
+// the app. Its objects are made anew for each scrape and hold nothing: counts are in traffic-counts.ts and http-counts.ts, and the
+// rest is read now, so that an instance that was deregistered has no line any more. Between two metrics other work has its turn.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Histogram, Registry } from 'prom-client';
+import { mayUse, type Principal } from '../domain/account.ts';
+import { API_VERSION } from '../domain/version.ts';
+import type { Gateway } from '../gateway.ts';
+import { BUCKET_SECONDS, type BucketCounts } from './bucket-counts.ts';
+import { HttpCounts } from './http-counts.ts';
+import { isOfTemplates, METRICS, type Metric, type Reading, type Series } from './metric-table.ts';
+import { TrafficCounts, type TrafficSource } from './traffic-counts.ts';
+
+type PromClient = typeof import('prom-client');
+type Viewer = Pick<Principal, 'templates'>;
+
+/** The format that every Prometheus reads. */
+export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** What the metrics are read from. */
+export type MetricsSource = TrafficSource & Pick<Gateway, 'databaseStatus'>;
+
+/** The metrics of one gateway, counted from its making on. */
+export class Prometheus {
+  readonly http = new HttpCounts();
+  readonly #gateway: MetricsSource;
+  readonly #traffic: TrafficCounts;
+  readonly #build: string;
+  /** The text under way: scrapes at the same time share it. */
+  #all: Promise<string> | undefined;
+  /** Of the process: its collectors observe the event loop and the garbage collector from the first scrape on. */
+  #process: Promise<Registry> | undefined;
+
+  constructor(gateway: MetricsSource, build: string) {
+    this.#gateway = gateway;
+    this.#build = build;
+    this.#traffic = new TrafficCounts(gateway);
+  }
+
+  /** All metrics; for a viewer of some templates those of these templates only. Default: a viewer of all. */
+  text(viewer: Viewer = {}): Promise<string> {
+    if (viewer.templates !== undefined) return this.#textFor(viewer);
+    this.#all ??= this.#textFor(viewer).finally(() => {
+      this.#all = undefined;
+    });
+    return this.#all;
+  }
+
+  async #textFor(viewer: Viewer): Promise<string> {
+    const client = await import('prom-client');
+    const reading = await this.#read(viewer);
+    const seesAll = viewer.templates === undefined;
+    const texts: string[] = [];
+    for (const metric of METRICS) {
+      if (!seesAll && !isOfTemplates(metric)) continue;
+      texts.push(await textOf(client, metric, reading));
+      await turn();
+    }
+    if (seesAll) texts.push((await (await this.#ofProcess(client)).metrics()).trimEnd());
+    return `${texts.join('\n')}\n`;
+  }
+
+  async #read(viewer: Viewer): Promise<Reading> {
+    const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
+    const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
+    const versions = { version: API_VERSION, build: this.#build };
+    return { templates, traffic: this.#traffic, http: this.http, isDatabaseConnected, ...versions };
+  }
+
+  #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Promise<Registry> {
+    this.#process ??= (async () => {
+      const register = new Registry();
+      collectDefaultMetrics({ register });
+      return register;
+    })();
+    return this.#process;
+  }
+}
+
+/** A histogram of counts that were made elsewhere; prom-client only observes single values. */
+function filledHistogram(
+  { Histogram }: PromClient,
+  { name, help, labels }: Metric,
+  series: readonly Series<BucketCounts>[],
+): Histogram {
+  class FilledHistogram extends Histogram {
+    /** Called by the registry of prom-client in place of `get`. */
+    async getForPromString(): Promise<unknown> {
+      return { name, help, type: 'histogram', aggregator: 'sum', values: series.flatMap(linesOf) };
+    }
+  }
+  const linesOf = ([of, counts]: Series<BucketCounts>): Line[] => [
+    ...counts.cumulative().map((value, bucket) => ({
+      metricName: `${name}_bucket`,
+      labels: { ...of, le: BUCKET_SECONDS[bucket] },
+      value,
+    })),
+    { metricName: `${name}_bucket`, labels: { ...of, le: '+Inf' }, value: counts.count },
+    { metricName: `${name}_sum`, labels: of, value: counts.sumSeconds },
+    { metricName: `${name}_count`, labels: of, value: counts.count },
+  ];
+  return new FilledHistogram({ name, help, labelNames: labels, buckets: BUCKET_SECONDS, registers: [] });
+}
+
+/** One line of text. */
+interface Line {
+  readonly metricName: string;
+  readonly labels: Readonly<Record<string, string | number | undefined>>;
+  readonly value: number;
+}
+
+async function textOf(client: PromClient, metric: Metric, reading: Reading): Promise<string> {
+  const registry = new client.Registry();
+  const { name, help, labels } = metric;
+  const options = { name, help, labelNames: labels, registers: [registry] };
+  if (metric.kind === 'histogram') {
+    registry.registerMetric(filledHistogram(client, metric, metric.read(reading)));
+  } else if (metric.kind === 'counter') {
+    const counter = new client.Counter(options);
+    for (const [of, value] of metric.read(reading)) counter.inc(of, value);
+  } else {
+    const gauge = new client.Gauge(options);
+    for (const [of, value] of metric.read(reading)) gauge.set(of, value);
+  }
+  return registry.getSingleMetricAsString(name);
+}

@@ -1,0 +1,182 @@
+// Counts what the events of a gateway tell of its traffic, from its start on, so that the first scrape finds all of it. A few
+// look-ups per event and nothing else: no library, no text. What is known of the present (health, queues, sessions) is not counted
+// here but read when it is asked for. Every key is bounded: templates and instances of the registry, known methods, codes.
+
+import type { ErrorCode } from '../domain/errors.ts';
+import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
+import { METHODS } from '../domain/mcp.ts';
+import type { Gateway } from '../gateway.ts';
+import { BucketCounts } from './bucket-counts.ts';
+
+/** How a request ended. */
+export type RequestOutcome = 'result' | 'error' | 'failed' | 'refused' | 'cancelled';
+
+/** Of one template. */
+export interface TemplateTraffic {
+  /** The times of ended requests, from arrival to end, by method and then by outcome. */
+  readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
+  /** Ended requests without an answer. */
+  readonly failures: Map<ErrorCode, number>;
+  readonly retries: Map<ErrorCode, number>;
+  /** Until a request was sent to its first instance, or given up before. */
+  readonly waits: BucketCounts;
+}
+
+/** Of one instance. */
+export interface InstanceTraffic {
+  readonly template: string;
+  readonly instanceId: string;
+  /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
+  readonly exchanges: Map<RequestOutcome, number>;
+  /** After a failure, and as requested. */
+  readonly restarts: { failed: number; planned: number };
+  readonly probes: { passed: number; failed: number };
+  ejections: number;
+}
+
+/** What the counts follow. */
+export type TrafficSource = Pick<Gateway, 'events$' | 'hasTemplate' | 'snapshot'>;
+
+/** Counts from its making on. */
+export class TrafficCounts {
+  readonly #templates = new Map<string, TemplateTraffic>();
+  /** By server id. */
+  readonly #instances = new Map<string, InstanceTraffic>();
+  readonly #gateway: TrafficSource;
+  #isRegistryCurrent = true;
+
+  constructor(gateway: TrafficSource) {
+    this.#gateway = gateway;
+    for (const { instances } of gateway.snapshot())
+      for (const { serverId, template, id, state } of instances)
+        if (state !== 'stopped') this.#open(serverId, template, id);
+    gateway.events$.subscribe((event) => this.#count(event)); // they complete when the gateway is closed
+  }
+
+  /** False while changes of other nodes cannot be read. */
+  get isRegistryCurrent(): boolean {
+    return this.#isRegistryCurrent;
+  }
+
+  /** Undefined when it had no request. */
+  template(template: string): TemplateTraffic | undefined {
+    return this.#templates.get(template);
+  }
+
+  /** Undefined when it is not registered, or does not run here. */
+  instance(serverId: string): InstanceTraffic | undefined {
+    return this.#instances.get(serverId);
+  }
+
+  #count(event: GatewayEvent): void {
+    switch (event.type) {
+      case 'exchange.finished':
+        this.#finish(event);
+        break;
+      case 'exchange.refused':
+        this.#end(event, 'refused', event.waitMs, event.code)?.waits.observe(event.waitMs);
+        break;
+      case 'exchange.cancelled':
+        this.#end(event, 'cancelled', event.waitMs)?.waits.observe(event.waitMs);
+        break;
+      case 'exchange.retried': {
+        const traffic = this.#templateOf(event.template);
+        if (traffic !== undefined) increment(traffic.retries, event.code);
+        break;
+      }
+      case 'probe.finished': {
+        const traffic = this.#instances.get(event.serverId);
+        if (traffic !== undefined) traffic.probes[event.passed ? 'passed' : 'failed'] += 1;
+        break;
+      }
+      case 'instance.ejected': {
+        const traffic = this.#instances.get(event.serverId);
+        if (traffic !== undefined) traffic.ejections += 1;
+        break;
+      }
+      case 'instance.restarting': {
+        const traffic = this.#instances.get(event.serverId);
+        if (traffic !== undefined) traffic.restarts[event.isPlanned ? 'planned' : 'failed'] += 1;
+        break;
+      }
+      case 'instance.starting':
+        this.#open(event.serverId, event.template, event.instanceId);
+        break;
+      case 'instance.stopped': // it broke and starts anew, or another node has it
+      case 'instance.deregistered':
+        this.#instances.delete(event.serverId);
+        break;
+      case 'template.changed':
+        if (!this.#gateway.hasTemplate(event.template)) this.#templates.delete(event.template);
+        break;
+      case 'registry.behind':
+        this.#isRegistryCurrent = false;
+        break;
+      case 'registry.current':
+        this.#isRegistryCurrent = true;
+        break;
+    }
+  }
+
+  #finish(event: GatewayEvents['exchange.finished']): void {
+    const { outcome, durationMs, waitMs, attempt } = event;
+    const instance = this.#instances.get(event.serverId);
+    if (instance !== undefined) increment(instance.exchanges, outcome);
+    if (attempt === 1) this.#templateOf(event.template)?.waits.observe(waitMs);
+    if (event.isLast) this.#end(event, outcome, waitMs + durationMs, event.code);
+  }
+
+  #end(
+    { template, method }: { readonly template: string; readonly method: string },
+    outcome: RequestOutcome,
+    durationMs: number,
+    code?: ErrorCode,
+  ): TemplateTraffic | undefined {
+    const traffic = this.#templateOf(template);
+    if (traffic === undefined) return undefined;
+    const known = Object.hasOwn(METHODS, method) ? method : 'other';
+    let outcomes = traffic.requests.get(known);
+    if (outcomes === undefined) {
+      outcomes = new Map();
+      traffic.requests.set(known, outcomes);
+    }
+    let times = outcomes.get(outcome);
+    if (times === undefined) {
+      times = new BucketCounts();
+      outcomes.set(outcome, times);
+    }
+    times.observe(durationMs);
+    if (code !== undefined) increment(traffic.failures, code);
+    return traffic;
+  }
+
+  /** Undefined for a name that is no template: a caller of the embedding API may use any. */
+  #templateOf(template: string): TemplateTraffic | undefined {
+    const known = this.#templates.get(template);
+    if (known !== undefined || !this.#gateway.hasTemplate(template)) return known;
+    const traffic = {
+      requests: new Map(),
+      failures: new Map(),
+      retries: new Map(),
+      waits: new BucketCounts(),
+    };
+    this.#templates.set(template, traffic);
+    return traffic;
+  }
+
+  #open(serverId: string, template: string, instanceId: string): void {
+    if (this.#instances.has(serverId)) return;
+    this.#instances.set(serverId, {
+      template,
+      instanceId,
+      exchanges: new Map(),
+      restarts: { failed: 0, planned: 0 },
+      probes: { passed: 0, failed: 0 },
+      ejections: 0,
+    });
+  }
+}
+
+function increment<K>(counts: Map<K, number>, key: K): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}

@@ -1,0 +1,17 @@
+// Every metric of the gateway: its kind, its labels and what it is. Made from the table in src/metrics/metric-table.ts.
+
+import { METRICS } from '../../src/metrics/metric-table.ts';
+import { code, table } from './markdown.ts';
+
+export function metricsReference(): string {
+  const rows = METRICS.map(({ name, kind, labels, help }) => [
+    code(name),
+    kind,
+    labels.map(code).join(', '),
+    help,
+  ]);
+  return [
+    table(['Metric', 'Kind', 'Labels', 'Meaning'], rows),
+    'Besides these: `process_*` (processor, memory, file handles, start time) and `nodejs_*` (lag of the event loop, heap, garbage collection) of the process.',
+  ].join('\n\n');
+}
