@@ -9,7 +9,7 @@ export interface Family {
   readonly samples: readonly MetricSample[];
 }
 
-export interface MetricSample {
+interface MetricSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;

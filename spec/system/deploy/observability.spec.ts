@@ -1,0 +1,170 @@
+// deploy/grafana-dashboard.json and deploy/prometheus-rules.yaml against the metrics of a gateway with real programs behind it: a
+// killed one is seen, a deregistered one has no line. promtool judges the text, the rules and every query; without it, that is skipped.
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import * as assert from 'uvu/assert';
+import { parse } from 'yaml';
+import { freePort } from '../../../src/cli/demo-servers.ts';
+import { METRICS } from '../../../src/metrics/metric-table.ts';
+import { stdioServerPath } from '../../fixtures/drive.ts';
+import { callTool, eventually, get } from '../../helpers/gateway-client.ts';
+import { type Family, metricValue, parseMetrics } from '../../helpers/metrics-text.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const run = promisify(execFile);
+const fileOf = (name: string): string => fileURLToPath(new URL(`../../../deploy/${name}`, import.meta.url));
+const rules = fileOf('prometheus-rules.yaml');
+const hasPromtool = await run('promtool', ['--version']).then(
+  () => true,
+  () => false,
+);
+
+const test = suite('observability', { timeoutMs: 60_000 });
+const needsPromtool = test.needs(hasPromtool, 'promtool is not installed (package prometheus)');
+let gateway: Program;
+let folder = '';
+let metricsPort = 0;
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-metrics-'));
+  metricsPort = await freePort();
+  gateway = new Program(['gateway', 'start', '--port', '0', '--metrics-port', String(metricsPort)]);
+  for (const id of ['one', 'two'])
+    await gateway.run('gateway', 'register', 'pair', '--id', id, '--command', command(), '--wait', '15');
+  await callTool(await gateway.url(), 'pair', 'count');
+});
+test.after(async () => {
+  await gateway.remove();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('shows that a program was killed and came back, and forgets one that was deregistered', async () => {
+  const one = { template: 'pair', instance_id: 'one' };
+  const up = await scrape();
+  assert.is(metricValue(up, 'stagedoor_instance_up', one), 1);
+  assert.is(metricValue(up, 'stagedoor_requests_total', { template: 'pair', outcome: 'result' }), 1);
+  const url = await gateway.url();
+  const { body } = await get(url, '/gateway/registry');
+  const { instances } = Object(body).templates.pair;
+  const { pid } = instances.find(({ id }: { id: string }) => id === 'one');
+  process.kill(Number(pid), 'SIGKILL');
+  const down = await eventually(
+    scrape,
+    (families) => metricValue(families, 'stagedoor_instance_up', one) === 0,
+  );
+  const two = { template: 'pair', instance_id: 'two' };
+  assert.is(metricValue(down, 'stagedoor_instance_up', two), 1);
+  const back = await eventually(
+    scrape,
+    (families) => metricValue(families, 'stagedoor_instance_up', one) === 1,
+  );
+  assert.is(metricValue(back, 'stagedoor_instance_restarts_total', { ...one, reason: 'failure' }), 1);
+  await gateway.run('gateway', 'deregister', 'pair', 'one');
+  const text = await textOf();
+  assert.not.match(text, 'instance_id="one"');
+  assert.match(text, 'instance_id="two"');
+});
+
+test('the dashboard and the rules use metrics and labels that exist', async () => {
+  const families = await scrape();
+  const queries = [...(await dashboardQueries()), ...(await ruleQueries())];
+  assert.ok(queries.length > 40);
+  for (const query of queries) {
+    const names = query.match(/\b(?:stagedoor|nodejs|process)_[a-z0-9_]+/g) ?? [];
+    assert.ok(names.length > 0, query);
+    for (const name of names) {
+      const family = families.get(name) ?? families.get(name.replace(/_bucket$/, ''));
+      assert.ok(family, `${name} is no metric: ${query}`);
+      if (name.endsWith('_bucket')) assert.is(family?.type, 'histogram');
+    }
+    const labels = [...query.matchAll(/([a-z_]+)=~?"|by \(([^)]*)\)/g)].flatMap(
+      ([, one = '', several = '']) => `${one},${several}`.split(/[\s,]+/).filter(Boolean),
+    );
+    const known = METRICS.filter(({ name }) => names.some((used) => used.startsWith(name))).flatMap(
+      (metric) => metric.labels,
+    );
+    const unknown = labels.filter((label) => !['job', 'instance', 'le', ...known].includes(label));
+    assert.equal(unknown, [], query);
+  }
+});
+
+test('each panel has an id and a place of its own', async () => {
+  const { panels } = await dashboard();
+  assert.is(new Set(panels.map(({ id }) => id)).size, panels.length);
+  const places = panels.map(({ gridPos: { x, y, w, h } }) => ({ x, y, right: x + w, bottom: y + h }));
+  for (const [index, place] of places.entries()) {
+    assert.ok(place.right <= 24);
+    const others = places.slice(index + 1);
+    const clash = others.find(
+      (other) =>
+        other.x < place.right && place.x < other.right && other.y < place.bottom && place.y < other.bottom,
+    );
+    assert.is(clash, undefined, panels[index]?.title);
+  }
+});
+
+needsPromtool('promtool accepts the rules, and every query of the dashboard', async () => {
+  await run('promtool', ['check', 'rules', rules]);
+  const asRules = (await dashboardQueries()).map((query, index) => ({
+    record: `panel:${index}`,
+    expr: query,
+  }));
+  const file = join(folder, 'dashboard.json');
+  await writeFile(file, JSON.stringify({ groups: [{ name: 'dashboard', rules: asRules }] }));
+  const { stdout } = await run('promtool', ['check', 'rules', file]);
+  assert.match(stdout, `SUCCESS: ${asRules.length} rules found`);
+});
+
+needsPromtool('promtool finds no fault with names, types and format of the metrics', async () => {
+  const own = (await textOf()).split('\n').filter((line) => !/^(?:# \w+ )?(?:nodejs|process)_/.test(line));
+  const checking = run('promtool', ['check', 'metrics']);
+  checking.child.stdin?.end(own.join('\n'));
+  const { stdout, stderr } = await checking;
+  assert.equal([stdout, stderr], ['', '']);
+});
+
+test.run();
+
+function command(): string {
+  return `${process.execPath} ${stdioServerPath}`;
+}
+
+async function textOf(): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+  assert.is(response.status, 200);
+  return response.text();
+}
+
+async function scrape(): Promise<ReadonlyMap<string, Family>> {
+  return parseMetrics(await textOf());
+}
+
+interface Dashboard {
+  readonly panels: readonly {
+    readonly id: number;
+    readonly title: string;
+    readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+    readonly targets?: readonly { readonly expr: string }[];
+  }[];
+}
+
+async function dashboard(): Promise<Dashboard> {
+  return JSON.parse(await readFile(fileOf('grafana-dashboard.json'), 'utf8'));
+}
+
+/** With values for the variables of Grafana. */
+async function dashboardQueries(): Promise<string[]> {
+  const { panels } = await dashboard();
+  const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+  return queries.map((query) => query.replaceAll('$__rate_interval', '5m').replaceAll(/\$[a-z]+/g, '.*'));
+}
+
+async function ruleQueries(): Promise<string[]> {
+  const { groups } = parse(await readFile(rules, 'utf8'));
+  return groups.flatMap((group: { rules: { expr: string }[] }) => group.rules.map(({ expr }) => expr));
+}
