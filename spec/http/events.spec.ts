@@ -7,7 +7,8 @@ import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
-import { type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
+import type { EventPace, ReadOptions } from '../../src/http/sse/recent-events.ts';
+import { RecentEvents } from '../../src/http/sse/recent-events.ts';
 import { openSession } from '../cli/commands/against-gateway.ts';
 import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { startApp } from '../helpers/http-app.ts';
@@ -178,6 +179,36 @@ test('ends a HEAD request at once', async () => {
   assert.equal([answer.status, answer.text], [200, '']);
 });
 
+test('names the HTTP request of a call by an MCP client of either era', async () => {
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const post = (body: object, more: Record<string, string> = {}) =>
+    app.as(app.admin, 'POST', '/mcp/demo', { body, headers: { ...headers, ...more } });
+  const clientInfo = { name: 'a', version: '1' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+  const opened = await post({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
+  const session = { 'mcp-session-id': String(opened.headers.get('mcp-session-id')) };
+  const call = { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'echo', arguments: {} } };
+  const legacy = await post(call, { ...session, 'x-request-id': 'of-a-session' });
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': clientInfo,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const modern = await post(
+    { ...call, params: { ...call.params, _meta: meta } },
+    {
+      ...{ 'x-request-id': 'without-one', 'mcp-protocol-version': '2026-07-28' },
+      ...{ 'mcp-method': 'tools/call', 'mcp-name': 'echo' },
+    },
+  );
+  assert.equal([legacy.status, modern.status], [200, 200], modern.text);
+  const calls = (await eventsFor(app.admin, '?type=exchange.finished')).map(({ data }) => data);
+  assert.equal(
+    ['of-a-session', 'without-one'].map((id) => calls.find(({ request_id }) => request_id === id)?.tool),
+    ['echo', 'echo'],
+  );
+});
+
 test('tells of sessions, and ends in order with the gateway', async () => {
   const open = await startApp();
   await open.serve('demo', 'one');
@@ -221,9 +252,42 @@ test('lets a slow reader lose the oldest, and tells how many of those it wanted'
   assert.equal(numbers(reading.told.slice(missed + 1)), [24, 26, 28, 30, 32, 34]);
 });
 
+test('writes together what comes in quick succession, the first event at once', async () => {
+  const { recent, happen } = ring(100, { intervalMs: 30, perSecond: 1_000_000 });
+  const reading = read(recent, { isFollowing: true });
+  happen(1);
+  await turn();
+  assert.equal(numbers(reading.told), [0]);
+  const written = reading.pieces();
+  for (let event = 0; event < 20; event += 1) {
+    happen(1);
+    await turn();
+  }
+  while (reading.told.length < 21) await turn();
+  assert.ok(reading.pieces() - written <= 4, 'in few pieces');
+});
+
+test('gives all readers one rate in equal parts, and lets them lose the oldest', async () => {
+  const { recent, happen } = ring(10, { intervalMs: 1, perSecond: 1_000 });
+  const readings = [1, 2].map(() => read(recent, { isFollowing: true }));
+  happen(10);
+  await turn();
+  for (const { told } of readings) assert.is(told.length, 10, 'as much as is kept comes at once');
+  happen(100);
+  while (readings.some(({ told }) => numbers(told).at(-1) !== 109)) await turn();
+  for (const { told } of readings) {
+    const missed = told.flatMap(({ name, data }) =>
+      name === 'missed' ? [JSON.parse(String(data)).count] : [],
+    );
+    const sum = missed.reduce((total, count) => total + count, 0);
+    assert.ok(sum >= 80);
+    assert.is(told.length - missed.length + sum, 110);
+  }
+});
+
 test('counts for a client that does not read what it loses', async () => {
   const events$ = new Subject<GatewayEvent>();
-  const recent = new RecentEvents(events$, 10);
+  const recent = new RecentEvents(events$, 10, AT_ONCE);
   const streams = new EventStreams();
   const isSelected = () => true;
   const served = await startMiddlewares((context) =>
@@ -273,10 +337,13 @@ async function follow(port: number, who: Credentials, query = '?follow=true'): P
   return socket;
 }
 
+/** Nothing waits for anything. */
+const AT_ONCE: EventPace = { intervalMs: 0, perSecond: 1_000_000 };
+
 /** A ring, and events whose times are their numbers. */
-function ring(size: number) {
+function ring(size: number, pace: EventPace = AT_ONCE) {
   const events$ = new Subject<GatewayEvent>();
-  const recent = new RecentEvents(events$, size);
+  const recent = new RecentEvents(events$, size, pace);
   let number = 0;
   const happen = (count: number): void => {
     for (let left = count; left > 0; left -= 1, number += 1) {
@@ -290,10 +357,15 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
   const told: StreamEvent[] = [];
   let isOver = false;
   let isBehind = false;
+  let pieces = 0;
   const listeners = new Set<() => void>();
   const reader: StreamReader = {
     get isBehind() {
       return isBehind;
+    },
+    together: (emit) => {
+      pieces += 1;
+      emit();
     },
     onCaughtUp: (listener) => {
       listeners.add(listener);
@@ -310,6 +382,7 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
   return {
     told,
     isOver: () => isOver,
+    pieces: () => pieces,
     becomeSlow: () => {
       isBehind = true;
     },
@@ -321,5 +394,6 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
 }
 
 function numbers(told: readonly StreamEvent[]): number[] {
-  return told.map(({ data }) => Date.parse(JSON.parse(String(data)).at));
+  const events = told.filter(({ name }) => name !== 'missed');
+  return events.map(({ data }) => Date.parse(JSON.parse(String(data)).at));
 }

@@ -25,6 +25,10 @@ export const HTTP_LIMITS = {
   streamBufferBytes: 1024 * 1024,
   /** Newest events of the gateway kept for `GET /events`; about 1 MB. */
   keptEvents: 4_096,
+  /** Shortest time between two writes of events to one reader. */
+  eventIntervalMs: 200,
+  /** Events that all readers together get for long: 50 of them take 6 % of a processor. */
+  eventsPerSecond: 10_000,
   /** Longest time in which a client reads nothing of an answer that waits for it; then the connection is cut. */
   unreadAnswerMs: 30_000,
   /** Approximate interval at which the caller of an open event stream is checked again. */

@@ -48,6 +48,8 @@ export interface StreamEvent {
 export interface StreamReader {
   /** True while earlier bytes wait for the client: a source with backpressure emits nothing then. */
   readonly isBehind: boolean;
+  /** Writes what is emitted meanwhile in one piece. */
+  together(emit: () => void): void;
   /** Calls back when the client has read everything, until the returned function is called. */
   onCaughtUp(listener: () => void): () => void;
 }

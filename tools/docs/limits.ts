@@ -159,6 +159,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'the slowest fail; new calls fail over or get `503`',
     ],
     ['Events kept for `GET /events`', count(HTTP_LIMITS.keptEvents), 'the oldest are dropped'],
+    [
+      'Events per second for all readers of `GET /events`',
+      `${count(HTTP_LIMITS.eventsPerSecond)}, in equal parts`,
+      'the oldest are dropped',
+    ],
   ],
   Registry: [
     [

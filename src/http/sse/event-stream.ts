@@ -117,6 +117,9 @@ export class EventStreams {
   }
 }
 
+/** Characters after which events that are written together are written. */
+const MOST_GATHERED = 64 * 1024;
+
 /** One response that is, or will be, an event stream. */
 class OpenStream implements TrackedStream, Slow, StreamReader {
   readonly #context: HttpContext;
@@ -127,6 +130,8 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
   #dropped = 0;
+  /** Events that are written in one piece. */
+  #gathered: string | undefined;
 
   constructor(
     context: HttpContext,
@@ -154,7 +159,16 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   }
 
   get isBehind(): boolean {
-    return this.#response.writableNeedDrain;
+    return this.#response.writableNeedDrain || (this.#gathered?.length ?? 0) > MOST_GATHERED;
+  }
+
+  together(emit: () => void): void {
+    this.#gathered = '';
+    try {
+      emit();
+    } finally {
+      this.#writeGathered();
+    }
   }
 
   onCaughtUp(listener: () => void): () => void {
@@ -199,7 +213,16 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     if (this.#response.writableLength <= this.#bufferBytes) this.#response.write(commentText(text));
   }
 
+  #writeGathered(): void {
+    const text = this.#gathered ?? '';
+    this.#gathered = undefined;
+    if (text === '') return;
+    this.#response.write(text);
+    this.#streams.unread.count(this.#context);
+  }
+
   #end(): void {
+    this.#writeGathered();
     this.#response.end();
     limitWriteTime(this.#response, this.#streams.unreadMs);
     this.#settle();
@@ -211,11 +234,17 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
       this.#dropped += 1;
       return;
     }
+    const lines = inLines(data);
+    const start = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
+    if (this.#gathered !== undefined && typeof lines === 'string') {
+      this.#gathered += `${start}${lines}\n\n`;
+      return;
+    }
     this.#response.cork();
     if (this.#dropped > 0) this.#response.write(commentText(`${this.#dropped} events left out, read faster`));
     this.#dropped = 0;
-    this.#response.write(`${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `);
-    this.#response.write(inLines(data));
+    this.#response.write(start);
+    this.#response.write(lines);
     this.#response.write('\n\n');
     this.#response.uncork();
     this.#streams.unread.count(this.#context);

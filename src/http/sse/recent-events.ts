@@ -1,6 +1,7 @@
 // The newest events of a gateway, for `GET /events`: one ring buffer for all readers. A reader takes the next events when its
-// client has read the previous ones, so a slow reader buffers nothing and loses the oldest events. The route decides which
-// events a caller may read.
+// client has read the previous ones, so a slow reader buffers nothing and loses the oldest events. What comes in quick succession
+// is written together, and all readers share one rate: following is never what a busy gateway is busy with. The route decides
+// which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { GatewayEvent } from '../../domain/events.ts';
@@ -16,6 +17,16 @@ export interface ReadOptions {
   readonly isFollowing: boolean;
 }
 
+/** How fast events are written to readers. */
+export interface EventPace {
+  /** Shortest time between two writes to a reader that follows, in ms. The first event after a pause is not delayed. */
+  readonly intervalMs: number;
+  /** Events that all readers together get; each has an equal part, and may save up as much as is kept. */
+  readonly perSecond: number;
+}
+
+const PACE: EventPace = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HTTP_LIMITS.eventsPerSecond };
+
 export class RecentEvents {
   readonly #size: number;
   readonly #ring: (GatewayEvent | undefined)[];
@@ -26,11 +37,14 @@ export class RecentEvents {
   readonly #readings = new Set<Reading>();
   /** Number of the next event. */
   #next = 0;
+  readonly #pace: EventPace;
   #isWakeDue = false;
+  #wokeAtMs = 0;
   #isOver = false;
 
   /** Listens until the events complete: when the gateway is closed. */
-  constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents) {
+  constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents, pace = PACE) {
+    this.#pace = pace;
     this.#size = size;
     this.#ring = new Array(size);
     this.#texts = new Array(size);
@@ -57,6 +71,8 @@ export class RecentEvents {
         number: start,
         end: isFollowing ? Number.POSITIVE_INFINITY : this.#next,
         missed,
+        allowance: this.#size,
+        refilledAtMs: performance.now(),
       };
       this.#readings.add(reading);
       subscriber.add(() => this.#readings.delete(reading));
@@ -81,22 +97,48 @@ export class RecentEvents {
       reading.number += 1;
       if (overwritten !== undefined && reading.isSelected(overwritten)) reading.missed += 1;
     }
+    this.#wakeSoon();
+  }
+
+  /** Deferred: a call must not wait for the serialization of events. */
+  #wakeSoon(): void {
     if (this.#isWakeDue) return;
     this.#isWakeDue = true;
-    // Deferred: a call must not wait for the serialization of events.
-    setImmediate(() => this.#wake());
+    const waitMs = this.#wokeAtMs + this.#pace.intervalMs - performance.now();
+    if (waitMs > 0) setTimeout(() => this.#wake(), waitMs).unref();
+    else setImmediate(() => this.#wake());
   }
 
   #wake(): void {
     this.#isWakeDue = false;
+    this.#wokeAtMs = performance.now();
     for (const reading of this.#readings) this.#emit(reading);
   }
 
-  /** Emits as much as its client accepts now. */
   #emit(reading: Reading): void {
+    this.#refill(reading);
+    let before: number;
+    do {
+      before = reading.number;
+      reading.reader.together(() => this.#emitAllowed(reading));
+    } while (reading.number !== before && !reading.reader.isBehind);
+    if (reading.allowance < 1 && reading.number < this.#next) this.#wakeSoon();
+  }
+
+  #refill(reading: Reading): void {
+    const now = performance.now();
+    const part = this.#pace.perSecond / Math.max(1, this.#readings.size);
+    const gained = ((now - reading.refilledAtMs) / 1_000) * part;
+    reading.allowance = Math.min(this.#size, reading.allowance + gained);
+    reading.refilledAtMs = now;
+  }
+
+  /** Emits as much as its client accepts now, and its part of the rate allows. */
+  #emitAllowed(reading: Reading): void {
     const { subscriber, reader, isSelected } = reading;
     const end = Math.min(this.#next, reading.end);
-    while (!subscriber.closed && !reader.isBehind && (reading.missed > 0 || reading.number < end)) {
+    const mayGoOn = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
+    while (mayGoOn() && (reading.missed > 0 || reading.number < end)) {
       if (reading.missed > 0) {
         subscriber.next(missedEvent(reading.missed));
         reading.missed = 0;
@@ -107,6 +149,7 @@ export class RecentEvents {
       const id = `${this.#run}-${reading.number}`;
       reading.number += 1;
       if (event === undefined || !isSelected(event)) continue;
+      reading.allowance -= 1;
       this.#texts[slot] ??= JSON.stringify(eventView(event));
       subscriber.next({ name: event.type, id, data: this.#texts[slot] });
     }
@@ -136,6 +179,9 @@ interface Reading {
   number: number;
   /** Selected events that were overwritten since the last `missed`. */
   missed: number;
+  /** Events that it may get now. */
+  allowance: number;
+  refilledAtMs: number;
 }
 
 /** The format of the API: names in snake_case, the time as text, durations in ms with three decimals. */
