@@ -29,6 +29,7 @@ test('has the documented defaults when nothing is set', () => {
     userHourlyLimit: 1_000,
     apiKeyHourlyLimit: 5_000,
     redisUrl: undefined,
+    audit: { recordsCalls: true, storesArguments: false, keptCalls: 200_000, keptDays: 90 },
     databaseUrl: 'sqlite:///gateway.db',
     encryptionKeys: [],
     stateFolder: undefined,

@@ -47,6 +47,7 @@ export async function openServerAuth(
     tokenLifetimeMs: config.tokenLifetimeMs,
     limits: { userPerHour: config.userHourlyLimit, apiKeyPerHour: config.apiKeyHourlyLimit },
     redisUrl: config.redisUrl,
+    auditSettings: config.audit,
     storeChanges$,
     log,
     passwords,

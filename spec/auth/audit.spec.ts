@@ -1,10 +1,14 @@
+import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { AuditLog } from '../../src/auth/audit.ts';
+import { AuditLog, type AuditSettings } from '../../src/auth/audit.ts';
+import type { NewCall } from '../../src/auth/auth.ts';
 import type { AuditEntry } from '../../src/domain/account.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
+import { JsonText } from '../../src/domain/json.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { AuditBounds } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
 import { START_MS, stoppedClock } from './auth-harness.ts';
 
@@ -16,12 +20,18 @@ const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
   status: 201,
 });
 
+const SETTINGS = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+const call = (tool: string): NewCall => ({
+  ...{ actor: 'user:1', actorName: 'ada', subject: '/mcp/demo', status: 200 },
+  call: { template: 'demo', tool, outcome: 'result', durationMs: 3, attempts: 1 },
+});
+
 const test = suite('the audit log');
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('writes what was recorded after a second, or at a hundred entries, together', async () => {
+test('writes what was recorded after a second, or at a thousand entries, together', async () => {
   const { audit, appended } = made();
   for (let index = 0; index < 3; index += 1) audit.record(entry(`subject ${index}`));
   mock.timers.tick(999);
@@ -30,9 +40,9 @@ test('writes what was recorded after a second, or at a hundred entries, together
   mock.timers.tick(1);
   await turns();
   assert.equal(appended, [3]);
-  for (let index = 0; index < 100; index += 1) audit.record(entry(`subject ${index}`));
+  for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
   await turns();
-  assert.equal(appended, [3, 100]);
+  assert.equal(appended, [3, 500, 500]);
 });
 
 test('lists what was recorded before, newest first, in pages', async () => {
@@ -77,14 +87,15 @@ test('while the database is away it keeps 10,000 entries, warns once, and writes
   await turns();
   mock.timers.tick(1_000);
   await turns();
-  assert.equal(warnings, [['the audit log cannot be written: new entries are dropped']]);
+  const complaint = [{ entries: 1 }, 'the audit log cannot be written: entries are dropped'];
+  assert.equal(warnings, [complaint]);
   database.failure = undefined;
   mock.timers.tick(1_000);
   await turns();
   const kept = await store.audit.list({ limit: 20_000 });
   assert.is(kept.length, 10_000);
   assert.is(kept[0]?.subject, 'subject 9999');
-  assert.equal(appended, Array(100).fill(100), 'no writing is larger than one answer of a slow database');
+  assert.equal(appended, Array(20).fill(500), 'no writing is larger than one answer of a slow database');
   assert.equal(warnings[1], [{ entries: 20 }, 'entries of the audit log were dropped']);
   await audit.close();
   assert.is(warnings.length, 2);
@@ -107,16 +118,88 @@ test('entries that the database refuses hold up nobody', async () => {
   ]);
 });
 
-test('is cut at its old end at the first writing and after each 10,000 entries; a failure to cut is none', async () => {
+test('is cut at its old end at the first writing and after each 5,000 entries; a failure to cut is none', async () => {
   const { audit, database } = made();
   audit.record(entry('first'));
   await audit.list({ limit: 1 });
-  assert.equal(database.trims, [100_000]);
+  const bounds = { changes: 100_000, calls: Number.MAX_SAFE_INTEGER, from: undefined };
+  assert.equal(database.trims, [bounds]);
   for (let round = 0; round < 3; round += 1) {
-    for (let index = 0; index < 5_000; index += 1) audit.record(entry('more'));
+    for (let index = 0; index < 2_500; index += 1) audit.record(entry('more'));
     await audit.list({ limit: 1 });
   }
-  assert.equal(database.trims, [100_000, 100_000]);
+  assert.equal(database.trims, [bounds, bounds]);
+});
+
+test('digests the arguments of a call as they came, and stores them only where that is switched on', async () => {
+  const text = '{"b":1, "a":"é"}';
+  const sha256 = createHash('sha256').update(text).digest('hex');
+  for (const storesArguments of [false, true]) {
+    const { audit } = made({ ...SETTINGS, storesArguments });
+    const forms = [JsonText.ofText(text), JsonText.ofBytes(Buffer.from(text)), undefined];
+    for (const form of forms) audit.recordCall(call('echo'), form);
+    const stored = storesArguments ? { arguments: text } : {};
+    assert.equal(
+      (await audit.list({ limit: 5, action: 'tools/call' })).map((each) => each.call).reverse(),
+      [{ digest: sha256, ...stored }, { digest: sha256, ...stored }, {}].map((more) => ({
+        ...call('echo').call,
+        ...more,
+      })),
+    );
+    audit.recordCall(call('echo'), JsonText.ofText(JSON.stringify('x'.repeat(100_000))));
+    const [long] = await audit.list({ limit: 1 });
+    assert.is(long?.call?.arguments?.length, storesArguments ? 4_096 : undefined);
+    await audit.close();
+  }
+});
+
+test('digests after the turn of the call, and no megabytes in one turn', async () => {
+  const { audit, appended } = made(SETTINGS);
+  const large = JsonText.ofText(`"${'x'.repeat(600_000)}"`);
+  for (let index = 0; index < 3; index += 1) audit.recordCall(call('echo'), large);
+  await turns();
+  mock.timers.tick(1_000);
+  await turns();
+  assert.equal(appended, [3]);
+  await audit.close();
+});
+
+test('calls that cannot be written push out no change, and are counted once a minute', async () => {
+  const { audit, database, warnings, clock, store } = made(SETTINGS);
+  database.failure = databaseUnavailable(new Error('refused'));
+  for (let index = 0; index < 10_050; index += 1) audit.recordCall(call('echo'), undefined);
+  audit.record(entry('a change'));
+  clock.pass(60_000);
+  audit.recordCall(call('echo'), undefined);
+  database.failure = undefined;
+  await audit.close();
+  assert.is((await store.audit.list({ limit: 20_000, filter: { tool: 'echo' } })).length, 10_000);
+  assert.is((await store.audit.list({ limit: 5, filter: { action: entry('').action } })).length, 1);
+  assert.equal(
+    warnings.map(([fields]) => fields),
+    [{ entries: 1 }, { entries: 51 }, { entries: 51 }],
+  );
+});
+
+test('finds entries by time, and deletes those that are too old', async () => {
+  const { audit, clock, database, store } = made({ ...SETTINGS, keptDays: 2 });
+  audit.recordCall(call('first'), undefined);
+  clock.pass(1_000);
+  audit.record(entry('second'));
+  clock.pass(1_000);
+  audit.recordCall(call('third'), undefined);
+  const names = async (query: object) =>
+    (await audit.list({ limit: 5, ...query })).map(({ subject, call: of }) => of?.tool ?? subject);
+  assert.equal(await names({ fromMs: START_MS + 1_000 }), ['third', 'second']);
+  assert.equal(await names({ toMs: START_MS + 2_000 }), ['second', 'first']);
+  assert.equal(await names({ fromMs: START_MS + 1_000, toMs: START_MS + 1_001 }), ['second']);
+  const [third] = await audit.list({ limit: 1 });
+  assert.equal(await names({ toMs: START_MS + 9_000, before: third?.id }), ['second', 'first']);
+  await audit.close();
+  const [bounds] = database.trims;
+  await store.audit.trim({ changes: 5, calls: 5, from: bounds?.from });
+  assert.is((await store.audit.list({ limit: 5 })).length, 3);
+  assert.is(bounds?.calls, 1_000);
 });
 
 test('an end without a database loses what was not written, and says how much', async () => {
@@ -127,12 +210,12 @@ test('an end without a database loses what was not written, and says how much', 
   assert.equal(warnings, [[{ entries: 1 }, 'entries of the audit log were lost']]);
 });
 
-function made() {
+function made(settings?: AuditSettings) {
   const clock = stoppedClock();
   const store = new MemoryStore();
   const appended: number[] = [];
   const warnings: unknown[][] = [];
-  const database = { failure: undefined as Error | undefined, trims: [] as number[] };
+  const database = { failure: undefined as Error | undefined, trims: [] as AuditBounds[] };
   const audit = new AuditLog({
     store: {
       append: async (entries) => {
@@ -141,13 +224,14 @@ function made() {
         await store.audit.append(entries);
       },
       list: (page) => store.audit.list(page),
-      trim: async (keep) => {
-        database.trims.push(keep);
+      trim: async (bounds) => {
+        database.trims.push(bounds);
         throw new Error('too busy');
       },
     },
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,
+    settings,
   });
   return { audit, clock, store, appended, warnings, database };
 }

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { timeOrderedIds } from '../../src/auth/audit.ts';
+import { timeOrderedIds } from '../../src/auth/audit-ids.ts';
 import { suite } from '../helpers/suite.ts';
 import { START_MS, stoppedClock } from './auth-harness.ts';
 

@@ -10,7 +10,7 @@ test('lists every flag for the command line, switches apart', () => {
   const flags = settingFlags();
   assert.equal(
     flags.filter(({ takesValue }) => !takesValue).map(({ flag }) => flag),
-    ['sync', 'auth'],
+    ['sync', 'auth', 'audit-calls', 'audit-arguments'],
   );
   assert.ok(flags.some(({ flag, doc }) => flag === 'health-interval' && doc.endsWith('default 30')));
 });

@@ -1,7 +1,12 @@
 // What the audit log of every Store does, whatever is underneath.
 
 import * as assert from 'uvu/assert';
-import type { AuditEntry } from '../../src/domain/account.ts';
+import {
+  type AuditEntry,
+  type AuditedCall,
+  type AuditFilter,
+  CALL_ACTION,
+} from '../../src/domain/account.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 
@@ -43,12 +48,40 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
   declare('forgets all but the newest', async ({ audit }) => {
     const entries = Array.from({ length: 10 }, (_, index) => entry(index));
     await audit.append(entries);
-    await audit.trim(20);
+    await audit.trim({ changes: 20, calls: 20 });
     assert.is((await audit.list({ limit: 100 })).length, 10);
-    await audit.trim(3);
+    await audit.trim({ changes: 3, calls: 0 });
     assert.equal(await audit.list({ limit: 100 }), entries.slice(-3).toReversed());
-    await audit.trim(0);
+    await audit.trim({ changes: 0, calls: 0 });
     assert.equal(await audit.list({ limit: 100 }), []);
+  });
+
+  declare('gives back calls among changes, and finds them by what they are about', async ({ audit }) => {
+    const calls = [call(1, { tool: 'echo' }), call(3, { template: 'other', ...whole }), call(5, {})];
+    const changes = [entry(0), { ...entry(2), ...full, id: entry(2).id }, entry(4)];
+    await audit.append([...calls, ...changes]);
+    const ids = async (filter: AuditFilter, more: object = {}) =>
+      (await audit.list({ limit: 10, filter, ...more })).map(({ id }) => Number(id.slice(4, 12)));
+    assert.equal(await audit.list({ limit: 3, before: entry(5).id }), [changes[2], calls[1], changes[1]]);
+    assert.equal(await ids({}), [5, 4, 3, 2, 1, 0]);
+    assert.equal(await ids({ action: 'tools/call' }), [5, 3, 1]);
+    assert.equal(await ids({ action: 'POST /auth/users' }), [4, 0]);
+    assert.equal(await ids({ tool: 'echo' }), [1]);
+    assert.equal(await ids({ template: 'other', outcome: 'failed' }), [3]);
+    assert.equal(await ids({ template: 'other', outcome: 'result' }), []);
+    assert.equal(await ids({ actor: String(full.actor) }), [2]);
+    assert.equal(await ids({ actor: full.actorName }), [2]);
+    assert.equal(await ids({ status: 204 }), [2]);
+    assert.equal(await ids({}, { from: entry(2).id, before: entry(5).id }), [4, 3, 2]);
+  });
+
+  declare('keeps changes whatever the number of calls, and nothing that is too old', async ({ audit }) => {
+    await audit.append([entry(0), entry(1), ...Array.from({ length: 8 }, (_, index) => call(index + 2, {}))]);
+    const kept = async () => (await audit.list({ limit: 20 })).map(({ id }) => Number(id.slice(4, 12)));
+    await audit.trim({ changes: 5, calls: 2 });
+    assert.equal(await kept(), [9, 8, 1, 0]);
+    await audit.trim({ changes: 5, calls: 5, from: entry(1).id });
+    assert.equal(await kept(), [9, 8, 1]);
   });
 
   declare('is not changed through what it was given or gave back', async ({ audit }) => {
@@ -64,6 +97,26 @@ function entry(number: number): AuditEntry {
   const id = `0198${String(number).padStart(8, '0')}a`;
   return { ...small, id };
 }
+
+function call(number: number, more: Partial<AuditedCall>): AuditEntry {
+  const call = {
+    template: 'demo',
+    tool: 't',
+    outcome: 'result',
+    durationMs: 12,
+    attempts: 1,
+    ...more,
+  } as const;
+  return { ...small, id: entry(number).id, action: CALL_ACTION, call };
+}
+
+const whole: Partial<AuditedCall> = {
+  instance: 'one',
+  outcome: 'failed',
+  attempts: 3,
+  digest: 'a'.repeat(64),
+  arguments: `{"text":"O'Neil 漢字 😀 \\\\ $1"${'x'.repeat(4_000)}`,
+};
 
 const small: AuditEntry = {
   id: '',

@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
+import type { AuditSettings } from '../../src/auth/audit.ts';
 import type { Auth } from '../../src/auth/auth.ts';
 import { assembleAuth } from '../../src/auth/create-auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
@@ -43,6 +44,8 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly store?: Pick<Store, 'accounts' | 'audit'>;
   /** Of bcrypt. Default 4, the cheapest. */
   readonly passwordCost?: number;
+  /** Of the audit log. Default: no calls. */
+  readonly auditSettings?: AuditSettings;
 }
 
 /** Starts an app whose accounts are `admin` and `ada`. */
@@ -51,13 +54,14 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     limits = { userPerHour: 1_000, apiKeyPerHour: 5_000 },
     store = new MemoryStore(),
     passwordCost = 4,
+    auditSettings,
     ...app
   } = options;
   const secret = randomBytes(32);
   const passwords = new Passwords(passwordCost);
   const authAt = (now: () => number): Auth =>
     assembleAuth({
-      ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, now },
+      ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, now, auditSettings },
       storeChanges$: NEVER,
       log: { warn: () => {} },
     });

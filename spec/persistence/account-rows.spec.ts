@@ -4,14 +4,8 @@ import * as assert from 'uvu/assert';
 import type { ApiKey, AuditEntry, User } from '../../src/domain/account.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { TEXT_LENGTH } from '../../src/persistence/entities.ts';
-import {
-  apiKeyOf,
-  auditOf,
-  rowOfApiKey,
-  rowOfAudit,
-  rowOfUser,
-  userOf,
-} from '../../src/persistence/orm-accounts.ts';
+import { apiKeyOf, rowOfApiKey, rowOfUser, userOf } from '../../src/persistence/orm-accounts.ts';
+import { changeOf, rowOfChange } from '../../src/persistence/orm-audit.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('account rows');
@@ -51,8 +45,8 @@ test('an audit entry comes back, also from a database that keeps empty texts as 
     status: 0,
   };
   for (const each of [entry, { ...entry, address: '::1', requestId: 'r', status: 204 }])
-    assert.equal(auditOf(rowOfAudit(each)), each);
-  assert.equal(auditOf({ ...rowOfAudit(entry), actorName: null, subject: null }), entry);
+    assert.equal(changeOf(rowOfChange(each)), each);
+  assert.equal(changeOf({ ...rowOfChange(entry), actorName: null, subject: null }), entry);
 });
 
 test('what the audit log keeps of a text fits its column', () => {

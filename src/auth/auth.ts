@@ -2,7 +2,17 @@
 // request; each route names the scope that it needs.
 
 import type { Observable } from 'rxjs';
-import type { ApiKey, AuditEntry, Principal, Role, Scope, User } from '../domain/account.ts';
+import type {
+  ApiKey,
+  AuditEntry,
+  AuditedCall,
+  AuditFilter,
+  Principal,
+  Role,
+  Scope,
+  User,
+} from '../domain/account.ts';
+import type { JsonFields } from '../domain/json.ts';
 
 export interface Auth {
   /** False: every caller is the anonymous admin. Accounts can be managed all the same. */
@@ -115,11 +125,30 @@ export interface ApiKeyView {
   readonly createdBy: string | null;
 }
 
-/** The log of changes. Recording never fails a request and never waits: entries are written in batches. */
+/** The log of changes and calls. Recording never fails a request and never waits: entries are written in batches. */
 export interface Audit {
+  /** A change, or a login. */
   record(entry: Omit<AuditEntry, 'id' | 'at'>): void;
+  /** False: calls are not recorded, and `recordCall` does nothing. */
+  readonly recordsCalls: boolean;
+  /** A call and its arguments, of which a digest is made after this turn of the event loop. */
+  recordCall(entry: NewCall, callArguments: JsonFields[string]): void;
   /** Newest first, with all entries recorded before. */
-  list(page: { readonly limit: number; readonly before?: string | undefined }): Promise<AuditEntry[]>;
+  list(query: AuditQuery): Promise<AuditEntry[]>;
+}
+
+export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'call' | 'action'> & {
+  readonly call: Omit<AuditedCall, 'digest' | 'arguments'>;
+};
+
+export interface AuditQuery extends AuditFilter {
+  readonly limit: number;
+  /** Id of the last entry of the page before. */
+  readonly before?: string | undefined;
+  /** Ms since 1970: entries of this time or later. */
+  readonly fromMs?: number | undefined;
+  /** Entries before this time. */
+  readonly toMs?: number | undefined;
 }
 
 export interface RateLimiter {

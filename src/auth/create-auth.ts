@@ -7,7 +7,7 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ManagedAccounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
-import { AuditLog } from './audit.ts';
+import { AuditLog, type AuditSettings } from './audit.ts';
 import type { Auth } from './auth.ts';
 import { Authenticator, Verifier } from './authenticator.ts';
 import { LoginThrottle, login } from './login.ts';
@@ -27,6 +27,8 @@ export interface AuthOptions {
   readonly limits: HourlyLimits;
   /** Counts requests together with other gateways; absent = each for itself. */
   readonly redisUrl?: string | undefined;
+  /** Default: no calls are recorded. */
+  readonly auditSettings?: AuditSettings | undefined;
   /** Changes of the store. Cold or hot; subscribed to once, until close(). Without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
@@ -52,7 +54,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
   const tokens = createTokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
   const keyUse = new KeyUse(store.accounts);
   const verifier = new Verifier({ accounts: store.accounts, tokens, limits, now });
-  const audit = new AuditLog({ store: store.audit, log, now });
+  const audit = new AuditLog({ store: store.audit, log, now, settings: options.auditSettings });
   const throttle = new LoginThrottle();
   const changed$ = new Subject<string>();
   const onChange = (principalId: string) => changed$.next(principalId);

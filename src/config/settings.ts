@@ -14,6 +14,7 @@ import {
   STRATEGY_NAMES,
   type StrategyName,
 } from '../domain/policy.ts';
+import { AUDIT_SETTINGS } from './audit-settings.ts';
 import {
   boolean,
   choice,
@@ -331,6 +332,7 @@ export const SETTINGS = {
     default: 5_000,
     doc: 'Requests per hour of an API key; keys with the scope `admin` have no limit.',
   }),
+  audit: AUDIT_SETTINGS,
   /** May contain a password. */
   redisUrl: setting<string | undefined>({
     key: 'redis_url',

@@ -71,6 +71,8 @@ export interface Tracker {
   readonly trace?: RequestTrace | undefined;
   /** Of the call that it became; of several, such as the rounds of one request, the latest one. */
   record?: CallRecord | undefined;
+  /** Name of the called tool, as its instance knows it. */
+  tool?: string | undefined;
 }
 
 /** An instance by its id, and its template. */

@@ -68,6 +68,11 @@ export class JsonText {
     return this.#bytes;
   }
 
+  /** The bytes or the text it is kept as. */
+  get source(): Uint8Array | string {
+    return this.#text ?? this.bytes;
+  }
+
   /** The JSON text. */
   get text(): string {
     return this.#text ?? asBuffer(this.bytes).toString('utf8');

@@ -120,6 +120,8 @@ export const LIMITS = {
   metadataCharacters: 64 * 1024,
   /** Longest text in an entry of the audit log, in UTF-16 units; a longer one is cut. */
   auditTextUnits: 512,
+  /** Longest beginning of arguments in the audit log, in UTF-16 units. */
+  auditArgumentUnits: 4_096,
   /** Fewest characters and most bytes of a password: bcrypt ignores the bytes after them. */
   passwordCharacters: 8,
   passwordBytes: 72,

@@ -4,18 +4,24 @@
 import { type CallEnd, type CallOutcome, type CallReport, outcomeOf } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CallRecord, ExchangeRequest, SentTo } from '../domain/exchange.ts';
+import type { JsonFields } from '../domain/json.ts';
 import type { RequestTrace } from '../domain/trace.ts';
 
 /** The request that is reported. */
 export interface Reported extends Pick<ExchangeRequest, 'method' | 'params'> {
   /** Of its JSON-RPC message, if it is one. */
   readonly id?: unknown;
+  readonly address?: string | undefined;
 }
 
 export class HttpCallReport implements CallReport {
   readonly method: string;
-  /** Name of the called tool. */
-  readonly tool: string | undefined;
+  /** Name of the called tool: as the client wrote it, then as its instance knows it. As a Tracker. */
+  tool: string | undefined;
+  /** Of the tool, as they came. */
+  readonly arguments: JsonFields[string];
+  /** Of the client. */
+  readonly address: string | undefined;
   /** As a Tracker. */
   sentTo: SentTo | undefined;
   record: CallRecord | undefined;
@@ -28,9 +34,16 @@ export class HttpCallReport implements CallReport {
   readonly #onEnded: (report: HttpCallReport) => void;
 
   /** `onEnded`: called at its end. `trace`: see Tracker. */
-  constructor({ method, params }: Reported, onEnded: (report: HttpCallReport) => void, trace?: RequestTrace) {
+  constructor(
+    { method, params, address }: Reported,
+    onEnded: (report: HttpCallReport) => void,
+    trace?: RequestTrace,
+  ) {
     this.method = method;
-    this.tool = method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
+    const isCall = method === 'tools/call';
+    this.tool = isCall && typeof params?.name === 'string' ? params.name : undefined;
+    this.arguments = isCall ? params?.arguments : undefined;
+    this.address = address;
     this.#onEnded = onEnded;
     this.trace = trace;
   }

@@ -84,7 +84,7 @@ export type RouteMiddleware = Middleware<RequestState, Matched>;
 /** How the body of an answer may be encoded. */
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
 /** Called at the end of each MCP request, which may be after the end of its HTTP request. */
-export type ReportListener = (report: HttpCallReport, state: RequestState) => void;
+export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;
 
 /** What a handler may read of a request besides its input. Everything is computed on demand: the hot path needs little of it. */
 export class HttpRequest {
@@ -196,12 +196,13 @@ export class HttpRequest {
   report(request: Reported): HttpCallReport {
     const { state } = this.#context;
     const onEnded = (report: HttpCallReport): void => {
-      this.#onReport?.(report, state);
+      this.#onReport?.(report, this.#context);
       state.reportEnded?.();
     };
     // The requests of a batch are below one span, which has no method.
     state.trace?.begin(state.rpcMessages === undefined ? request : undefined);
-    state.report = new HttpCallReport(request, onEnded, state.trace);
+    // Read now: a connection that is gone has no address.
+    state.report = new HttpCallReport({ ...request, address: this.address }, onEnded, state.trace);
     return state.report;
   }
 

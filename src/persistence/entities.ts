@@ -17,6 +17,7 @@ export function tablesFor(kind: DatabaseKind) {
     apiKeys: apiKeyTable(columns),
     settings: settingTable(columns),
     audit: auditTable(columns),
+    auditCalls: auditCallTable(columns),
     revision: revisionTable(columns),
   };
 }
@@ -25,6 +26,7 @@ export type InstanceRow = InferEntity<Tables['instances']>;
 export type UserRow = InferEntity<Tables['users']>;
 export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
+export type AuditCallRow = InferEntity<Tables['auditCalls']>;
 
 /** Templates with settings that differ from the defaults. */
 function templateTable({ id, document, counter }: Columns) {
@@ -147,7 +149,7 @@ function settingTable({ id, document }: Columns) {
   });
 }
 
-/** The audit log. Its ids sort by time. */
+/** The audit log: changes and logins. Its ids sort by time. */
 function auditTable({ id, text, number, time }: Columns) {
   return defineEntity({
     name: 'AuditEntry',
@@ -162,6 +164,26 @@ function auditTable({ id, text, number, time }: Columns) {
       status: number(),
       address: text().nullable(),
       requestId: text().nullable(),
+    },
+  });
+}
+
+/** The audit log: calls of tools, apart from the changes, since they are many. The fewer columns, the less each costs. */
+function auditCallTable({ id, text, document, number, time }: Columns) {
+  return defineEntity({
+    name: 'AuditCall',
+    tableName: 'audit_calls',
+    properties: {
+      id: id(64).primary(),
+      at: time(),
+      actor: text(),
+      actorName: text().nullable(),
+      template: text().nullable(),
+      tool: text().nullable(),
+      outcome: id(16),
+      status: number(),
+      /** The rest of the entry. */
+      details: document(),
     },
   });
 }

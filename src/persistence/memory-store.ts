@@ -4,6 +4,7 @@
 import {
   type ApiKey,
   type AuditEntry,
+  type AuditFilter,
   type EndedToken,
   isActiveAdmin,
   type User,
@@ -111,21 +112,54 @@ function memorySettings(): SettingStore {
 }
 
 function memoryAudit(): AuditStore {
-  let entries: readonly AuditEntry[] = [];
+  let changes: AuditEntry[] = [];
+  let calls: AuditEntry[] = [];
   return {
     append: async (added) => {
-      entries = [...entries, ...structuredClone(added)];
+      for (const entry of added) (entry.call === undefined ? changes : calls).push(copyOf(entry));
     },
-    list: async ({ limit, before }) => {
-      const newestFirst = entries.toSorted((one, other) => (one.id < other.id ? 1 : -1));
-      const older = before === undefined ? newestFirst : newestFirst.filter(({ id }) => id < before);
-      return structuredClone(older.slice(0, limit));
-    },
-    trim: async (keep) => {
-      const oldestFirst = entries.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-      entries = oldestFirst.slice(Math.max(0, entries.length - keep));
+    list: async ({ limit, before, from = '', filter = {} }) =>
+      [...changes, ...calls]
+        .filter(({ id }) => (before === undefined || id < before) && id >= from)
+        .filter((entry) => matches(entry, filter))
+        .sort(newestFirst)
+        .slice(0, limit)
+        .map(copyOf),
+    trim: async (bounds) => {
+      const kept = (entries: AuditEntry[], most: number) =>
+        entries
+          .filter(({ id }) => id >= (bounds.from ?? ''))
+          .sort(newestFirst)
+          .slice(0, most)
+          .reverse();
+      changes = kept(changes, bounds.changes);
+      calls = kept(calls, bounds.calls);
     },
   };
+}
+
+/** Entries hold texts and numbers; one is copied for each call. */
+function copyOf(entry: AuditEntry): AuditEntry {
+  return entry.call === undefined ? { ...entry } : { ...entry, call: { ...entry.call } };
+}
+
+function newestFirst(one: AuditEntry, other: AuditEntry): number {
+  return one.id < other.id ? 1 : -1;
+}
+
+function matches(
+  entry: AuditEntry,
+  { actor, action, status, template, tool, outcome }: AuditFilter,
+): boolean {
+  const { call } = entry;
+  return (
+    (actor === undefined || entry.actor === actor || entry.actorName === actor) &&
+    (action === undefined || entry.action === action) &&
+    (status === undefined || entry.status === status) &&
+    (template === undefined || call?.template === template) &&
+    (tool === undefined || call?.tool === tool) &&
+    (outcome === undefined || call?.outcome === outcome)
+  );
 }
 
 function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {

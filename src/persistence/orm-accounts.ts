@@ -1,11 +1,10 @@
-// Users, API keys and the audit log on a database. Each change of an account locks the row of the revision first, so two
+// Users and API keys on a database. Each change of an account locks the row of the revision first, so two
 // nodes cannot demote the last two admins at the same time.
 
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   type ApiKey,
-  type AuditEntry,
   type EndedToken,
   isActiveAdmin,
   type Role,
@@ -17,24 +16,16 @@ import {
   withEndedToken,
 } from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
-import {
-  type ApiKeyRow,
-  type AuditRow,
-  fromDocument,
-  type Tables,
-  toDocument,
-  type UserRow,
-} from './entities.ts';
+import type { ApiKeyRow, Tables, UserRow } from './entities.ts';
+import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { AccountStore, AuditStore } from './store.ts';
+import type { AccountStore } from './store.ts';
 
 const AS_IT_IS = { disableIdentityMap: true } as const;
 const IN_ORDER = { orderBy: { position: 'asc' }, ...AS_IT_IS } as const;
 
 /** Keys touched by one statement. */
 const TOUCH_BATCH = 100;
-/** Audit entries written by one operation: one statement where the database takes several rows at once. */
-const AUDIT_BATCH = 100;
 
 export class OrmAccounts implements AccountStore {
   readonly #session: OrmSession;
@@ -203,61 +194,6 @@ async function keepAnAdmin(
   if (others === 0) throw lastAdmin();
 }
 
-export class OrmAudit implements AuditStore {
-  readonly #session: OrmSession;
-
-  constructor(session: OrmSession) {
-    this.#session = session;
-  }
-
-  /** Each batch is an operation of its own: the time limit of one operation does not limit the list, and others run in between. */
-  async append(entries: readonly AuditEntry[]): Promise<void> {
-    for (let start = 0; start < entries.length; start += AUDIT_BATCH)
-      await this.#appendBatch(entries.slice(start, start + AUDIT_BATCH));
-  }
-
-  #appendBatch(batch: readonly AuditEntry[]): Promise<void> {
-    return this.#session.write(async (em, { audit }) => {
-      // A batch whose answer was lost is written again.
-      const known = await em.findAll(audit, {
-        where: { id: { $in: batch.map(({ id }) => id) } },
-        fields: ['id'],
-        disableIdentityMap: true,
-      });
-      const ids = new Set(known.map(({ id }) => id));
-      const rows = batch.filter(({ id }) => !ids.has(id)).map(rowOfAudit);
-      if (rows.length === 0) return;
-      if (this.#session.database.insertsRows) await em.insertMany(audit, rows);
-      else for (const row of rows) await em.insert(audit, row);
-    });
-  }
-
-  list({ limit, before }: { readonly limit: number; readonly before?: string }): Promise<AuditEntry[]> {
-    return this.#session.run(async (em, { audit }) => {
-      const rows = await em.findAll(audit, {
-        where: before === undefined ? {} : { id: { $lt: before } },
-        orderBy: { id: 'desc' },
-        limit,
-        disableIdentityMap: true,
-      });
-      return rows.map(auditOf);
-    });
-  }
-
-  trim(keep: number): Promise<void> {
-    return this.#session.write(async (em, { audit }) => {
-      const [newestExpired] = await em.findAll(audit, {
-        orderBy: { id: 'desc' },
-        offset: keep,
-        limit: 1,
-        fields: ['id'],
-        disableIdentityMap: true,
-      });
-      if (newestExpired !== undefined) await em.nativeDelete(audit, { id: { $lte: newestExpired.id } });
-    });
-  }
-}
-
 export function rowOfUser(user: User) {
   return {
     id: user.id,
@@ -315,36 +251,6 @@ export function apiKeyOf(row: ApiKeyRow): ApiKey {
     secretHash: row.secretHash,
     createdAt: row.createdAt.toISOString(),
     ...(row.lastUsedAt ? { lastUsedAt: row.lastUsedAt.toISOString() } : {}),
-  };
-}
-
-/** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
-export function rowOfAudit(entry: AuditEntry) {
-  return {
-    id: entry.id,
-    at: new Date(entry.at),
-    actor: entry.actor,
-    actorName: entry.actorName,
-    action: entry.action,
-    subject: entry.subject,
-    status: entry.status,
-    address: entry.address ?? null,
-    requestId: entry.requestId ?? null,
-  } satisfies AuditRow;
-}
-
-export function auditOf(row: AuditRow): AuditEntry {
-  return {
-    id: row.id,
-    at: row.at.toISOString(),
-    actor: row.actor,
-    // Oracle stores an empty text as null.
-    actorName: row.actorName ?? '',
-    action: row.action,
-    subject: row.subject ?? '',
-    status: row.status,
-    ...(row.address ? { address: row.address } : {}),
-    ...(row.requestId ? { requestId: row.requestId } : {}),
   };
 }
 

@@ -1,4 +1,4 @@
-// The store on a database: templates, instances, tombstones and settings. Accounts and the audit log are orm-accounts.ts.
+// The store on a database: templates, instances, tombstones and settings. Accounts are orm-accounts.ts, the audit log is orm-audit.ts.
 // Rows become domain types before they leave; the secrets of an instance (values of environment variables and headers) are
 // encrypted in its row.
 
@@ -9,7 +9,8 @@ import type { InstanceDefinition, InstanceSource, TransportKind } from '../domai
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { fromDocument, type InstanceRow, type Tables, toDocument } from './entities.ts';
-import { OrmAccounts, OrmAudit } from './orm-accounts.ts';
+import { OrmAccounts } from './orm-accounts.ts';
+import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 

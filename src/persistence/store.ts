@@ -1,7 +1,7 @@
 // The interface of a store: the registry, the accounts, a few settings and the audit log. Values are domain types, whatever
 // stores them. Runtime state (health, counts) is never stored.
 
-import type { ApiKey, AuditEntry, EndedToken, User, UserChange } from '../domain/account.ts';
+import type { ApiKey, AuditEntry, AuditFilter, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 
@@ -100,10 +100,28 @@ export interface SettingStore {
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
   append(entries: readonly AuditEntry[]): Promise<void>;
-  /** Newest first; `before` is the id of the last entry of the page before. */
-  list(page: { readonly limit: number; readonly before?: string }): Promise<AuditEntry[]>;
-  /** Deletes all but the newest `keep` entries. */
-  trim(keep: number): Promise<void>;
+  /** Newest first. */
+  list(page: AuditPage): Promise<AuditEntry[]>;
+  trim(bounds: AuditBounds): Promise<void>;
+}
+
+export interface AuditPage {
+  readonly limit: number;
+  /** Entries with smaller ids only: that of the last entry of the page before. */
+  readonly before?: string | undefined;
+  /** Entries with this id, or greater ones, only. */
+  readonly from?: string | undefined;
+  readonly filter?: AuditFilter | undefined;
+}
+
+/** What is kept; everything older is deleted. */
+export interface AuditBounds {
+  /** Newest changes and logins. */
+  readonly changes: number;
+  /** Newest calls. */
+  readonly calls: number;
+  /** The least id that is kept. Default: any. */
+  readonly from?: string | undefined;
 }
 
 /** Migrations of a database by name, in the order in which they are applied. */

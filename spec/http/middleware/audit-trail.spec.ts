@@ -26,12 +26,14 @@ type Entry = Parameters<Auth['audit']['record']>[0];
 const ADA: Principal = { ...ANONYMOUS, id: 'user:1', kind: 'user', name: 'ada' };
 
 /** An app with one recorded route; `work` is what comes after the recording. */
+const NO_CALLS = { recordsCalls: false, recordCall: () => {}, list: () => Promise.resolve([]) };
+
 async function serve(
   work: (state: { principal?: Principal; trail?: Trail }) => void,
   { method = 'POST', now = () => 0 }: { method?: Method; now?: () => number } = {},
 ) {
   const entries: Entry[] = [];
-  const audit = { record: (entry: Entry) => entries.push(entry), list: () => Promise.resolve([]) };
+  const audit = { ...NO_CALLS, record: (entry: Entry) => entries.push(entry) };
   const trail = auditTrail(audit, { address: () => '192.0.2.7' }, now);
   const route = { method, path: '/servers/:server_id', scope: 'gateway:write' } as const;
   const app = await startRoute('/servers/:server_id', ...trail(route), (context) => {
@@ -153,10 +155,7 @@ test('records so many refusals of one caller a minute, what was done in any case
 });
 
 test('is there for what changes something, and for logins', () => {
-  const trail = auditTrail(
-    { record: () => {}, list: () => Promise.resolve([]) },
-    { address: () => undefined },
-  );
+  const trail = auditTrail({ ...NO_CALLS, record: () => {} }, { address: () => undefined });
   const scopes: readonly (Scope | 'open' | readonly Scope[])[] = [
     'open',
     'admin',
@@ -182,6 +181,7 @@ test('is there for what changes something, and for logins', () => {
       'DELETE /servers/:server_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
       ...[
+        'PATCH /gateway/log-level',
         'PATCH /gateway/templates/:template',
         'POST /auth/api-keys',
         'POST /auth/login',

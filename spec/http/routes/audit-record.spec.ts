@@ -14,6 +14,7 @@ test('shows null for what was not known', () => {
   assert.equal(record, {
     ...{ id: 'e1', at: '2026-01-01T00:00:00.000Z', actor: 'user:1', actor_name: 'ada' },
     ...{ action: 'POST /servers', subject: '/servers/one', status: 201, address: null, request_id: null },
+    call: null,
   });
   assert.ok(Compile(AuditRecord).Check(record));
 });

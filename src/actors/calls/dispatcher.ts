@@ -3,7 +3,8 @@
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
-import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
+import type { Answer, CallRecord, ExchangeOptions, ExchangeRequest, Tracker } from '../../domain/exchange.ts';
+import { toolOf } from '../../domain/exchange.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -80,7 +81,7 @@ export class Dispatcher {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now } = this.#deps;
       const record = request.record ?? { call: 0, attempts: 0 };
-      if (request.tracker !== undefined) request.tracker.record = record;
+      if (request.tracker !== undefined) follow(request.tracker, record, request);
       if (record.call === 0) {
         this.#calls += 1;
         record.call = this.#calls;
@@ -103,4 +104,9 @@ export class Dispatcher {
       call.begin();
     });
   }
+}
+
+function follow(tracker: Tracker, record: CallRecord, request: ExchangeRequest): void {
+  tracker.record = record;
+  tracker.tool = toolOf(request) ?? tracker.tool;
 }

@@ -34,7 +34,8 @@ export function accessLog(log: Logger): HttpMiddleware {
  * its connection. `info`.
  */
 export function reportLog(log: Logger): ReportListener {
-  return (report, { requestId, principal, template, rpcMessages, isLogged, trace }) => {
+  return (report, { state }) => {
+    const { requestId, principal, template, rpcMessages, isLogged, trace } = state;
     if ((rpcMessages === undefined && !isLogged) || !log.isLevelEnabled('info')) return;
     const { method, tool, attempts, outcome, errorCode, sentTo, startMs } = report;
     const line = {

@@ -1,13 +1,15 @@
-// Records every request that may change the registry, the accounts or the settings, and every login, with any outcome. Never
-// bodies, queries or credentials.
+// Records every request that may change the registry, the accounts or the settings, and every login, with any outcome; and the
+// calls of tools. Never bodies, queries or credentials; what becomes of the arguments of a call is auth/audit.ts.
 
 import type { Audit } from '../../auth/auth.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
-import { asGatewayError } from '../../domain/errors.ts';
+import type { CallOutcome } from '../../domain/call-report.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { asGatewayError, ERROR_STATUS } from '../../domain/errors.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import type { HttpContext, RouteMiddleware } from '../request.ts';
-import { CLIENT_CLOSED_REQUEST, ClientGone } from '../request.ts';
+import { CLIENT_CLOSED_REQUEST, ClientGone, type ReportListener } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
 type AuditedRoute = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
@@ -58,6 +60,51 @@ export function auditTrail(
   };
 
   return (route) => (isAudited(route) ? [recording(`${route.method} ${route.path}`, record)] : []);
+}
+
+/**
+ * Records the calls of tools, by REST and by MCP, at their end. A request that was refused before it became a call (no
+ * credentials, rate limit, no session, headers that are not those of the body) is none.
+ */
+export function callTrail(audit: Audit): ReportListener {
+  return (report, { state, path }) => {
+    const {
+      method,
+      tool = '',
+      outcome = 'cancelled',
+      errorCode,
+      sentTo,
+      address,
+      attempts,
+      startMs,
+    } = report;
+    if (!audit.recordsCalls || method !== 'tools/call') return;
+    const { principal = NO_PRINCIPAL, requestId } = state;
+    const entry = {
+      actor: principal.id,
+      actorName: principal.name,
+      subject: path,
+      status: statusOf(outcome, errorCode),
+      requestId,
+      ...(address === undefined ? {} : { address }),
+      call: {
+        template: state.template ?? sentTo?.template ?? '',
+        tool,
+        ...(sentTo === undefined ? {} : { instance: sentTo.id }),
+        outcome,
+        durationMs: Math.round(performance.now() - startMs),
+        attempts,
+      },
+    };
+    audit.recordCall(entry, report.arguments);
+  };
+}
+
+/** What REST answers for the outcome: the HTTP status of a call by MCP says little. */
+function statusOf(outcome: CallOutcome, code: ErrorCode | number | undefined): number {
+  if (outcome === 'cancelled') return CLIENT_CLOSED_REQUEST;
+  if (outcome === 'result' || outcome === 'tool_error') return 200;
+  return typeof code === 'string' ? ERROR_STATUS[code] : 500;
 }
 
 const TOO_MANY_REQUESTS = 429;

@@ -1,13 +1,32 @@
 // The audit log, for admins: newest entries first. Recording is ../middleware/audit-trail.ts.
 
 import Type, { type Static } from 'typebox';
-import type { AuditEntry } from '../../domain/account.ts';
+import type { AuditEntry, AuditedCall } from '../../domain/account.ts';
+import { validationFailed } from '../../domain/error-catalogue.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { timestampOf } from '../../domain/text.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, integer, NullableText, nullableText, Time, text } from '../schemas.ts';
 
-/** One entry. `status` is 0 for a change made on the database, without HTTP. */
+const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
+
+/** What an entry has of the call of a tool. */
+const CallRecord = Type.Object({
+  template: text('everything'),
+  tool: text('echo'),
+  instance_id: nullableText('everything-1'),
+  outcome: Outcome,
+  duration_ms: integer(12),
+  attempts: integer(1),
+  /** SHA-256 of the arguments as they were received. */
+  arguments_sha256: NullableText,
+  /** Their beginning, where the setting audit.arguments is on. */
+  arguments: NullableText,
+});
+
+/** One entry. `status` is 0 for a change made on the database, without HTTP; of a call it is what REST answers. */
 export const AuditRecord = Type.Object({
   id: text('019aa0b4-1f00-7000-8000-000000000001'),
   at: Time,
@@ -18,12 +37,37 @@ export const AuditRecord = Type.Object({
   status: integer(200),
   address: nullableText('127.0.0.1'),
   request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
+  call: Type.Union([CallRecord, Type.Null()], { examples: [null] }),
 });
 export type AuditRecord = Static<typeof AuditRecord>;
 
 export function auditRecord(entry: AuditEntry): AuditRecord {
   const { id, at, actor, actorName, action, subject, status, address = null, requestId = null } = entry;
-  return { id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId };
+  const common = { id, at, actor, actor_name: actorName, action, subject, status };
+  const { call } = entry;
+  return { ...common, address, request_id: requestId, call: call === undefined ? null : callRecord(call) };
+}
+
+function callRecord(call: AuditedCall): Static<typeof CallRecord> {
+  const { template, tool, instance = null, outcome, durationMs, attempts, digest = null } = call;
+  return {
+    ...{ template, tool, instance_id: instance, outcome, duration_ms: durationMs, attempts },
+    ...{ arguments_sha256: digest, arguments: call.arguments ?? null },
+  };
+}
+
+/** What entries may be looked for by. */
+const Wanted = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.auditTextUnits }));
+/** ISO 8601 with an offset or `Z`. */
+const Moment = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
+
+/** Ms since 1970. VALIDATION_ERROR for anything but a moment. */
+function momentOf(field: 'from' | 'to', text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const atMs = timestampOf(text);
+  if (!Number.isNaN(atMs)) return atMs;
+  const msg = 'Input should be a date and a time with Z or an offset';
+  throw validationFailed([{ loc: ['query', field], msg, type: 'datetime_parsing' }]);
 }
 
 const DEFAULT_PAGE = 100;
@@ -32,7 +76,7 @@ export const auditRoutes: readonly Route[] = [
   defineRoute({
     method: 'GET',
     path: '/gateway/audit',
-    summary: 'The audit log: changes and logins, newest first',
+    summary: 'The audit log: changes, logins and calls of tools, newest first',
     scope: 'admin',
     request: {
       query: Type.Object(
@@ -42,6 +86,16 @@ export const auditRoutes: readonly Route[] = [
           ),
           /** `next_cursor` of the page before. */
           cursor: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' })),
+          /** Id or name. */
+          actor: Wanted,
+          /** `tools/call` for calls, else method and path pattern. */
+          action: Wanted,
+          status: Type.Optional(Type.Integer({ minimum: 0, maximum: 599 })),
+          template: Wanted,
+          tool: Wanted,
+          outcome: Type.Optional(Outcome),
+          from: Moment,
+          to: Moment,
         },
         CLOSED,
       ),
@@ -54,9 +108,10 @@ export const auditRoutes: readonly Route[] = [
     },
     errors: [],
     handler: async ({ query }, { auth }) => {
-      const { limit = DEFAULT_PAGE, cursor: before } = query;
+      const { limit = DEFAULT_PAGE, cursor: before, from, to, ...filter } = query;
+      const times = { fromMs: momentOf('from', from), toMs: momentOf('to', to) };
       // One more than is asked for shows whether there is a next page.
-      const entries = await auth.audit.list({ limit: limit + 1, before });
+      const entries = await auth.audit.list({ limit: limit + 1, before, ...filter, ...times });
       const page = entries.slice(0, limit);
       const next_cursor = entries.length > limit ? (page.at(-1)?.id ?? null) : null;
       return json(200, { entries: page.map(auditRecord), next_cursor });

@@ -7,4 +7,8 @@ export const migrations: readonly MigrationEntry[] = [
     name: 'Migration20261120085831_first',
     load: async () => (await import('./Migration20261120085831_first.ts')).Migration20261120085831_first,
   },
+  {
+    name: 'Migration20261121170934_calls',
+    load: async () => (await import('./Migration20261121170934_calls.ts')).Migration20261121170934_calls,
+  },
 ];

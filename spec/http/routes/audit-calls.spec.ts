@@ -1,0 +1,150 @@
+// Calls of tools in the audit log, by every way in: REST, the MCP endpoint in both eras, and all templates together.
+
+import { createHash } from 'node:crypto';
+import * as assert from 'uvu/assert';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('calls in the audit log');
+const ACCEPT = { accept: 'application/json, text/event-stream' };
+const SETTINGS = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+const HELLO = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'a', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+interface Line {
+  readonly id: string;
+  readonly at: string;
+  readonly actor_name: string;
+  readonly action: string;
+  readonly subject: string;
+  readonly status: number;
+  readonly address: string | null;
+  readonly call: Readonly<Record<string, unknown>> | null;
+}
+
+const rpc = (id: number, name: string, more: object = {}) => ({
+  ...{ jsonrpc: '2.0', id, method: 'tools/call' },
+  params: { name, arguments: { text: 'planted' }, ...more },
+});
+
+async function start(storesArguments = false) {
+  const app = await startWithAccounts({ auditSettings: { ...SETTINGS, storesArguments } });
+  await app.serve('demo', 'one');
+  const entries = async (query = '') =>
+    (await app.as(app.admin, 'GET', `/gateway/audit${query}`)).body.entries as Line[];
+  return { app, entries };
+}
+
+async function inSession(app: AccountsFixture, path: string): Promise<Credentials> {
+  const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params: HELLO };
+  const { headers } = await app.as({ ...app.user, ...ACCEPT }, 'POST', path, { body });
+  return { ...app.user, ...ACCEPT, 'mcp-session-id': String(headers.get('mcp-session-id')) };
+}
+
+test('are entries, whichever way they came, with a digest of their arguments', async () => {
+  const { app, entries } = await start();
+  const args = { text: 'planted' };
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'echo', arguments: args } });
+  const ofServer = { server_id: 'one', tool_name: 'fail', arguments: args };
+  await app.as(app.user, 'POST', '/tools/call', { body: ofServer });
+  const session = await inSession(app, '/mcp/demo');
+  await app.as(session, 'POST', '/mcp/demo', { body: rpc(1, 'echo') });
+  await app.as(session, 'POST', '/mcp/demo', { body: [rpc(2, 'error'), rpc(3, 'echo')] });
+  const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'echo' };
+  const body = rpc(4, 'echo', { _meta: META });
+  await app.as({ ...app.user, ...ACCEPT, ...modern }, 'POST', '/mcp/demo', { body });
+  const together = await inSession(app, '/mcp');
+  await app.as(together, 'POST', '/mcp', { body: rpc(5, 'demo__echo') });
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'none' } });
+  await app.as(app.user, 'POST', '/mcp/demo/resources/read', { body: { uri: 'x://planted' } });
+
+  const found = (await entries()).toReversed();
+  const digest = createHash('sha256').update(JSON.stringify(args)).digest('hex');
+  assert.equal(
+    found.map(({ action, actor_name, subject, status, call }) => {
+      const { duration_ms, ...rest } = call ?? {};
+      assert.type(duration_ms, 'number');
+      return [action, actor_name, subject, status, Object.values(rest)];
+    }),
+    [
+      ['/mcp/demo/tools/call', 200, 'echo', 'one', 'result'],
+      ['/tools/call', 200, 'fail', 'one', 'tool_error'],
+      ['/mcp/demo', 200, 'echo', 'one', 'result'],
+      ['/mcp/demo', 500, 'error', 'one', 'error'],
+      ['/mcp/demo', 200, 'echo', 'one', 'result'],
+      ['/mcp/demo', 200, 'echo', 'one', 'result'],
+      ['/mcp', 200, 'echo', 'one', 'result'],
+      ['/mcp/demo/tools/call', 404, 'none', null, 'failed'],
+    ].map(([subject, status, tool, instance, outcome]) => [
+      ...['tools/call', 'ada', subject, status],
+      ['demo', tool, instance, outcome, instance === null ? 0 : 1, instance === null ? null : digest, null],
+    ]),
+  );
+  assert.match(String(found[0]?.address), /127\.0\.0\.1$/);
+  assert.not.match(JSON.stringify(found), 'planted');
+  await app.close();
+});
+
+test('are found by what they are about, among changes, page by page', async () => {
+  const { app, entries } = await start();
+  const call = (name: string) => app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name } });
+  await call('name');
+  await call('fail');
+  const [, first] = await entries();
+  while (new Date().toISOString() <= String(first?.at)) await new Promise(setImmediate);
+  const from = new Date().toISOString();
+  await app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level: 'silent' } });
+  await call('none');
+  const names = async (query: string) =>
+    (await entries(query)).map(({ action, call: of }) => of?.tool ?? action);
+  const change = 'PATCH /gateway/log-level';
+  assert.equal(await names(''), ['none', change, 'fail', 'name']);
+  assert.equal(await names('?action=tools/call'), ['none', 'fail', 'name']);
+  assert.equal(await names(`?action=${encodeURIComponent(change)}`), [change]);
+  assert.equal(await names('?tool=fail'), ['fail']);
+  assert.equal(await names('?template=demo&outcome=failed'), ['none']);
+  assert.equal(await names('?template=other'), []);
+  assert.equal(await names('?actor=ada&status=200'), ['fail', 'name']);
+  assert.equal(await names('?actor=admin'), [change]);
+  assert.equal(await names(`?from=${from}`), ['none', change]);
+  assert.equal(await names(`?to=${from}`), ['fail', 'name']);
+  const page = await app.as(app.admin, 'GET', '/gateway/audit?limit=2&action=tools/call');
+  const next = await names(`?limit=2&action=tools/call&cursor=${page.body.next_cursor}`);
+  assert.equal(next, ['name']);
+  for (const bad of ['from=yesterday', 'to=2026-02-30T00:00:00Z', 'status=9999', 'outcome=fine', 'tool='])
+    assert.is((await app.as(app.admin, 'GET', `/gateway/audit?${bad}`)).status, 422, bad);
+  await app.close();
+});
+
+test('have the beginning of their arguments where that is switched on', async () => {
+  const { app, entries } = await start(true);
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', {
+    body: '{"name":"echo","arguments":{ "text":"a" }}',
+  });
+  assert.is((await entries())[0]?.call?.arguments, '{ "text":"a" }');
+  await app.close();
+});
+
+test('are an entry when their client goes away', async () => {
+  const { app, entries } = await start();
+  const abort = new AbortController();
+  const left = fetch(`${app.url}/mcp/demo/tools/call`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...app.user },
+    body: JSON.stringify({ name: 'sleep', arguments: { ms: 10_000 } }),
+    signal: abort.signal,
+  }).catch(() => undefined);
+  while (app.gateway.stats().activeConnections === 0) await new Promise(setImmediate);
+  abort.abort();
+  await left;
+  while (app.gateway.stats().activeConnections > 0) await new Promise(setImmediate);
+  const [entry] = await entries();
+  assert.equal([entry?.status, entry?.call?.outcome, entry?.call?.instance_id], [499, 'cancelled', 'one']);
+  await app.close();
+});
+
+test.run();

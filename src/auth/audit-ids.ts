@@ -1,0 +1,32 @@
+// Ids that sort by time as texts and that no two nodes share: UUID version 7 (RFC 9562).
+
+import { randomBytes } from 'node:crypto';
+
+const SEQUENCES = 4_096;
+
+/** Ids of one process rise strictly, also within a millisecond and when the clock steps back. `now`: ms since 1970. */
+export function timeOrderedIds(now: () => number): () => string {
+  // 62 random bits per process; within one, time and sequence make the difference.
+  const node = randomBytes(8);
+  node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
+  const tail = node.toString('hex');
+  let lastMs = 0;
+  let sequence = 0;
+  return () => {
+    const nowMs = Math.floor(now());
+    sequence = nowMs > lastMs ? 0 : sequence + 1;
+    lastMs = Math.max(lastMs, nowMs);
+    if (sequence === SEQUENCES) {
+      lastMs += 1;
+      sequence = 0;
+    }
+    const rand = sequence.toString(16).padStart(3, '0');
+    return `${idAt(lastMs)}-7${rand}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+  };
+}
+
+/** The beginning of all ids of that millisecond, which sorts before each of them. */
+export function idAt(ms: number): string {
+  const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}`;
+}
