@@ -2,6 +2,7 @@
 
 import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
+import { audit } from './audit.ts';
 import { bridge } from './bridge.ts';
 import { completionOf } from './completion.ts';
 import { config } from './config.ts';
@@ -50,6 +51,7 @@ const commands: readonly CommandDefinition[] = [
   logLevel,
   sessions,
   endSession,
+  audit,
   tools,
   call,
   login,

@@ -1,0 +1,100 @@
+// `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
+
+import { type Fields, fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
+import { UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Entries of one answer of the gateway, and of one output. */
+const PAGE = 500;
+const MOST = 100_000;
+const SHOWN = 50;
+
+const FILTERS = ['actor', 'action', 'template', 'tool', 'outcome', 'status', 'from', 'to'] as const;
+
+/** Row of the command table. */
+export const audit: CommandDefinition = {
+  name: 'gateway audit',
+  positionals: '',
+  summary: 'Show the audit log: changes, logins and calls of tools',
+  options: [
+    { flags: '--limit <number>', short: 'n', description: `Newest entries to show; default ${SHOWN}` },
+    { flags: '--actor <name>', description: 'Entries of this user or key: its id, or its name' },
+    {
+      flags: '--action <text>',
+      description: 'Entries of this action, such as tools/call or "POST /auth/login"',
+    },
+    { flags: '--template <name>', description: 'Calls of this template' },
+    { flags: '--tool <name>', description: 'Calls of this tool' },
+    {
+      flags: '--outcome <word>',
+      description: 'Calls with this outcome: result, tool_error, error, failed, cancelled',
+    },
+    { flags: '--status <number>', description: 'Entries with this HTTP status' },
+    {
+      flags: '--from <time>',
+      description: 'Entries of this time or later: ISO 8601, or 90s, 15m, 2h, 7d for as long ago',
+    },
+    { flags: '--to <time>', description: 'Entries before this time' },
+    WIDE_OPTION,
+    ...CLIENT_OPTIONS,
+  ],
+  examples: [
+    'gateway audit',
+    'gateway audit --template search --outcome failed --from 1h',
+    'gateway audit --actor ada --limit 1000 --json',
+  ],
+  run: async (input, terminal) => {
+    const limit = input.number('limit', { minimum: 1, maximum: MOST }) ?? SHOWN;
+    const query = queryOf(input);
+    const gateway = await gatewayOf(input, terminal);
+    const entries: Fields[] = [];
+    for (let cursor: unknown = ''; typeof cursor === 'string' && entries.length < limit; ) {
+      query.set('limit', String(Math.min(PAGE, limit - entries.length)));
+      if (cursor !== '') query.set('cursor', cursor);
+      const page = fields(await gateway.request(`/gateway/audit?${query}`));
+      entries.push(...(Array.isArray(page.entries) ? page.entries.map(fields) : []));
+      cursor = page.next_cursor;
+    }
+    const { json } = await import('../output.ts');
+    if (input.switch('json')) terminal.print(json(entries));
+    else if (entries.length === 0) terminal.print('no entries');
+    else terminal.print(await asTable(terminal, entries, input.switch('wide') === true));
+    return 0;
+  },
+};
+
+function queryOf(input: CommandInput): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const name of FILTERS) {
+    const value = input.text(name);
+    if (value !== undefined) query.set(name, name === 'from' || name === 'to' ? timeOf(name, value) : value);
+  }
+  return query;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A date alone is its beginning, in UTC. */
+function timeOf(name: string, text: string): string {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (count !== undefined) return new Date(Date.now() - Number(count) * (UNIT_MS[unit] ?? 0)).toISOString();
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime()))
+    throw new UsageError(`--${name} must be a time or an age such as 2h, not "${text}"`);
+  return time.toISOString();
+}
+
+const HEADINGS = ['TIME', 'ACTOR', 'ACTION', 'SUBJECT', 'INSTANCE', 'STATUS', 'OUTCOME', 'MS'];
+
+async function asTable(terminal: Terminal, entries: readonly Fields[], isWide: boolean): Promise<string> {
+  const { table } = await import('../output.ts');
+  const rows = entries.map((entry) => {
+    const call = fields(entry.call);
+    const subject = call.tool === undefined ? entry.subject : `${call.template}/${call.tool}`;
+    const cells = [entry.at, entry.actor_name, entry.action, subject, call.instance_id, entry.status];
+    return [...cells, call.outcome, call.duration_ms].map((cell) => String(cell ?? ''));
+  });
+  return table(terminal, HEADINGS, rows, { isWide });
+}
