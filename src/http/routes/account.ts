@@ -2,11 +2,11 @@
 // the account that the sent credentials belong to.
 
 import Type from 'typebox';
-import { SCOPES } from '../../domain/account.ts';
+import { mayDo, ROLES, SCOPES } from '../../domain/account.ts';
 import { sessionCookie } from '../credentials.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { integer, NOT_STORED, nullableTemplates, nullableText, text } from '../schemas.ts';
+import { flag, integer, NOT_STORED, nullableTemplates, nullableText, text } from '../schemas.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
 
@@ -29,10 +29,14 @@ const Account = Type.Object({
   name: text('ada'),
   /** The user, or the owner of the key. */
   user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  /** Of the user; null for a key, whose permissions are its own. */
+  role: Type.Union([Type.Enum([...ROLES]), Type.Null()], { examples: ['user'] }),
   scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read', 'tools:call']] }),
   templates: nullableTemplates(['everything']),
   /** Requests per hour; null = no limit. */
   hourly_limit: Type.Union([Type.Integer(), Type.Null()], { examples: [1_000] }),
+  /** False: every caller is an admin, and there is no sign-in. */
+  auth_enabled: flag(true),
 });
 
 export const accountRoutes: readonly Route[] = [
@@ -103,15 +107,17 @@ export const accountRoutes: readonly Route[] = [
     scope: SCOPES,
     answers: { 200: { description: 'The owner of the credentials that were sent', body: Account } },
     errors: [],
-    handler: ({ principal }) =>
+    handler: ({ principal }, { auth }) =>
       json(200, {
         id: principal.id,
         kind: principal.kind,
         name: principal.name,
         user_id: principal.userId ?? null,
+        role: principal.kind === 'api-key' ? null : mayDo(principal, ['admin']) ? 'admin' : 'user',
         scopes: SCOPES.filter((scope) => principal.scopes.has(scope)),
         templates: principal.templates === undefined ? null : [...principal.templates].sort(),
         hourly_limit: principal.hourlyLimit ?? null,
+        auth_enabled: auth.isEnabled,
       }),
   }),
 ];
