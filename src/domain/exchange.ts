@@ -34,22 +34,12 @@ export interface ExchangeRequest {
   readonly trace?: AttemptTrace;
   /** Id of the HTTP request that it came with, for events. It is not sent. */
   readonly requestId?: string | undefined;
-  /** Given with a request that may be repeated as a whole: the repeats belong to the same call. It is not sent. Default: a
-   *  call of its own. */
-  readonly record?: CallRecord;
 }
 
-/** The number of a call and its attempts so far. The dispatcher writes it. */
+/** What the report of a request shows of its call. */
 export interface CallRecord {
-  /** Unique in this run of the gateway, from 1 on; 0 before the call has begun. */
-  call: number;
   /** Instances that it was sent to, or could not be sent to because something failed to open before. */
-  attempts: number;
-}
-
-/** Name of the tool that a request calls, if it does. */
-export function toolOf({ method, params }: ExchangeRequest): string | undefined {
-  return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
+  readonly attempts: number;
 }
 
 /** How a request is carried. */
@@ -108,6 +98,11 @@ interface Interruption {
   readonly kind: 'interrupted';
   /** The wait that the backend asked for. */
   readonly retryMs: number | undefined;
+}
+
+/** Name of the tool that a request calls, if it does. */
+export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
+  return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
 /** True for the event that ends an exchange. */

@@ -86,7 +86,6 @@ function order(fields: Partial<CallOrder> = {}): CallOrder {
     route: balanced(),
     wantedTool: undefined,
     timeoutMs: 1_000,
-    slow: undefined,
     ...fields,
   };
 }

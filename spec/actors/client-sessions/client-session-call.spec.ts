@@ -159,6 +159,28 @@ test('a read that stays silent where other calls do, too, makes its session move
   assert.equal(await Promise.all(calls.map(resultOf)), ['b', 'b', 'b']);
 });
 
+test('a call that is not safe to repeat goes on where it is silent, although its session moves', async () => {
+  stage = new SessionHarness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
+  await stage.add('a', { script: silent });
+  const session = await stage.open();
+  await stage.add('b');
+  await stage.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
+  const [write, ...reads] = ['write', 'read', 'read', 'read'].map((tool) => ask(session, tool));
+  await pass(mock.timers.tick.bind(mock.timers), 10_001);
+  await judged();
+  assert.equal(await Promise.all(reads.map(resultOf)), ['b', 'b', 'b']);
+  assert.equal([write?.subscription.closed, asked('b')], [false, 4]);
+  write?.subscription.unsubscribe();
+});
+
+test('a subscription that breaks off is made again after the session has moved', async () => {
+  const session = await openOnA('auto', fails('unknown'));
+  const subscribed = ask(session, { method: 'resources/subscribe', params: { uri: 'a:b' } });
+  await judged();
+  await resultOf(subscribed);
+  assert.equal([subscribed.answers.at(-1)?.instanceId, session.instanceId], ['b', 'b']);
+});
+
 test('a read that is alone in being silent goes on where it is', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
@@ -249,7 +271,73 @@ test('a repeat takes from the budget of the gateway', async () => {
   stage.transport('a').lose();
   await judged();
   const ends = await Promise.all(calls.map(({ end }) => end));
-  assert.is(ends.filter((end) => end === 'b').length, 10); // the allowance; its traffic is counted elsewhere
+  assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
+});
+
+test('a call is reported once, however often it is sent', async () => {
+  const session = await openOnA('auto', fails('unknown'));
+  const call = ask(session, 'read');
+  await judged();
+  assert.is(await resultOf(call), 'b');
+  assert.equal(reported(), [
+    ['exchange.started', 1],
+    ['exchange.finished', 1, 1, false],
+    ['exchange.retried', 1, 1],
+    ['exchange.finished', 1, 2, false],
+    ['exchange.retried', 1, 2],
+    ['exchange.finished', 1, 3, true],
+  ]);
+  const waits = stage.inner.told('exchange.finished').map(({ waitMs }) => waitMs);
+  assert.equal(waits, [0, 5, 30], 'the waits before the repeats are part of it');
+});
+
+test('a call that the gateway answers is reported, too', async () => {
+  const session = await openOnA('auto');
+  await ask(session, { method: 'resources/unsubscribe', params: { uri: 'a:b' } }).end;
+  assert.equal(reported(), [
+    ['exchange.started', 1],
+    ['exchange.finished', 1, 1, true],
+  ]);
+});
+
+test('a call whose session ends while it waits is refused, one whose caller leaves is cancelled', async () => {
+  const { session } = await openBeforeFrozen();
+  stage.ref('a').drain();
+  const [left, refused] = [ask(session, 'read'), ask(session, 'read')];
+  left.subscription.unsubscribe();
+  await session.close();
+  assert.equal(told(await refused.end), { code: 'SESSION_NOT_FOUND', delivered: 'no' });
+  assert.equal(reported(), [
+    ['exchange.started', 1],
+    ['exchange.started', 2],
+    ['exchange.cancelled', 1],
+    ['exchange.refused', 2],
+  ]);
+});
+
+test('a call that no instance could take is reported as refused', async () => {
+  stage = new SessionHarness();
+  await stage.add('a');
+  const session = await stage.open();
+  stage.ref('a').drain();
+  assert.is((await ask(session, 'read').end) instanceof Error, true);
+  assert.equal(reported(), [
+    ['exchange.started', 1],
+    ['exchange.refused', 1],
+  ]);
+});
+
+test('a call in the queue of a full instance goes where its session goes', async () => {
+  const session = await openOnA('auto');
+  const { capacity } = stage.ref('a');
+  for (let place = 0; place < capacity; place += 1) stage.inner.call('write', { instanceId: 'a' });
+  const call = ask(session, 'read');
+  await settled();
+  assert.is(stage.inner.fleet.group('t').queue.length, 1);
+  stage.ref('a').drain();
+  assert.is(await resultOf(call), 'b');
+  assert.is(asked('a'), capacity);
+  stage.transport('a').lose();
 });
 
 test('what a call waits for a place is part of its time', async () => {
@@ -318,6 +406,16 @@ async function openBeforeFrozen() {
     return open(...whose);
   };
   return { session, thaw };
+}
+
+/** The events of calls: type, number of the call, number of the attempt, whether it is the last one. */
+function reported(): unknown[] {
+  return stage.inner.events.flatMap((event): unknown[][] => {
+    if (!('call' in event)) return [];
+    const { type, call } = event;
+    if (type === 'exchange.finished') return [[type, call, event.attempt, event.isLast]];
+    return [type === 'exchange.retried' ? [type, call, event.attempt] : [type, call]];
+  });
 }
 
 function asked(id: string): number {

@@ -5,9 +5,10 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { type CallsOwner, SessionCalls } from '../../../src/actors/client-sessions/client-session-calls.ts';
 import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
+import type { SessionRoute } from '../../../src/actors/client-sessions/session-route.ts';
 import { sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../../src/domain/errors.ts';
-import type { Answer } from '../../../src/domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
@@ -49,9 +50,16 @@ async function begin() {
     usableBinding: binding,
     mayMove: false,
     mayUpgrade: true,
-    callTimeoutMs: 30_000,
     wait: () => () => undefined,
-    answers: (request: Parameters<typeof dispatcher.within>[2]) => dispatcher.within(ref, undefined, request),
+    carry: (request: ExchangeRequest, route: SessionRoute) =>
+      dispatcher.carry('t', request, () => ({
+        group: stage.inner.fleet.group('t'),
+        request,
+        route,
+        wantedTool: undefined,
+        timeoutMs: 30_000,
+      })),
+    passage: (request: ExchangeRequest) => ({ request }),
     isEjected: () => false,
     leave: () => false,
     countUnsafe: () => undefined,

@@ -3,7 +3,6 @@
 
 import { mock } from 'node:test';
 import type { Subscription } from 'rxjs';
-import { RetryBudget } from '../../../src/actors/calls/retry.ts';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/client-sessions/client-sessions.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
@@ -108,7 +107,6 @@ export class SessionHarness {
       dispatcher,
       emit,
       subscriptions: this.subscriptions,
-      budget: new RetryBudget(() => Date.now()),
       now: () => Date.now(),
       alarm: (waitMs, ring) => {
         this.alarms += 1;

@@ -1,135 +1,169 @@
-// The events of a call, from its start to its end at each instance. The call, or the session that carries it, emits them. All
-// events of one type have the same fields in the same order: four of them are made per call at most, and thousands are kept.
+// The events of one call, from its start to its end at each instance. All events of one type have the same fields in the same
+// order: four of them are made per call at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { GatewayEvent, GatewayEvents } from '../../domain/events.ts';
-import type { CallRecord, ExchangeRequest } from '../../domain/exchange.ts';
+import { type CallRecord, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { cutText } from '../../domain/text.ts';
-import { toolOf } from './call-order.ts';
 import type { ExchangeEnding } from './call-reply.ts';
+
+/** A call: its template, its number in this run of the gateway, from 1 on, and of its params only the name of a tool. */
+export interface ReportedCall {
+  readonly template: string;
+  readonly number: number;
+  readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'requestId'>;
+}
 
 /** The instance of the event. */
 type EventInstance = Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>;
 
-/** The fields of the request in an event: of the params only the name of a tool. */
-type EventRequest = Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'requestId'>;
-
-/** A call at one instance: its number, the number of the attempt, and the time before it. */
-export type Attempted = Pick<GatewayEvents['exchange.finished'], 'call' | 'attempt' | 'waitMs'>;
+/** A call at one instance: the number of the attempt, and the time before it. */
+export type Attempted = Pick<GatewayEvents['exchange.finished'], 'attempt' | 'waitMs'>;
 
 /** Longest name of a tool in an event, in UTF-16 units: clients choose it, and thousands of events are kept. */
 const TOOL_NAME_UNITS = 256;
 
-/** That it came in. */
-export function startedEvent(template: string, { call }: CallRecord, request: EventRequest): GatewayEvent {
-  return {
-    type: 'exchange.started',
-    atMs: Date.now(),
-    template,
-    call,
-    method: request.method,
-    tool: toolIn(request),
-    principal: request.caller ?? ANONYMOUS.id,
-    requestId: request.requestId,
-  };
+/** Emits one first event, and exactly one last one. */
+export class CallEvents implements CallRecord {
+  readonly #emit: (event: GatewayEvent) => void;
+  readonly #call: ReportedCall;
+  #attempts = 0;
+  /** Attempts whose end was not reported yet. */
+  #underWay = 0;
+  #hasEnded = false;
+
+  constructor(emit: (event: GatewayEvent) => void, call: ReportedCall) {
+    this.#emit = emit;
+    this.#call = call;
+  }
+
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  /** It came in. */
+  started(): void {
+    const { template, number, request } = this.#call;
+    this.#emit({
+      type: 'exchange.started',
+      atMs: Date.now(),
+      template,
+      call: number,
+      method: request.method,
+      tool: toolIn(request),
+      principal: request.caller ?? ANONYMOUS.id,
+      requestId: request.requestId,
+    });
+  }
+
+  /** No instance takes it, or none any more, after a wait. No event while an attempt is under way: its end is the last event. */
+  refused(code: ErrorCode, waitMs: number): void {
+    if (!this.#ends()) return;
+    const { template, number, request } = this.#call;
+    this.#emit({
+      type: 'exchange.refused',
+      atMs: Date.now(),
+      template,
+      call: number,
+      method: request.method,
+      tool: toolIn(request),
+      principal: request.caller ?? ANONYMOUS.id,
+      requestId: request.requestId,
+      waitMs,
+      code,
+    });
+  }
+
+  /** Its caller left during the wait. No event while an attempt is under way, or after the last one. */
+  cancelled(waitMs: number): void {
+    if (!this.#ends()) return;
+    const { template, number, request } = this.#call;
+    this.#emit({
+      type: 'exchange.cancelled',
+      atMs: Date.now(),
+      template,
+      call: number,
+      method: request.method,
+      tool: toolIn(request),
+      principal: request.caller ?? ANONYMOUS.id,
+      requestId: request.requestId,
+      waitMs,
+    });
+  }
+
+  /** The number of an attempt that ended before it was sent. */
+  unsent(): number {
+    this.#attempts += 1;
+    return this.#attempts;
+  }
+
+  /** The number of an attempt that begins; `finished` ends it. */
+  sent(): number {
+    this.#underWay += 1;
+    return this.unsent();
+  }
+
+  /** It goes on after the failure of that attempt. */
+  retried({ template, id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
+    const { number, request } = this.#call;
+    this.#emit({
+      type: 'exchange.retried',
+      atMs: Date.now(),
+      template,
+      instanceId: id,
+      serverId,
+      call: number,
+      method: request.method,
+      tool: toolIn(request),
+      principal: request.caller ?? ANONYMOUS.id,
+      requestId: request.requestId,
+      attempt,
+      code,
+    });
+  }
+
+  /** How the attempt ended there. `isOver`: the call has ended with it. */
+  finished(
+    { template, id, serverId }: EventInstance,
+    { attempt, waitMs }: Attempted,
+    { outcome, durationMs, error }: ExchangeEnding,
+    isOver: boolean,
+  ): void {
+    this.#underWay -= 1;
+    const isLast = isOver && !this.#hasEnded;
+    if (isLast) this.#hasEnded = true;
+    const { number, request } = this.#call;
+    this.#emit({
+      type: 'exchange.finished',
+      atMs: Date.now(),
+      template,
+      instanceId: id,
+      serverId,
+      call: number,
+      method: request.method,
+      tool: toolIn(request),
+      principal: request.caller ?? ANONYMOUS.id,
+      requestId: request.requestId,
+      attempt,
+      waitMs,
+      outcome,
+      durationMs,
+      isLast,
+      code: error?.code,
+    });
+  }
+
+  /** True when an event without an instance may be the last one. */
+  #ends(): boolean {
+    if (this.#hasEnded || this.#underWay > 0) return false;
+    this.#hasEnded = true;
+    return true;
+  }
 }
 
-/** A call that no instance takes, after a wait. */
-export function refusedEvent(
-  template: string,
-  { call }: CallRecord,
-  request: EventRequest,
-  code: ErrorCode,
-  waitMs: number,
-): GatewayEvent {
-  return {
-    type: 'exchange.refused',
-    atMs: Date.now(),
-    template,
-    call,
-    method: request.method,
-    tool: toolIn(request),
-    principal: request.caller ?? ANONYMOUS.id,
-    requestId: request.requestId,
-    waitMs,
-    code,
-  };
-}
-
-/** A call whose caller left during the wait. */
-export function cancelledEvent(
-  template: string,
-  { call }: CallRecord,
-  request: EventRequest,
-  waitMs: number,
-): GatewayEvent {
-  return {
-    type: 'exchange.cancelled',
-    atMs: Date.now(),
-    template,
-    call,
-    method: request.method,
-    tool: toolIn(request),
-    principal: request.caller ?? ANONYMOUS.id,
-    requestId: request.requestId,
-    waitMs,
-  };
-}
-
-/** A call that goes on after a failure at this instance. */
-export function retriedEvent(
-  { template, id, serverId }: EventInstance,
-  { call, attempt }: Pick<Attempted, 'call' | 'attempt'>,
-  request: EventRequest,
-  code: ErrorCode,
-): GatewayEvent {
-  return {
-    type: 'exchange.retried',
-    atMs: Date.now(),
-    template,
-    instanceId: id,
-    serverId,
-    call,
-    method: request.method,
-    tool: toolIn(request),
-    principal: request.caller ?? ANONYMOUS.id,
-    requestId: request.requestId,
-    attempt,
-    code,
-  };
-}
-
-/** How it ended there, and whether the call has ended with it. */
-export function finishedEvent(
-  { template, id, serverId }: EventInstance,
-  { call, attempt, waitMs }: Attempted,
-  request: EventRequest,
-  { outcome, durationMs, error }: ExchangeEnding,
-  isLast: boolean,
-): GatewayEvent {
-  return {
-    type: 'exchange.finished',
-    atMs: Date.now(),
-    template,
-    instanceId: id,
-    serverId,
-    call,
-    method: request.method,
-    tool: toolIn(request),
-    principal: request.caller ?? ANONYMOUS.id,
-    requestId: request.requestId,
-    attempt,
-    waitMs,
-    outcome,
-    durationMs,
-    isLast,
-    code: error?.code,
-  };
-}
-
-function toolIn(request: EventRequest): string | undefined {
+function toolIn(request: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   const tool = toolOf(request);
   if (tool === undefined || tool.length <= TOOL_NAME_UNITS) return tool;
   // Copied: a slice would keep the whole name in memory.

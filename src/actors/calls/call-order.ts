@@ -13,20 +13,13 @@ export interface CallOrder {
   /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
   readonly wantedTool: string | undefined;
   readonly timeoutMs: number;
-  /** Called after a third of that time, and after two, while no message has come. */
-  readonly slow: (() => void) | undefined;
 }
 
-/** The request as it is sent, without its arrival time and its record, which are for the gateway alone. */
+/** The request as it is sent, without its arrival time, which is for the gateway alone. */
 export function asSent(request: ExchangeRequest): ExchangeRequest {
-  if (request.cameAtMs === undefined && request.record === undefined) return request;
-  const { cameAtMs: _, record: __, ...sent } = request;
+  if (request.cameAtMs === undefined) return request;
+  const { cameAtMs: _, ...sent } = request;
   return sent;
-}
-
-/** Name of the tool that a request calls, if it does. */
-export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
-  return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
 /** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */

@@ -15,25 +15,22 @@ import {
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
-import type { Answer, CallRecord, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type Attempted, cancelledEvent, finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
-import { asSent, type CallOrder, certainlyLacksTool, mayLackTool } from './call-order.ts';
+import type { Attempted, CallEvents } from './call-events.ts';
+import { asSent, type CallOrder, mayLackTool } from './call-order.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
-import { noInstanceError } from './no-instance-error.ts';
+import { InstanceSearch } from './instance-search.ts';
 import { affords, isRepeatable, mayGoOn, type RetryBudget } from './retry.ts';
-import type { CallRoute, Passage } from './routes.ts';
-import type { TraceDeps } from './traced-exchange.ts';
-import { tracedExchange } from './traced-exchange.ts';
+import type { CallRoute, GoesOn, Passage } from './routes.ts';
+import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
 
 export interface CallDeps extends Clock, TraceDeps {
   readonly budget: RetryBudget;
   readonly fleet: Pick<Fleet, 'members'>;
-  readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;
 }
@@ -48,6 +45,8 @@ interface Attempt extends Attempted {
   /** Set when the gateway ends the exchange although the call goes on. */
   overdue: GatewayError | undefined;
 }
+
+type FailedAttempt = Pick<Attempt, 'ref' | 'attempt' | 'mayRepeat'>;
 
 /** Of an attempt, or of an opening before one. */
 interface Failure {
@@ -64,15 +63,13 @@ interface Failure {
 export class Call implements QueuedCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
-  readonly #record: CallRecord;
+  readonly #events: CallEvents;
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
-  #tried: Set<string> | undefined;
+  readonly #search: InstanceSearch;
   #retries = 0;
   #isAnswering = false;
-  /** The missing tool, once an instance turned out not to have it. */
-  #lackedTool: string | undefined;
   /** The last instance it was sent to. */
   #asked: InstanceRef | undefined;
   #lastFailure: Failure | undefined;
@@ -81,18 +78,17 @@ export class Call implements QueuedCall {
   /** The attempt before it, which is silent and goes on. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** Attempts whose end was not reported yet. */
-  #underWay = 0;
-  #isReported = false;
-  /** The opening before an attempt, and its instance. */
-  #opening: Subscription | undefined;
-  #openingAt: InstanceRef | undefined;
+  /** What comes before an attempt, and its instance: an opening, an answer without an attempt, a wait of the route. */
+  #before: Subscription | undefined;
+  #beforeAt: InstanceRef | undefined;
+  /** The route waits. */
+  #isWaiting = false;
 
-  /** `record`: the number of the call, and the attempts before, if it is repeated. */
-  constructor(deps: CallDeps, order: CallOrder, record: CallRecord, subscriber: Subscriber<Answer>) {
+  constructor(deps: CallDeps, order: CallOrder, events: CallEvents, subscriber: Subscriber<Answer>) {
     this.#deps = deps;
     this.#order = order;
-    this.#record = record;
+    this.#events = events;
+    this.#search = new InstanceSearch(order);
     this.#route = order.route;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
@@ -101,6 +97,7 @@ export class Call implements QueuedCall {
   }
 
   begin(): void {
+    this.#route.begin?.((error) => this.#giveUp(error));
     this.#try();
   }
 
@@ -111,7 +108,7 @@ export class Call implements QueuedCall {
   }
 
   waitsFor(place: QueuedPlace): boolean {
-    return this.#route.waitsFor(place, this.#tried);
+    return this.#route.waitsFor(place, this.#search.tried);
   }
 
   go(): boolean {
@@ -127,20 +124,26 @@ export class Call implements QueuedCall {
   end(): void {
     this.#deadline.end();
     this.#leaveQueue();
-    this.#opening?.unsubscribe();
+    this.#before?.unsubscribe();
     this.#slowAttempt?.subscription.unsubscribe();
     this.#attempt?.subscription.unsubscribe();
     this.#route.end();
-    if (this.#isReported || this.#underWay > 0) return; // the end of the attempt reports it
-    const { group, request } = this.#order;
-    this.#deps.emit(cancelledEvent(group.template, this.#record, request, this.#passedMs));
+    this.#events.cancelled(this.#passedMs);
   }
 
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
   #try(): boolean {
     if (this.#subscriber.closed) return false;
-    const ref = this.#next();
-    if (ref === undefined) this.#wait();
+    const waiting$ = this.#route.wait?.();
+    this.#isWaiting = waiting$ !== undefined;
+    if (waiting$ !== undefined) {
+      this.#leaveQueue();
+      const refused = (error: GatewayError): void => this.#giveUp(this.#failure() ?? error);
+      this.#waitFor(waiting$, undefined, () => this.#try(), refused);
+      return false;
+    }
+    const ref = this.#search.next();
+    if (ref === undefined) this.#joinQueue();
     else if (mayLackTool(this.#order, ref)) this.#lookAgain(ref);
     else if (!this.#affordsToGoOn()) this.#giveUp();
     else return this.#takeTo(ref);
@@ -155,13 +158,17 @@ export class Call implements QueuedCall {
     if (this.#subscriber.closed) return false; // its caller left on hearing of the retry
     let passage: Passage;
     try {
-      passage = this.#route.passageTo(ref, this.#tried);
+      passage = this.#route.passageTo(ref, this.#search.tried);
     } catch (thrown) {
       this.#unopened(ref, asGatewayError(thrown));
       return false;
     }
-    if (passage.opening !== undefined) this.#open(ref, passage.opening);
-    else if (passage.answer !== undefined) this.#answer(ref, passage.answer);
+    const { opening, answer } = passage;
+    const waitMs = this.#passedMs;
+    const failed = (error: GatewayError): void => this.#unopened(ref, error, passage);
+    if (opening !== undefined) this.#waitFor(opening, ref, () => this.#try(), failed);
+    else if (answer !== undefined)
+      this.#waitFor(answer, ref, (event) => this.#answer(ref, event, waitMs), failed);
     else {
       this.#send(ref, passage);
       return true;
@@ -169,66 +176,51 @@ export class Call implements QueuedCall {
     return false;
   }
 
-  #open(ref: InstanceRef, opening$: Observable<unknown>): void {
-    const opening = new Subscription();
-    this.#opening = opening; // before subscribing: it may be open, or fail, in there
-    this.#openingAt = ref;
-    opening.add(
-      opening$.subscribe({
-        next: () => {
-          this.#openingAt = undefined;
-          this.#try();
+  #waitFor<T>(
+    before$: Observable<T>,
+    ref: InstanceRef | undefined,
+    done: (value: T) => void,
+    failed: (error: GatewayError) => void,
+  ): void {
+    const before = new Subscription();
+    this.#before = before; // before subscribing: it may be done, or fail, in there
+    this.#beforeAt = ref;
+    before.add(
+      before$.subscribe({
+        next: (value) => {
+          this.#beforeAt = undefined;
+          done(value);
         },
-        error: (thrown: unknown) => this.#unopened(ref, asGatewayError(thrown)),
+        error: (thrown: unknown) => {
+          this.#beforeAt = undefined;
+          failed(asGatewayError(thrown));
+        },
       }),
     );
   }
 
   /** Counts as a failed attempt, although nothing was sent. */
-  #unopened(ref: InstanceRef, error: GatewayError): void {
-    this.#openingAt = undefined;
-    this.#fail(ref, error, this.#countAttempt());
-    if (this.#mayGoOn(error, false)) this.#try();
-    else this.#giveUp();
+  #unopened(ref: InstanceRef, error: GatewayError, passage?: Passage): void {
+    const failed = { ref, attempt: this.#events.unsent(), mayRepeat: false };
+    this.#goOn(failed, error, passage?.failed?.(error));
   }
 
-  #answer(ref: InstanceRef, event: FinalEvent): void {
+  #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
     const { id, serverId } = ref;
-    const attempt = { call: this.#record.call, attempt: this.#countAttempt(), waitMs: this.#passedMs };
-    const ending = { outcome: event.kind, durationMs: 0, error: undefined };
-    this.#isReported = true;
-    this.#deps.emit(finishedEvent(ref, attempt, this.#order.request, ending, true));
+    const attempt = { attempt: this.#events.sent(), waitMs };
+    const ending = { outcome: event.kind, durationMs: this.#passedMs - waitMs, error: undefined };
+    this.#events.finished(ref, attempt, ending, true);
     this.#subscriber.next({ event, instanceId: id, serverId });
     this.#subscriber.complete();
-  }
-
-  #next(): InstanceRef | undefined {
-    let ref = this.#route.next(this.#tried);
-    while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
-      this.#passOver(ref);
-      ref = this.#route.next(this.#tried);
-    }
-    return ref;
-  }
-
-  #passOver(ref: InstanceRef): void {
-    this.#lackedTool = this.#order.wantedTool;
-    this.#exclude(ref);
-  }
-
-  #exclude(ref: InstanceRef): void {
-    this.#tried ??= new Set();
-    this.#tried.add(ref.id);
   }
 
   /** An unknown tool may be a new one: the list is looked up once more before the caller gets 404. */
   #lookAgain(ref: InstanceRef): void {
     this.#leaveQueue();
     const lookedUp = ref.tools?.lookUp();
-    if (lookedUp === undefined) this.#giveUp(this.#failure() ?? queueFull(this.#order.group.template));
+    if (lookedUp === undefined) this.giveUp();
     void lookedUp?.then(() => {
-      // Whatever the age of the list: this instance was asked, and is not asked again.
-      if (mayLackTool(this.#order, ref)) this.#passOver(ref);
+      this.#search.lookedUp(ref);
       this.#try();
     });
   }
@@ -240,8 +232,7 @@ export class Call implements QueuedCall {
     this.#track(ref);
     const sent = group.pool.sent(ref);
     const attempt: Attempt = {
-      call: this.#record.call,
-      attempt: this.#countAttempt(),
+      attempt: this.#events.sent(),
       waitMs: sent.atMs - this.#deadline.beganAtMs,
       ref,
       passage,
@@ -250,7 +241,6 @@ export class Call implements QueuedCall {
       subscription: new Subscription(),
       overdue: undefined,
     };
-    this.#underWay += 1;
     const exchange$ = tracedExchange(this.#deps, ref, asSent(request), attempt.attempt, {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
@@ -267,12 +257,6 @@ export class Call implements QueuedCall {
         complete: () => this.#subscriber.complete(),
       }),
     );
-  }
-
-  /** The number of the attempt that begins, or that ended before it was sent. */
-  #countAttempt(): number {
-    this.#record.attempts += 1;
-    return this.#record.attempts;
   }
 
   #track(ref: InstanceRef | undefined): void {
@@ -298,8 +282,7 @@ export class Call implements QueuedCall {
     const other = this.#other(winner);
     if (other === undefined) return;
     if (other === this.#slowAttempt) {
-      const silentMs = Math.round(this.#deps.now() - other.sent.atMs);
-      other.overdue = atInstance(backendTimeout(silentMs), other.ref.id);
+      other.overdue = atInstance(backendTimeout(this.#silentMs(other)), other.ref.id);
     }
     this.#attempt = winner;
     this.#slowAttempt = undefined;
@@ -311,20 +294,24 @@ export class Call implements QueuedCall {
   }
 
   #failed(failed: Attempt, error: GatewayError): void {
-    const { ref, passage, mayRepeat, attempt } = failed;
     this.#attempt = this.#other(failed);
     this.#slowAttempt = undefined;
     this.#track(this.#attempt?.ref);
-    const isAgain = !this.#isAnswering && this.#attempt === undefined && passage.failed?.(error);
-    if (!isAgain) this.#fail(ref, error, attempt);
-    if (isAgain) this.#try();
+    const isOver = this.#isAnswering || this.#attempt !== undefined;
+    this.#goOn(failed, error, isOver ? undefined : failed.passage.failed?.(error));
+  }
+
+  /** After a failure. `again`: the decision of the route. */
+  #goOn(failed: FailedAttempt, error: GatewayError, again: GoesOn | undefined): void {
+    if (again !== 'reopen') this.#fail(failed, error);
+    if (again !== undefined) this.#try();
     else if (this.#attempt !== undefined) this.#trySecond();
-    else if (this.#mayGoOn(error, mayRepeat)) this.#try();
+    else if (this.#mayGoOn(error, failed.mayRepeat)) this.#try();
     else this.#giveUp();
   }
 
   /** A request that certainly did not arrive the last time may have arrived before. */
-  #fail(ref: InstanceRef, error: GatewayError, attempt: number): void {
+  #fail({ ref, attempt }: FailedAttempt, error: GatewayError): void {
     const isUncertain = error.delivered === 'no' && this.#lastFailure?.error.delivered === 'unknown';
     this.#lastFailure = {
       ref,
@@ -333,7 +320,7 @@ export class Call implements QueuedCall {
       isPaid: error.delivered === 'no',
       isTold: false,
     };
-    this.#exclude(ref);
+    this.#search.exclude(ref);
   }
 
   /** Called by the deadline after a long silence; returns when to call again. */
@@ -343,8 +330,23 @@ export class Call implements QueuedCall {
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
     if (now < dueAtMs) return dueAtMs; // it waited before it was sent
     this.#trySecond();
-    this.#order.slow?.();
+    if (this.#attempt !== undefined) this.#leaveSilent(this.#attempt);
     return now + thirdMs;
+  }
+
+  /** Where its route knows a better instance. */
+  #leaveSilent(silent: Attempt): void {
+    const error = backendTimeout(this.#silentMs(silent));
+    if (silent.passage.slow?.(error) !== true) return;
+    this.#attempt = undefined;
+    this.#track(undefined);
+    silent.overdue = atInstance(error, silent.ref.id);
+    silent.subscription.unsubscribe();
+    this.#goOn(silent, error, 'repeat');
+  }
+
+  #silentMs({ sent }: Attempt): number {
+    return Math.round(this.#deps.now() - sent.atMs);
   }
 
   /** The silent attempt goes on beside it; nothing happens when no other instance can take the call now. */
@@ -353,17 +355,16 @@ export class Call implements QueuedCall {
     const silent = this.#attempt;
     if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
     if (!this.#mayRetry()) return;
-    this.#exclude(silent.ref);
-    const ref = this.#next();
+    this.#search.exclude(silent.ref);
+    const ref = this.#search.next();
     if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
     if (!this.#route.mayBeSecond(ref)) return;
     if (!this.#deps.budget.take()) {
       this.#route.end();
       return;
     }
-    const silentMs = Math.round(this.#deps.now() - silent.sent.atMs);
-    this.#tellRetry(silent, backendTimeout(silentMs));
-    if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#tried));
+    this.#tellRetry(silent, backendTimeout(this.#silentMs(silent)));
+    if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#search.tried));
   }
 
   #mayGoOn({ delivered }: GatewayError, mayRepeat: boolean): boolean {
@@ -385,13 +386,13 @@ export class Call implements QueuedCall {
   #tellRetry({ ref, attempt }: Pick<Attempt, 'ref' | 'attempt'>, { code }: GatewayError): void {
     if (this.#lastFailure !== undefined) this.#lastFailure.isTold = true;
     this.#retries += 1;
-    this.#deps.emit(retriedEvent(ref, { call: this.#record.call, attempt }, this.#order.request, code));
+    this.#events.retried(ref, attempt, code);
   }
 
   /** Joins the queue, or keeps its turn there, while an instance that may serve it is only full. */
-  #wait(): void {
+  #joinQueue(): void {
     const { group } = this.#order;
-    const isWorthIt = this.#route.isOnlyFull(this.#tried);
+    const isWorthIt = this.#route.isOnlyFull(this.#search.tried);
     if (!isWorthIt) this.#giveUp();
     if (!isWorthIt || this.#isQueued) return;
     this.#isQueued = true; // before it joins: it may be served in there
@@ -410,10 +411,7 @@ export class Call implements QueuedCall {
 
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    const { template } = this.#order.group;
-    const { bound } = this.#route;
-    const search = { template, bound, lackedTool: this.#lackedTool, tried: this.#tried };
-    return noInstanceError(search, this.#deps.fleet.members(template));
+    return this.#search.error(this.#deps.fleet.members(this.#order.group.template));
   }
 
   get #passedMs(): number {
@@ -422,35 +420,30 @@ export class Call implements QueuedCall {
 
   /** Ends the call. It is reported by the end of an attempt under way, if there is one; else as refused. */
   #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
-    const { group, request } = this.#order;
     this.#leaveQueue(); // first: what the caller does in its error handler may move the queue
-    if (this.#underWay === 0) {
-      this.#isReported = true;
-      this.#deps.emit(refusedEvent(group.template, this.#record, request, error.code, this.#passedMs));
-    }
+    this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
   }
 
   #finished(attempt: Attempt, ending: ExchangeEnding): void {
-    const { group, request } = this.#order;
+    const { group } = this.#order;
     const { ref, sent, passage } = attempt;
     passage.ended?.(ending);
-    this.#underWay -= 1;
-    const isLast = this.#subscriber.closed && attempt !== this.#slowAttempt;
-    if (isLast) this.#isReported = true;
-    this.#deps.emit(finishedEvent(ref, attempt, request, ending, isLast));
+    const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
+    this.#events.finished(ref, attempt, ending, isOver);
     group.pool.ended(sent, callEndOf(ending));
     group.queue.advance(ref);
   }
 
   #late(passedMs: number): void {
-    const mayHaveArrived = this.#attempt !== undefined || this.#lastFailure?.error.delivered === 'unknown';
-    const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     // Of two silent instances the error names the one that was asked first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
+    const named = silent ?? this.#beforeAt ?? this.#asked;
+    const mayHaveArrived = silent !== undefined || this.#lastFailure?.error.delivered === 'unknown';
+    const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
-    const named = silent ?? this.#openingAt ?? this.#asked;
     this.#overdue = named === undefined ? overdue : atInstance(overdue, named.id);
-    this.#giveUp(this.#overdue);
+    const told = this.#isWaiting ? this.#failure() : undefined; // it says more than the lack of another instance
+    this.#giveUp(told ?? this.#overdue);
   }
 }

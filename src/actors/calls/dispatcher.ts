@@ -3,23 +3,18 @@
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
 import type { Answer, CallRecord, ExchangeOptions, ExchangeRequest, Tracker } from '../../domain/exchange.ts';
 import { toolOf } from '../../domain/exchange.ts';
-import type { Upstream } from '../../transports/transport.ts';
 import type { Fleet } from '../fleet.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Call, type CallDeps } from './call.ts';
-import { refusedEvent, startedEvent } from './call-events.ts';
+import { CallEvents } from './call-events.ts';
 import type { CallOrder } from './call-order.ts';
 import { BalancedRoute, BoundRoute } from './routes.ts';
 
-export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'> {
-  /** Called after a third of the timeout, and after two, while no message has come. */
-  readonly slow?: (() => void) | undefined;
-}
-
 export interface DispatcherDeps extends CallDeps {
   readonly fleet: Fleet;
+  readonly emit: (event: GatewayEvent) => void;
 }
 
 export class Dispatcher {
@@ -54,25 +49,7 @@ export class Dispatcher {
           ? new BalancedRoute(group, request)
           : new BoundRoute(fleet.get(template, instanceId), request, { goesOn });
       const wantedTool = looksUpTools ? toolOf(request) : undefined;
-      return { group, request, route, wantedTool, timeoutMs, slow: undefined };
-    });
-  }
-
-  /**
-   * Like `exchange`, on this instance only and, if given, through the conversation that one client has with it. Tools are
-   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance takes no new call there (`InstanceRef.takes`).
-   */
-  within(
-    ref: InstanceRef,
-    upstream: Upstream | undefined,
-    request: ExchangeRequest,
-    options: WithinOptions = {},
-  ): Observable<Answer> {
-    return this.carry(ref.template, request, () => {
-      const group = this.#deps.fleet.group(ref.template);
-      const { timeoutMs = group.policy.callTimeoutMs, goesOn = false, slow } = options;
-      const route = new BoundRoute(ref, request, { goesOn, upstream });
-      return { group, request, route, wantedTool: undefined, timeoutMs, slow };
+      return { group, request, route, wantedTool, timeoutMs };
     });
   }
 
@@ -80,13 +57,10 @@ export class Dispatcher {
   carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now } = this.#deps;
-      const record = request.record ?? { call: 0, attempts: 0 };
-      if (request.tracker !== undefined) follow(request.tracker, record, request);
-      if (record.call === 0) {
-        this.#calls += 1;
-        record.call = this.#calls;
-        emit(startedEvent(template, record, request));
-      }
+      this.#calls += 1;
+      const events = new CallEvents(emit, { template, number: this.#calls, request });
+      if (request.tracker !== undefined) follow(request.tracker, events, request);
+      events.started();
       let order: CallOrder;
       try {
         if (!isAccepting()) throw shuttingDown();
@@ -94,12 +68,12 @@ export class Dispatcher {
       } catch (thrown) {
         const error = asGatewayError(thrown);
         const waitMs = request.cameAtMs === undefined ? 0 : now() - request.cameAtMs;
-        emit(refusedEvent(template, record, request, error.code, waitMs));
+        events.refused(error.code, waitMs);
         subscriber.error(error);
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, order, record, subscriber);
+      const call = new Call(this.#deps, order, events, subscriber);
       subscriber.add(() => call.end());
       call.begin();
     });

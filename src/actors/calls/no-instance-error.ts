@@ -6,7 +6,7 @@ import type { InstanceState } from '../../domain/instance.ts';
 import type { Tried } from './routes.ts';
 
 /** What the error says about an instance. */
-interface Absent {
+export interface Absent {
   readonly id: string;
   readonly state: InstanceState;
   readonly reason: string | null;

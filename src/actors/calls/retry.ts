@@ -1,5 +1,5 @@
 // Whether a failed call may be repeated, and the budget of the gateway for repeats. The call and its route decide how often, and
-// at which instance (call.ts), or the call of a session (client-session-call.ts). Source: ADR 9.
+// at which instance (call.ts, routes.ts). Source: ADR 9.
 
 import { RecentCounts } from '../../balancing/recent-counts.ts';
 import type { Delivered } from '../../domain/errors.ts';

@@ -1,6 +1,6 @@
 // Where a call may go next, and how it travels there. A balanced call goes to any instance of its template, a bound one to one
-// instance; calls of stateless clients have a route of their own (stateless-route.ts). A route counts no call: the call does, in
-// the block in which it asks its route. Source: ADR 68.
+// instance; calls of stateless clients and of sessions have routes of their own (stateless-route.ts, session-route.ts). A route
+// counts no call: the call does, in the block in which it asks its route. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -19,8 +19,15 @@ export type Tried = ReadonlySet<string> | undefined;
 
 /** Of one call. */
 export interface CallRoute {
-  /** The only instance that may answer: there is no failover. */
+  /** The only instance that may answer now: the call itself goes to no other. */
   readonly bound: InstanceRef | undefined;
+  /** Called once, before anything else. `giveUp` ends the call with an error. Default: the route never does. */
+  begin?(giveUp: (error: GatewayError) => void): void;
+  /**
+   * Set when the call has to wait before it asks for an instance: emits once when it is to ask again, or errors with the refusal.
+   * Cold. Default: it never waits.
+   */
+  wait?(): Observable<unknown> | undefined;
   /** Undefined when no instance can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
   next(tried: Tried): InstanceRef | undefined;
   /** True when there is an instance that may take it and is only full: waiting may help. */
@@ -43,15 +50,23 @@ export interface Passage {
   readonly upstream?: Upstream | undefined;
   /** Set when something has to be opened before: emits once when `next` is to be asked again, or errors like an opening. Cold. */
   readonly opening?: Observable<unknown>;
-  /** Set when there is nothing to send: the answer. */
-  readonly answer?: FinalEvent;
+  /** Set when there is nothing to send: emits the answer, or errors like an attempt. Cold. */
+  readonly answer?: Observable<FinalEvent>;
   /** False for messages that the client must not get. */
   readonly receive?: (event: ExchangeEvent) => boolean;
-  /** The attempt failed before its first message. True: the same instance may be asked again, once, through another passage. */
-  readonly failed?: (error: GatewayError) => boolean;
+  /** The attempt failed before its first message. Default: the call decides. */
+  readonly failed?: (error: GatewayError) => GoesOn | undefined;
+  /** No message came for a long time; `error` says how long. True: the call is to leave this attempt, and to ask its route again. */
+  readonly slow?: (error: GatewayError) => boolean;
   /** Called in the teardown of the exchange. */
   readonly ended?: (ending: ExchangeEnding) => void;
 }
+
+/**
+ * How a call goes on although its attempt failed. `reopen`: nothing was tried, and the same instance is asked again through another
+ * passage. `repeat`: the route repeats it, within the budget.
+ */
+export type GoesOn = 'reopen' | 'repeat';
 
 export class BalancedRoute implements CallRoute {
   readonly bound = undefined;

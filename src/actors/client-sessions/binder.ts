@@ -10,8 +10,10 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import { SingleFlight } from '../../transports/single-flight.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import { DedicatedBinding, SharedBindings } from './bindings.ts';
-import type { Binding, SessionDeps, SessionGroup, SessionInstance } from './client-session-types.ts';
+import type { Binding, SessionDeps } from './client-session-types.ts';
 
 /** What a session wants. */
 export interface Wish {
@@ -34,11 +36,11 @@ interface Leased {
 /** Which instances come first. */
 export interface Order {
   /** Tried before all others. */
-  readonly first?: SessionInstance | undefined;
+  readonly first?: InstanceRef | undefined;
   /** No other is tried. */
-  readonly only?: SessionInstance | undefined;
+  readonly only?: InstanceRef | undefined;
   /** Tried when no other instance is left. */
-  readonly last?: SessionInstance | undefined;
+  readonly last?: InstanceRef | undefined;
   readonly signal: AbortSignal;
   /** Time limit for the whole search, in ms; the caller aborts it then. Default: none. */
   readonly withinMs?: number;
@@ -60,22 +62,22 @@ export class Binder {
   }
 
   /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
-  choose(template: string): SessionInstance {
+  choose(template: string): InstanceRef {
     const ref = pick(this.#deps.fleet.group(template), NO_IDS);
     if (ref === undefined) throw this.#noInstance(template);
     return ref;
   }
 
   /** The binding at this instance when nothing has to be opened for it. */
-  at(ref: SessionInstance, wish: Wish): Binding | undefined {
+  at(ref: InstanceRef, wish: Wish): Binding | undefined {
     const { peer } = ref;
     const { policy } = this.#deps.fleet.group(wish.template);
-    if (!isPeer(peer)) return undefined;
+    if (peer === undefined) return undefined;
     if (this.#needsOwn(ref, peer, policy, wish)) return undefined;
     return this.shared.join(ref, peer);
   }
 
-  #needsOwn(ref: SessionInstance, peer: Peer, policy: BalancerPolicy, wish: Wish): boolean {
+  #needsOwn(ref: InstanceRef, peer: Peer, policy: BalancerPolicy, wish: Wish): boolean {
     if (this.#withoutOwn.has(peer) || !needsOwn(ref, peer, policy, wish)) return false;
     return !(this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
   }
@@ -110,7 +112,7 @@ export class Binder {
   }
 
   /** Aborts an opening that takes longer: over a network, unlike a program that starts, a healthy backend opens at once. */
-  async #openWithin(ms: number, ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Binding> {
+  async #openWithin(ms: number, ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise<Binding> {
     const late = new AbortController();
     const disarm = this.#deps.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
     try {
@@ -122,11 +124,11 @@ export class Binder {
     }
   }
 
-  async #open(ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Binding> {
+  async #open(ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise<Binding> {
     const present = this.at(ref, wish);
     if (present !== undefined) return present;
     const { peer } = ref;
-    if (!isPeer(peer)) throw notConnected();
+    if (peer === undefined) throw notConnected();
     const leased = await this.#leaseOwn(ref, peer, wish, signal);
     if (leased === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
     const { upstream, close } = leased;
@@ -147,7 +149,7 @@ export class Binder {
 
   /** Undefined where only a part in the instance's conversation is possible, which is remembered. */
   async #leaseOwn(
-    ref: SessionInstance,
+    ref: InstanceRef,
     peer: Peer,
     wish: Wish,
     signal: AbortSignal,
@@ -164,7 +166,7 @@ export class Binder {
    * One session finds out whether the program speaks that era; the others wait, and do not take places for nothing.
    */
   async #leaseLegacy(
-    ref: SessionInstance,
+    ref: InstanceRef,
     peer: Peer,
     wish: Wish,
     signal: AbortSignal,
@@ -198,7 +200,7 @@ export class Binder {
 const NO_IDS: ReadonlySet<string> = new Set();
 
 /** Undefined where the backend keeps none for a single client. Rejects as the opening does; aborting ends the lease. */
-async function lease(ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Leased | undefined> {
+async function lease(ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise<Leased | undefined> {
   const { conversation, release } = ref.lease({ owner: { id: wish.ownerId }, profile: wish.profile });
   const close = (): Promise<void> => {
     release();
@@ -220,7 +222,7 @@ async function lease(ref: SessionInstance, wish: Wish, signal: AbortSignal): Pro
  * something in the legacy era that cannot be attributed there; a modern program may speak both eras, too, and ask only in
  * the legacy one. Bare ones know no clients. Source: ADR 24, ADR 48.
  */
-function needsOwn(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy, wish: Wish): boolean {
+function needsOwn(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy, wish: Wish): boolean {
   if (era === 'bare') return false;
   if (!isPipe(ref) || session === 'isolated') return true;
   if (session !== 'auto') return false;
@@ -228,7 +230,7 @@ function needsOwn(ref: SessionInstance, { era }: Peer, { session }: BalancerPoli
 }
 
 /** True when a process of a session's own at a modern program would be opened only to speak the legacy era. */
-function isForLegacy(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy): boolean {
+function isForLegacy(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy): boolean {
   return era === 'modern' && isPipe(ref) && session !== 'isolated';
 }
 
@@ -237,7 +239,7 @@ function raise(error: GatewayError): never {
 }
 
 /** A session is no load until it calls: where all instances are full it goes to the least loaded one. */
-function pick({ pool }: SessionGroup, excluding: ReadonlySet<string>): SessionInstance | undefined {
+function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | undefined {
   const picked = pool.pick(excluding);
   if (picked !== undefined) return picked;
   const left = pool.candidates
@@ -246,24 +248,20 @@ function pick({ pool }: SessionGroup, excluding: ReadonlySet<string>): SessionIn
   return left.find((ref) => pool.ejectionOf(ref) === undefined) ?? left[0];
 }
 
-function hasUntried({ pool }: SessionGroup, tried: ReadonlySet<string>): boolean {
+function hasUntried({ pool }: Group, tried: ReadonlySet<string>): boolean {
   return pool.candidates.some(({ id }) => !tried.has(id));
 }
 
 function pickWithLast(
-  group: SessionGroup,
+  group: Group,
   tried: ReadonlySet<string>,
-  last: SessionInstance | undefined,
-): SessionInstance | undefined {
+  last: InstanceRef | undefined,
+): InstanceRef | undefined {
   if (last === undefined || tried.has(last.id)) return pick(group, tried);
   return pick(group, new Set([...tried, last.id])) ?? pick(group, tried);
 }
 
 /** An HTTP backend has sessions of its own; a program at the end of a pipe knows one client. */
-function isPipe({ definition: { transport } }: SessionInstance): boolean {
+function isPipe({ definition: { transport } }: InstanceRef): boolean {
   return !TRANSPORT_TRAITS[transport].isNetworked;
-}
-
-function isPeer(peer: Peer | null | undefined): peer is Peer {
-  return peer !== null && peer !== undefined;
 }

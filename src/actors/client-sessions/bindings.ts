@@ -7,9 +7,10 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { changedList, type Peer } from '../../domain/mcp.ts';
 import { wholesOf } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import { Listening } from './client-session-listening.ts';
-import type { Binding, SessionDeps, SessionInstance, SessionSubscriber } from './client-session-types.ts';
+import type { Binding, SessionDeps, SessionSubscriber } from './client-session-types.ts';
 
 /** The buffer for a client that does not listen. */
 interface Kept {
@@ -34,7 +35,7 @@ export interface DedicatedBindingOptions {
  * instance that sessions share.
  */
 export class DedicatedBinding implements Binding {
-  readonly ref: SessionInstance;
+  readonly ref: InstanceRef;
   readonly upstream: Upstream;
   #calls = 0;
   #isOver = false;
@@ -46,7 +47,7 @@ export class DedicatedBinding implements Binding {
   #listening: Listening | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(ref: SessionInstance, upstream: Upstream, { close, keeps, alarm }: DedicatedBindingOptions) {
+  constructor(ref: InstanceRef, upstream: Upstream, { close, keeps, alarm }: DedicatedBindingOptions) {
     this.ref = ref;
     this.upstream = upstream;
     this.#close = close;
@@ -173,7 +174,7 @@ function drop(message: ServerMessage): void {
 /** One for each conversation that sessions share, while they do. */
 export class SharedBindings {
   readonly #alarm: SessionDeps['alarm'];
-  readonly #bindings = new Map<SessionInstance, SharedBinding>();
+  readonly #bindings = new Map<InstanceRef, SharedBinding>();
 
   constructor(alarm: SessionDeps['alarm']) {
     this.#alarm = alarm;
@@ -185,14 +186,14 @@ export class SharedBindings {
   }
 
   /** A part for one more session, until it retires. `peer` is what the instance shows now. */
-  join(ref: SessionInstance, peer: Peer): SharedBinding {
+  join(ref: InstanceRef, peer: Peer): SharedBinding {
     const known = this.#bindings.get(ref);
     const binding = known?.peer === peer ? known : this.#open(ref, peer);
     binding.join();
     return binding;
   }
 
-  #open(ref: SessionInstance, peer: Peer): SharedBinding {
+  #open(ref: InstanceRef, peer: Peer): SharedBinding {
     const binding = new SharedBinding(ref, peer, this.#alarm, () => {
       if (this.#bindings.get(ref) === binding) this.#bindings.delete(ref);
     });
@@ -206,7 +207,7 @@ export class SharedBindings {
  * client: an update of a resource goes to its subscribers, a change of a list to all sessions, any other message to none.
  */
 class SharedBinding implements Binding {
-  readonly ref: SessionInstance;
+  readonly ref: InstanceRef;
   readonly peer: Peer;
   readonly upstream = undefined;
   readonly #alarm: SessionDeps['alarm'];
@@ -218,7 +219,7 @@ class SharedBinding implements Binding {
   #hearing: Subscription | undefined;
   #listening: Listening | undefined;
 
-  constructor(ref: SessionInstance, peer: Peer, alarm: SessionDeps['alarm'], emptied: () => void) {
+  constructor(ref: InstanceRef, peer: Peer, alarm: SessionDeps['alarm'], emptied: () => void) {
     this.ref = ref;
     this.peer = peer;
     this.#alarm = alarm;

@@ -1,21 +1,22 @@
-// The calls of one session: those that are under way, and the places kept for those that are between two rounds. One call is
-// client-session-call.ts, a reservation held-reservation.ts.
+// The calls of one session: those that are under way, and the places kept for those that are between two rounds. Where one call
+// goes is session-route.ts, a reservation held-reservation.ts.
 
-import { Observable } from 'rxjs';
+import { Observable, Subscription } from 'rxjs';
 import { sessionLost } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import { perhapsDelivered } from '../../domain/errors.ts';
+import { type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { CallSession } from './client-session-call.ts';
-import { ClientCall } from './client-session-call.ts';
-import type { Binding, SessionGroup, SessionReservation } from './client-session-types.ts';
+import type { WaitQueue } from '../calls/wait-queue.ts';
+import type { Binding, SessionReservation } from './client-session-types.ts';
 import { HeldReservation } from './held-reservation.ts';
+import { type RouteHost, SessionRoute } from './session-route.ts';
 
 /** Where calls are made. */
-export interface CallsPlace extends CallSession {
+export interface CallsPlace extends RouteHost {
   readonly binding: Binding | undefined;
   /** The queue of its template, where calls of a client that is away offer their places. */
-  readonly queue: SessionGroup['queue'];
+  readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
+  /** One call on this route. */
+  carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer>;
 }
 
 /** Whose calls they are. */
@@ -34,7 +35,7 @@ export class SessionCalls {
   readonly #owner: CallsOwner;
   // A session that rests has none: what only calls need is made at the first call.
   /** Each call with its reservation, if it goes on there. */
-  #calls: Map<ClientCall, Binding | undefined> | undefined;
+  #calls: Map<SessionRoute, Binding | undefined> | undefined;
   #stays: Set<HeldReservation> | undefined;
   #isAway = false;
 
@@ -68,16 +69,23 @@ export class SessionCalls {
         return;
       }
       this.#owner.used();
-      const call = new ClientCall(this.#place, request, subscriber, stay);
+      const route = new SessionRoute(this.#place, { request, stay });
+      const call = new Subscription();
       this.#calls ??= new Map();
-      this.#calls.set(call, stay);
+      this.#calls.set(route, stay);
       subscriber.add(() => {
-        if (this.#isAway) this.#place.queue.withdraw(call);
-        call.end();
-        this.#calls?.delete(call);
+        if (this.#isAway) this.#place.queue.withdraw(route);
+        call.unsubscribe();
+        this.#calls?.delete(route);
         this.#owner.rested();
       });
-      call.begin();
+      call.add(
+        this.#place.carry(request, route).subscribe({
+          next: (answer) => subscriber.next(route.hear(answer)),
+          error: (thrown: unknown) => subscriber.error(thrown),
+          complete: () => subscriber.complete(),
+        }),
+      );
     });
   }
 
@@ -85,8 +93,8 @@ export class SessionCalls {
   stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     const place = this.#place;
     // Not by the id of the instance: its successor may have the same.
-    const [call, before] = [...(this.#calls ?? [])].find(([{ heard }]) => heard === answer) ?? [];
-    const binding = call?.binding;
+    const [route, before] = [...(this.#calls ?? [])].find(([{ heard }]) => heard === answer) ?? [];
+    const binding = route?.binding;
     const kept = new HeldReservation({
       binding,
       ownerId: this.#owner.ownerId,
@@ -110,9 +118,9 @@ export class SessionCalls {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
     const { queue } = this.#place;
-    for (const call of [...(this.#calls?.keys() ?? [])]) {
-      if (!isAway) queue.withdraw(call);
-      else if (this.#calls?.has(call)) queue.offer(call); // one that ended before it may have ended others
+    for (const route of [...(this.#calls?.keys() ?? [])]) {
+      if (!isAway) queue.withdraw(route);
+      else if (this.#calls?.has(route)) queue.offer(route); // one that ended before it may have ended others
     }
   }
 
@@ -123,7 +131,7 @@ export class SessionCalls {
 
   /** Answers all of them. */
   end(error: GatewayError): void {
-    for (const call of [...(this.#calls?.keys() ?? [])]) call.refused(error);
+    for (const route of [...(this.#calls?.keys() ?? [])]) route.refuse(error);
     this.dismiss(error);
   }
 

@@ -4,11 +4,12 @@
 import type { ServerMessage } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import { ListenClient, listNotifications } from '../sharing/listen-client.ts';
-import type { ResourceUris, SessionDeps, SessionInstance } from './client-session-types.ts';
+import type { ResourceUris, SessionDeps } from './client-session-types.ts';
 
 export interface ListeningOptions {
-  readonly ref: Pick<SessionInstance, 'listen'>;
+  readonly ref: Pick<InstanceRef, 'listen'>;
   readonly peer: Pick<Peer, 'capabilities'>;
   readonly alarm: SessionDeps['alarm'];
   /** Read whenever it asks. */

@@ -3,86 +3,25 @@
 // owns its conversation, and with it a session or a process of the backend.
 
 import type { Observable } from 'rxjs';
-import type { Candidate } from '../../balancing/strategy.ts';
 import type { ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { RetryBudget } from '../calls/retry.ts';
-import type { QueuedPlace, WaitQueue } from '../calls/wait-queue.ts';
-import type { Lease, LeaseRequest } from '../instances/leases.ts';
-import type { ToolCache } from '../instances/tool-cache.ts';
+import type { Dispatcher } from '../calls/dispatcher.ts';
+import type { Fleet } from '../fleet.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
 import type { LifeClock } from './client-session.machine.ts';
 
-/** An instance as sessions see it; InstanceRef is one. */
-export interface SessionInstance extends Candidate, QueuedPlace {
-  readonly serverId: string;
-  readonly template: string;
-  readonly definition: Pick<InstanceDefinition, 'transport'>;
-  readonly state: InstanceState;
-  /** True when it takes new calls in this conversation; undefined: its own. */
-  takes(upstream: Upstream | undefined): boolean;
-  /** Replays; ends with `stopped`. */
-  readonly state$: Observable<InstanceState>;
-  /** What its backend said of itself: another object after each restart, nothing while it has no conversation. */
-  readonly peer: Peer | null | undefined;
-  readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
-  /** Its messages in its own conversation, outside of exchanges. Hot; goes on after a restart. */
-  readonly messages$: Observable<ServerMessage>;
-  /** Leases a conversation on behalf of one owner; see InstanceRef.lease. QUEUE_FULL. */
-  lease(request: LeaseRequest): Lease;
-  /** One exchange in its own conversation, counted, without a deadline. */
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Exchanges under way there, in whichever conversation. */
-  readonly inFlight: number;
-  /** In its own conversation. */
-  notify(method: string, params: JsonObject): void;
-  /** An exchange that stays open without being a call; it is not counted. */
-  listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Keeps the place of a call between two rounds while subscribed; see InstanceRef.reserve. QUEUE_FULL. */
-  reserve(ownerId: string, goesOn: boolean, upstream: Upstream | undefined): Observable<never>;
-}
-
-/** The instances of one template; Group is one. */
-export interface SessionGroup {
-  readonly policy: BalancerPolicy;
-  readonly pool: {
-    readonly candidates: readonly SessionInstance[];
-    pick(excluding?: ReadonlySet<string>): SessionInstance | undefined;
-    /** Set while it gets no calls, although it is healthy. */
-    ejectionOf(candidate: SessionInstance): object | undefined;
-  };
-  readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
-}
-
 /** Dependencies of sessions. */
 export interface SessionDeps extends Clock {
-  readonly fleet: {
-    /** TEMPLATE_NOT_FOUND. */
-    group(template: string): SessionGroup;
-    members(
-      template: string,
-    ): readonly { readonly id: string; readonly state: InstanceState; readonly reason: string | null }[];
-  };
-  readonly dispatcher: {
-    /** One call at one instance, in the given conversation or in the instance's own. See Dispatcher.exchange. */
-    within(
-      ref: SessionInstance,
-      upstream: Upstream | undefined,
-      request: ExchangeRequest,
-      options?: { readonly goesOn?: boolean; readonly slow?: (() => void) | undefined },
-    ): Observable<Answer>;
-  };
+  readonly fleet: Pick<Fleet, 'group' | 'members'>;
+  readonly dispatcher: Pick<Dispatcher, 'carry'>;
   readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;
-  readonly budget: Pick<RetryBudget, 'take'>;
   /** The clock, for actors. */
   readonly clock: LifeClock;
   /** For tasks that come due in thousands. */
@@ -109,7 +48,7 @@ export interface SessionSubscriber {
 
 /** The binding of a session to its instance: a conversation of its own, or a part in the instance's. */
 export interface Binding {
-  readonly ref: SessionInstance;
+  readonly ref: InstanceRef;
   readonly peer: Peer;
   /** Its own conversation; undefined while it has a part in the instance's. */
   readonly upstream: Upstream | undefined;

@@ -12,16 +12,11 @@ import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder } from './binder.ts';
 import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
 import { Subscribers } from './client-session-subscribers.ts';
-import type {
-  Binding,
-  BindingOwner,
-  SessionDeps,
-  SessionInstance,
-  SessionReservation,
-} from './client-session-types.ts';
+import type { Binding, BindingOwner, SessionDeps, SessionReservation } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
 /** Owns the sessions. */
@@ -55,7 +50,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   usedAtMs = 0;
   isParked = false;
   /** For its supervisor: the instance in its last event; undefined before the first one. */
-  toldAt: SessionInstance | undefined;
+  toldAt: InstanceRef | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #sessionBinding: SessionBinding;
   readonly #calls: SessionCalls;
@@ -103,7 +98,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   /**
-   * One request; cold. Errors: those of Dispatcher.within; SESSION_NOT_FOUND when the session cannot go on;
+   * One request; cold. Errors: those of Dispatcher.exchange at one instance; SESSION_NOT_FOUND when the session cannot go on;
    * NO_HEALTHY_INSTANCE when it could, but no instance is healthy, and BACKEND_TIMEOUT when that took too long: the next
    * request tries again.
    */
@@ -193,7 +188,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   /** Where it is, or was last. */
-  get instance(): SessionInstance | undefined {
+  get instance(): InstanceRef | undefined {
     return this.#sessionBinding.binding?.ref;
   }
 

@@ -10,11 +10,12 @@ import { eventOf } from '../../domain/events.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
 import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
-import type { SessionDeps, SessionInstance } from './client-session-types.ts';
+import type { SessionDeps } from './client-session-types.ts';
 import { type RestingSession, RestingSessions } from './client-sessions-resting.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
@@ -48,7 +49,7 @@ export interface SessionFacts
   extends Pick<SessionRecord, 'ownerId' | 'openedAtMs' | 'usedAtMs' | 'isListened'> {
   readonly id: string;
   readonly clientInfo: JsonObject;
-  readonly bindings: readonly { readonly template: string; readonly at: SessionInstance | undefined }[];
+  readonly bindings: readonly { readonly template: string; readonly at: InstanceRef | undefined }[];
 }
 
 export class ClientSessions implements SessionSupervisor {
@@ -319,12 +320,12 @@ const SHUT_DOWN = 'the gateway shuts down';
 type EventSession = Pick<ClientSession, 'id' | 'ownerId'>;
 
 /** A session opened at this instance. */
-function openedEvent(session: EventSession, at: SessionInstance): GatewayEvent {
+function openedEvent(session: EventSession, at: InstanceRef): GatewayEvent {
   return { type: 'session.opened', ...factFor(session, at) };
 }
 
 /** A session moved to another instance. */
-function movedEvent(session: EventSession, from: SessionInstance, to: SessionInstance): GatewayEvent {
+function movedEvent(session: EventSession, from: InstanceRef, to: InstanceRef): GatewayEvent {
   return {
     type: 'session.moved',
     ...factFor(session, to),
@@ -334,11 +335,11 @@ function movedEvent(session: EventSession, from: SessionInstance, to: SessionIns
 }
 
 /** A session ended. `at`: its last instance. */
-function endedEvent(session: EventSession, at: SessionInstance, ending: Ending): GatewayEvent {
+function endedEvent(session: EventSession, at: InstanceRef, ending: Ending): GatewayEvent {
   return { type: 'session.ended', ...factFor(session, at), ...ending };
 }
 
-function factFor({ id, ownerId }: EventSession, at: SessionInstance) {
+function factFor({ id, ownerId }: EventSession, at: InstanceRef) {
   return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
 }
 

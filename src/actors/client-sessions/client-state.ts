@@ -16,14 +16,16 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { type Answer, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
-import type { Binding, ResourceUris, SessionDeps, SessionInstance } from './client-session-types.ts';
+import type { Passage } from '../calls/routes.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { Binding, ResourceUris, SessionDeps } from './client-session-types.ts';
 
 const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
@@ -48,11 +50,11 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
 }
 
 /** True when a request may be made twice, and binds a session to no instance. */
-export function isSafe(request: ExchangeRequest, at: SessionInstance): boolean {
+export function isSafe(request: ExchangeRequest, at: InstanceRef): boolean {
   return isTelling(request.method) || isRepeatable(request, at);
 }
 
-export interface ClientStateDeps extends Pick<SessionDeps, 'dispatcher' | 'subscriptions'> {
+export interface ClientStateDeps extends Pick<SessionDeps, 'subscriptions'> {
   /** The present binding of the session: it may have moved while a request was answered. */
   readonly binding: () => Binding | undefined;
   /** The session subscribed to a resource, or no longer does. Resolves when the backend knows, where that takes time. */
@@ -80,15 +82,15 @@ export class ClientState {
     return this.#uris;
   }
 
-  /** Carries one of the requests of `isTelling`. */
-  exchange(request: ExchangeRequest, binding: Binding): Observable<Answer> {
+  /** How one of the requests of `isTelling` travels: to the backend, or no further than here. */
+  passage(request: ExchangeRequest, binding: Binding): Passage {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
-    if (typeof value !== 'string') return of(refusal(binding, 'A text is missing in its params.'));
+    if (typeof value !== 'string') return refused(request, 'A text is missing in its params.');
     if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, binding);
     if (method === SET_LEVEL) return this.#setLevel(request, value, binding);
     if (!this.#uris.has(value) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
-      return of(refusal(binding, `There are ${LIMITS.subscriptionsPerClient} subscriptions already.`));
+      return refused(request, `There are ${LIMITS.subscriptionsPerClient} subscriptions already.`);
     }
     return this.#subscribe(request, value, binding);
   }
@@ -123,37 +125,29 @@ export class ClientState {
     for (const uri of this.#uris.keys()) yield { method: SUBSCRIBE, params: { uri } };
   }
 
-  #setLevel(request: ExchangeRequest, level: string, binding: Binding): Observable<Answer> {
+  #setLevel(request: ExchangeRequest, level: string, binding: Binding): Passage {
     const set = (): undefined => {
       this.#level = level;
     };
-    if (isAskedItself(binding) || !offersLog(binding)) return this.#forward(request, binding, set);
-    return isLogLevel(level) ? answered(binding, set) : of(refusal(binding, 'There is no such log level.'));
+    if (isAskedItself(binding) || !offersLog(binding)) return forwarded(request, binding, set);
+    return isLogLevel(level) ? answered(request, set) : refused(request, 'There is no such log level.');
   }
 
-  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): Observable<Answer> {
-    if (isAskedItself(binding))
-      return this.#forward(request, binding, () => this.#add(uri, binding, undefined));
+  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): Passage {
+    if (isAskedItself(binding)) return forwarded(request, binding, () => this.#add(uri, binding, undefined));
     if (binding.peer.era !== 'legacy' || this.#uris.has(uri)) {
-      return answered(binding, () => (this.#uris.has(uri) ? undefined : this.#add(uri, binding, undefined)));
+      return answered(request, () => (this.#uris.has(uri) ? undefined : this.#add(uri, binding, undefined)));
     }
-    return defer(() => this.#join(uri, binding));
+    return { request, answer: defer(() => this.#join(uri, binding)) };
   }
 
-  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): Observable<Answer> {
+  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): Passage {
     const remove = (): undefined => this.#remove(uri);
-    return isAskedItself(binding) ? this.#forward(request, binding, remove) : answered(binding, remove);
-  }
-
-  /** The backend is asked; its consent is remembered. */
-  #forward(request: ExchangeRequest, binding: Binding, agreed: () => void): Observable<Answer> {
-    return this.#deps.dispatcher
-      .within(binding.ref, binding.upstream, request)
-      .pipe(tap(({ event }) => event.kind === 'result' && agreed()));
+    return isAskedItself(binding) ? forwarded(request, binding, remove) : answered(request, remove);
   }
 
   /** The backend is asked unless another client did. Without its consent there is no subscription to share. */
-  #join(uri: string, binding: Binding): Observable<Answer> {
+  #join(uri: string, binding: Binding): Observable<FinalEvent> {
     const { answer, release } = this.#deps.subscriptions.subscribe(binding.ref, uri);
     let isKept = false;
     return from(answer).pipe(
@@ -163,7 +157,6 @@ export class ClientState {
         void this.#add(uri, binding, release);
       }),
       finalize(() => isKept || release()),
-      map((event) => answerOf(binding, event)),
     );
   }
 
@@ -220,19 +213,27 @@ function offersLog({ peer }: Binding): boolean {
   return peer.era === 'modern' || peer.capabilities.logging !== undefined;
 }
 
+/** The backend is asked; its consent is remembered. */
+function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () => void): Passage {
+  const receive = ({ kind }: ExchangeEvent): true => {
+    if (kind === 'result') agreed();
+    return true;
+  };
+  return { request, upstream, receive };
+}
+
 /** Answers `{}` when it is done. */
-function answered(binding: Binding, act: () => Promise<void> | undefined): Observable<Answer> {
-  return defer(() => {
-    const answer = () => answerOf(binding, { kind: 'result', result: JsonText.ofValue({}) });
-    const done = act();
-    return done === undefined ? of(answer()) : from(done).pipe(map(answer));
-  });
+function answered(request: ExchangeRequest, act: () => Promise<void> | undefined): Passage {
+  const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
+  return {
+    request,
+    answer: defer(() => {
+      const done = act();
+      return done === undefined ? of(answer()) : from(done).pipe(map(answer));
+    }),
+  };
 }
 
-function refusal(binding: Binding, message: string): Answer {
-  return answerOf(binding, { kind: 'error', error: { code: RPC.invalidParams, message } });
-}
-
-function answerOf({ ref }: Binding, event: FinalEvent): Answer {
-  return { event, instanceId: ref.id, serverId: ref.serverId };
+function refused(request: ExchangeRequest, message: string): Passage {
+  return { request, answer: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
 }

@@ -8,20 +8,16 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
+import type { Passage } from '../calls/routes.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder, Wish } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
 import { Life } from './client-session.machine.ts';
-import type { CallSession } from './client-session-call.ts';
-import type {
-  Binding,
-  BindingOwner,
-  ResourceUris,
-  SessionDeps,
-  SessionGroup,
-  SessionInstance,
-  Waiter,
-} from './client-session-types.ts';
+import type { CallsPlace } from './client-session-calls.ts';
+import type { Binding, BindingOwner, ResourceUris, SessionDeps, Waiter } from './client-session-types.ts';
 import { ClientState, isTelling } from './client-state.ts';
+import type { SessionRoute } from './session-route.ts';
 
 export interface SessionBindingOptions extends Pick<Wish, 'template' | 'ownerId' | 'profile'> {
   readonly deps: SessionDeps;
@@ -30,7 +26,7 @@ export interface SessionBindingOptions extends Pick<Wish, 'template' | 'ownerId'
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-export class SessionBinding implements ClientSessionDeps, CallSession {
+export class SessionBinding implements ClientSessionDeps, CallsPlace {
   readonly life: Life;
   readonly #options: SessionBindingOptions;
   readonly #owner: BindingOwner;
@@ -38,7 +34,7 @@ export class SessionBinding implements ClientSessionDeps, CallSession {
   /** The former binding, given up although it is usable: its instance fails calls. */
   #left: Binding | undefined;
   /** Chosen for the opening. */
-  #first: SessionInstance | undefined;
+  #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
   readonly #waiting = new BindingWaiters();
   #unsafeCalls = 0;
@@ -67,7 +63,7 @@ export class SessionBinding implements ClientSessionDeps, CallSession {
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
   }
-  get queue(): SessionGroup['queue'] {
+  get queue(): Group['queue'] {
     return this.deps.fleet.group(this.#options.template).queue;
   }
   get callTimeoutMs(): number {
@@ -102,23 +98,21 @@ export class SessionBinding implements ClientSessionDeps, CallSession {
     return () => this.#waiting.leave(waiter);
   }
 
-  answers(
-    request: ExchangeRequest,
-    binding: Binding,
-    isStaying: boolean,
-    slow: (() => void) | undefined,
-  ): Observable<Answer> {
-    const { dispatcher, subscriptions } = this.deps;
-    if (isStaying) return dispatcher.within(binding.ref, binding.upstream, request, { goesOn: true });
-    if (!isTelling(request.method))
-      return dispatcher.within(binding.ref, binding.upstream, request, { slow });
+  carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer> {
+    return this.deps.dispatcher.carry(this.#options.template, request, () => {
+      const timeoutMs = this.callTimeoutMs;
+      return { group: this.#group, request, route, wantedTool: undefined, timeoutMs };
+    });
+  }
+
+  passage(request: ExchangeRequest, binding: Binding): Passage {
+    if (!isTelling(request.method)) return { request, upstream: binding.upstream };
     this.#clientState ??= new ClientState({
-      dispatcher,
-      subscriptions,
+      subscriptions: this.deps.subscriptions,
       binding: () => (this.life.phase === 'ended' ? undefined : this.#binding),
       changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
     });
-    return this.#clientState.exchange(request, binding);
+    return this.#clientState.passage(request, binding);
   }
 
   isEjected({ ref }: Binding): boolean {
@@ -213,7 +207,7 @@ export class SessionBinding implements ClientSessionDeps, CallSession {
     this.#waiting.refuse(() => (this.deps.isAccepting() ? why() : shuttingDown()));
   }
 
-  get #group(): SessionGroup {
+  get #group(): Group {
     return this.deps.fleet.group(this.#options.template);
   }
 
@@ -231,7 +225,7 @@ export class SessionBinding implements ClientSessionDeps, CallSession {
       : { ...wish, introduce: (upstream, signal) => state.repeat(upstream, signal) };
   }
 
-  #openAt(ref: SessionInstance): Promise<void> {
+  #openAt(ref: InstanceRef): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#first = ref;
     this.#waiting.add({ needsOwn: false, bound: () => resolve(), refused: reject });
@@ -263,7 +257,7 @@ export function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number
 }
 
 /** True when another instance could take a session of the template. */
-export function hasOthers({ pool }: SessionGroup, than: SessionInstance): boolean {
+export function hasOthers({ pool }: Group, than: InstanceRef): boolean {
   return pool.candidates.some((candidate) => candidate !== than);
 }
 

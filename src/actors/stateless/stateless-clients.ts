@@ -44,7 +44,7 @@ export class StatelessClients {
       const endsAtMs = (request.cameAtMs ?? now()) + timeoutMs;
       const deps = { pool, alikeLists: this.#alikeLists, now, alarm };
       const route = new StatelessRoute(deps, { client, group, request, bound, endsAtMs });
-      return { group, request, route, wantedTool: undefined, timeoutMs, slow: undefined };
+      return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
 }

@@ -9,7 +9,14 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIST_METHODS } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { BalancedRoute, BoundRoute, type CallRoute, type Passage, type Tried } from '../calls/routes.ts';
+import {
+  BalancedRoute,
+  BoundRoute,
+  type CallRoute,
+  type GoesOn,
+  type Passage,
+  type Tried,
+} from '../calls/routes.ts';
 import type { QueuedPlace } from '../calls/wait-queue.ts';
 import type { Group } from '../group.ts';
 import type { Conversation } from '../instances/conversation.ts';
@@ -107,7 +114,7 @@ export class StatelessRoute implements CallRoute {
     const routing = this.#routingTo(ref);
     const { request } = this.#call;
     if (routing === 'direct') return { request };
-    if (routing === 'refused') return { request, answer: NO_TASKS };
+    if (routing === 'refused') return { request, answer: of(NO_TASKS) };
     if (routing === 'shared') return this.#shared();
     try {
       return this.#own(ref, tried);
@@ -237,15 +244,15 @@ export class StatelessRoute implements CallRoute {
   }
 
   /** A conversation may have ended unnoticed since it was last used: then it is opened anew, once. */
-  #failed(held: Held, { code, delivered }: GatewayError): boolean {
+  #failed(held: Held, { code, delivered }: GatewayError): GoesOn | undefined {
     const { conversation, isNew } = held.lease;
     const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
     if (isLost) conversation.retire();
     held.lease.release(delivered === 'no');
-    if (!isLost || isNew || this.#isReopened) return false;
+    if (!isLost || isNew || this.#isReopened) return undefined;
     this.#isReopened = true;
     this.#settled = this.#routeTo(held.ref);
-    return true;
+    return 'reopen';
   }
 
   /** Where there is no room for one more process the shared one lists what it can. */

@@ -1,15 +1,18 @@
-// Calls within the conversation of one client: on one instance and through its upstream, and yet a call like any other.
+// Calls on a route that is bound to one instance, through the conversation of one client: yet calls like any other.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { BoundRoute } from '../../../src/actors/calls/routes.ts';
+import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { type Answer, isFinal } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Upstream } from '../../../src/transports/transport.ts';
 import { answers, Harness, listen, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { openOwn } from '../instances/instance-harness.ts';
 
-const test = suite('dispatcher: within a conversation');
+const test = suite('bound route: within a conversation');
 let stage = new Harness();
 
 test.before.each(() => {
@@ -23,7 +26,7 @@ test.after.each(() => {
 
 test('goes through the upstream, and is counted and told like any other', async () => {
   const { ref, upstream } = await opened();
-  const call = within();
+  const call = within(ref, upstream);
   assert.equal([upstream.asked, stage.asked('a'), ref.inFlight], [['tools/call'], 0, 1]);
   mock.timers.tick(40);
   upstream.last.notify('notifications/progress');
@@ -35,21 +38,17 @@ test('goes through the upstream, and is counted and told like any other', async 
     stage.events.flatMap(({ type }) => (type.startsWith('exchange') ? [type] : [])),
     ['exchange.started', 'exchange.finished'],
   );
-
-  function within() {
-    return listen(stage.dispatcher.within(ref, upstream, toolCall('write')));
-  }
 });
 
 test('goes through the conversation of the instance itself when there is no other', async () => {
   const ref = await stage.add('a', answers());
-  assert.is(await listen(stage.dispatcher.within(ref, undefined, toolCall('write'))).end, 'a');
+  assert.is(await within(ref, undefined).end, 'a');
   assert.is(stage.asked('a'), 1);
 });
 
 test('lets the backend say that it has no such tool; so may a call that is balanced', async () => {
   const ref = await stage.add('a', answers());
-  assert.is(await listen(stage.dispatcher.within(ref, undefined, toolCall('nothing'))).end, 'a');
+  assert.is(await within(ref, undefined, 'nothing').end, 'a');
   assert.is(await stage.call('nothing', { looksUpTools: false }).end, 'a');
   assert.is(stage.asked('a'), 2);
   assert.equal(stage.asked('a', 'tools/list'), 1);
@@ -58,7 +57,7 @@ test('lets the backend say that it has no such tool; so may a call that is balan
 test('is refused, as not delivered, where the instance is not there for it', async () => {
   const { ref, upstream } = await opened();
   const refused = { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 };
-  const end = () => listen(stage.dispatcher.within(ref, upstream, toolCall('write'))).end;
+  const end = () => within(ref, upstream).end;
   ref.drain();
   assert.equal(told(await end()), refused);
   ref.resume();
@@ -75,7 +74,7 @@ test('is refused, as not delivered, where the instance is not there for it', asy
 
 test('what belongs to a call there is carried while the instance is drained, not when it is gone', async () => {
   const { ref, upstream } = await opened();
-  const call = () => listen(stage.dispatcher.within(ref, upstream, toolCall('write'), { goesOn: true }));
+  const call = () => within(ref, upstream, 'write', { goesOn: true });
   ref.drain();
   const carried = call();
   upstream.last.result();
@@ -89,7 +88,7 @@ test('what belongs to a call there is carried while the instance is drained, not
 test('is not repeated on another instance, nor on the successor of its own', async () => {
   const { ref, upstream } = await opened();
   await stage.add('b', answers());
-  const call = listen(stage.dispatcher.within(ref, upstream, toolCall('read')));
+  const call = within(ref, upstream, 'read');
   upstream.lose('exited with code 7');
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   assert.is(stage.asked('b'), 0);
@@ -98,7 +97,7 @@ test('is not repeated on another instance, nor on the successor of its own', asy
 test('the end of an upstream says nothing of its instance', async () => {
   const { ref, upstream } = await opened(answers());
   mock.timers.tick(LIMITS.promptedProbeMs);
-  const call = listen(stage.dispatcher.within(ref, upstream, toolCall('write')));
+  const call = within(ref, upstream);
   upstream.lose('exited with code 7');
   await call.end;
   await settled();
@@ -108,7 +107,7 @@ test('the end of an upstream says nothing of its instance', async () => {
 
 test('a call through an upstream that is too late has the instance probed', async () => {
   const { ref, upstream } = await opened(answers());
-  const call = listen(stage.dispatcher.within(ref, upstream, toolCall('write'), { timeoutMs: 2_000 }));
+  const call = within(ref, upstream, 'write', { timeoutMs: 2_000 });
   mock.timers.tick(2_000);
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
   await settled();
@@ -118,7 +117,7 @@ test('a call through an upstream that is too late has the instance probed', asyn
 test('waits in line when the instance is full, and goes through its upstream then', async () => {
   const { ref, upstream } = await opened();
   for (let place = 0; place < ref.capacity; place += 1) stage.call('write');
-  const call = listen(stage.dispatcher.within(ref, upstream, toolCall('write')));
+  const call = within(ref, upstream);
   assert.equal([upstream.asked, stage.fleet.group('t').queue.length], [[], 1]);
   stage.backend('a').open[0]?.result();
   assert.equal(upstream.asked, ['tools/call']);
@@ -128,7 +127,7 @@ test('waits in line when the instance is full, and goes through its upstream the
 
 test('has no deadline but the longest while the client is asked, and a new one after its answer', async () => {
   const { ref, upstream } = await opened();
-  const call = listen(stage.dispatcher.within(ref, upstream, toolCall('write')));
+  const call = within(ref, upstream);
   upstream.last.ask('elicitation/create', { message: 'name?' });
   mock.timers.tick(60_000);
   const [question] = call.answers.map(({ event }: Answer) => event);
@@ -139,7 +138,7 @@ test('has no deadline but the longest while the client is asked, and a new one a
   assert.is(upstream.last.isOpen, true);
   mock.timers.tick(1);
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
-  const unanswered = listen(stage.dispatcher.within(ref, upstream, toolCall('write')));
+  const unanswered = within(ref, upstream);
   upstream.last.ask('roots/list');
   mock.timers.tick(LIMITS.callLongestMs);
   assert.equal(told(await unanswered.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
@@ -147,6 +146,20 @@ test('has no deadline but the longest while the client is asked, and a new one a
 });
 
 test.run();
+
+/** A call of that tool at this instance only, and through the upstream if there is one. */
+function within(
+  ref: InstanceRef,
+  upstream: Upstream | undefined,
+  tool = 'write',
+  { goesOn = false, timeoutMs = 5_000 } = {},
+) {
+  const request = toolCall(tool);
+  const group = stage.fleet.group('t');
+  const route = new BoundRoute(ref, request, { goesOn, upstream });
+  const order = { group, request, route, wantedTool: undefined, timeoutMs };
+  return listen(stage.dispatcher.carry('t', request, () => order));
+}
 
 const PROFILE: ClientProfile = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 

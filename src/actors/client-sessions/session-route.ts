@@ -1,0 +1,270 @@
+// The route of one call of a session: to the session's binding, or to the next one after the session has moved. It waits while
+// there is no binding. A call that broke off is repeated, if that is safe: when it certainly did not arrive, or, once, when
+// the request may be made twice. How the call waits, is counted and times out is the call's (calls/call.ts). Source: ADR 71.
+
+import { Observable, of } from 'rxjs';
+import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
+import { placeYielded } from '../../domain/error-catalogue.ts';
+import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { ExchangeEnding } from '../calls/call-reply.ts';
+import { mayGoOn } from '../calls/retry.ts';
+import { BoundRoute, type CallRoute, type GoesOn, type Passage } from '../calls/routes.ts';
+import type { QueuedPlace, YieldingCall } from '../calls/wait-queue.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { isAboutTask, NO_TASKS } from '../task-requests.ts';
+import type { Binding, SessionDeps, Waiter } from './client-session-types.ts';
+import { asksForLog, isSafe } from './client-state.ts';
+
+/**
+ * Wait before a call that broke off is repeated, in ms, longer by that much each time, and the number of repeats: by then it is
+ * known whether its instance broke, too, and the session goes elsewhere.
+ */
+const FIRST_WAIT_MS = 5;
+const WAIT_FACTOR = 5;
+const MOST_REPEATS = 3;
+
+/** The session of a call. */
+export interface RouteHost {
+  readonly deps: Pick<SessionDeps, 'alarm'>;
+  /** The binding, if it may be used now. */
+  readonly usableBinding: Binding | undefined;
+  /** The session may go on with another instance. */
+  readonly mayMove: boolean;
+  /** False when the template wants clients to share a conversation, with all that such a conversation cannot do. */
+  readonly mayUpgrade: boolean;
+  /** Waits for a binding; the returned function ends the waiting. */
+  wait(waiter: Waiter): () => void;
+  /** How a request travels to its binding. */
+  passage(request: ExchangeRequest, binding: Binding): Passage;
+  /** True when the pool gives the instance no calls because other calls failed there. */
+  isEjected(binding: Binding): boolean;
+  /** Gives up the binding: the session moves. False, without effect, when it may not move, or there is no other instance. */
+  leave(binding: Binding): boolean;
+  /** Counts calls that are not safe to repeat and may have been delivered. */
+  countUnsafe(difference: 1 | -1): void;
+}
+
+export interface SessionCall {
+  readonly request: ExchangeRequest;
+  /** The reservation of the call, for as long as that lasts, even if its instance takes nothing new. */
+  readonly stay: Binding | undefined;
+}
+
+export class SessionRoute implements CallRoute, YieldingCall {
+  readonly #host: RouteHost;
+  readonly #call: SessionCall;
+  #giveUp: ((error: GatewayError) => void) | undefined;
+  /** The way to the present binding. */
+  #way: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
+  /** The binding of the attempt. */
+  #binding: Binding | undefined;
+  #needsOwn = false;
+  #heard: Answer | undefined;
+  /** Questions that the client has not answered. */
+  #unanswered = 0;
+  #repeats = 0;
+  /** Wait before the next attempt, in ms. */
+  #pauseMs: number | undefined;
+  /** The session has moved because of this call. */
+  #hasMoved = false;
+  /** The last failure; after a failure that left open whether the call arrived, always that failure. */
+  #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
+
+  constructor(host: RouteHost, call: SessionCall) {
+    this.#host = host;
+    this.#call = call;
+  }
+
+  get bound(): InstanceRef | undefined {
+    return this.#way?.route.bound;
+  }
+
+  begin(giveUp: (error: GatewayError) => void): void {
+    this.#giveUp = giveUp;
+  }
+
+  wait(): Observable<unknown> | undefined {
+    const { request, stay } = this.#call;
+    if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
+    const binding = this.#isStaying ? stay : this.#host.usableBinding;
+    if (binding === undefined) return this.#settled();
+    if (!this.#needsOwn && this.#host.mayUpgrade && needsOwn(request, binding)) {
+      this.#needsOwn = true; // once: it may have one, or will be refused
+      return this.#settled();
+    }
+    if (this.#way?.binding !== binding) {
+      const options = { goesOn: binding === stay, upstream: binding.upstream };
+      this.#way = { binding, route: new BoundRoute(binding.ref, request, options) };
+    }
+    return undefined;
+  }
+
+  // An instance that failed is asked again while the session is bound to it.
+  next(): InstanceRef | undefined {
+    return this.#way?.route.next(undefined);
+  }
+  isOnlyFull(): boolean {
+    return this.#way?.route.isOnlyFull(undefined) === true;
+  }
+  waitsFor(place: QueuedPlace): boolean {
+    return place === this.bound;
+  }
+  mayBeSecond(): boolean {
+    return false;
+  }
+
+  passageTo(ref: InstanceRef): Passage {
+    const { request, stay } = this.#call;
+    const binding = this.#way?.binding;
+    if (binding === undefined) throw new Error('a call of a session waits for a binding');
+    const refusal = this.#refusalAt(binding) ?? request.refusedAt?.(ref.id);
+    if (refusal !== undefined) return { request, answer: of(refusal) };
+    const isRepeatable = isSafe(request, ref); // before: afterwards no instance may know the tool
+    if (!isRepeatable) this.#host.countUnsafe(1);
+    binding.take();
+    this.#binding = binding;
+    const { upstream } = binding;
+    return {
+      ...(binding === stay ? { request, upstream } : this.#host.passage(request, binding)),
+      failed: (error) => this.#failed(binding, isRepeatable, error),
+      slow: (error) => isRepeatable && this.#slow(binding, error),
+      ended: (ending) => this.#ended(isRepeatable, ending),
+    };
+  }
+
+  end(): void {
+    const binding = this.#binding;
+    this.#binding = undefined;
+    binding?.release();
+  }
+
+  // --- for the calls of its session, and for the queue -----------------------------------------------------------------
+
+  /** The binding of the attempt; undefined while the call waits for one, and after its end. */
+  get binding(): Binding | undefined {
+    return this.#binding;
+  }
+
+  /** The place that it occupies: none while its backend waits for the client. */
+  get place(): InstanceRef | undefined {
+    return this.#unanswered > 0 ? undefined : this.#binding?.ref;
+  }
+
+  /** Its last answer. */
+  get heard(): Answer | undefined {
+    return this.#heard;
+  }
+
+  /** The same answer, as the client gets it. */
+  hear(answer: Answer): Answer {
+    const { event } = answer;
+    this.#heard = event.kind === 'request' ? { ...answer, event: this.#asking(event) } : answer;
+    return this.#heard;
+  }
+
+  /** Its client is away, and another call waits for its place. */
+  yield(): void {
+    this.#giveUp?.(placeYielded());
+  }
+
+  /** The session is over. The failure at the first instance says more than the lack of a second one. */
+  refuse(error: GatewayError): void {
+    const failure = this.#failure;
+    if (failure !== undefined) this.#giveUp?.(atInstance(failure.error, failure.ref.id));
+    else this.#giveUp?.(this.#binding === undefined ? error : perhapsDelivered(error));
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------------
+
+  get #isStaying(): boolean {
+    const { stay } = this.#call;
+    if (stay?.isIntact !== true) return false;
+    const { ref, upstream } = stay;
+    if (ref.takes(upstream) || ref.state === 'draining') return true;
+    return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy one may still answer
+  }
+
+  /** Emits when the session has a binding for the call. */
+  #settled(): Observable<unknown> {
+    return new Observable((subscriber) =>
+      this.#host.wait({
+        needsOwn: this.#needsOwn,
+        bound: () => subscriber.next(undefined),
+        refused: (error) => subscriber.error(error),
+      }),
+    );
+  }
+
+  #pause(waitMs: number): Observable<unknown> {
+    return new Observable((subscriber) =>
+      this.#host.deps.alarm(waitMs, () => {
+        this.#pauseMs = undefined;
+        subscriber.next(undefined);
+      }),
+    );
+  }
+
+  #refusalAt(binding: Binding): FinalEvent | undefined {
+    return isMixedTask(this.#call.request, binding) ? NO_TASKS : undefined;
+  }
+
+  #asking(request: ServerRequest): ServerRequest {
+    this.#unanswered += 1;
+    return answeredOnce(request, () => {
+      this.#unanswered -= 1;
+    });
+  }
+
+  #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): GoesOn | undefined {
+    const { code, delivered } = error;
+    this.end();
+    if (code !== 'BACKEND_UNAVAILABLE' || !mayGoOn(delivered, isRepeatable)) return undefined;
+    const isFirst = this.#failure?.error.delivered !== 'unknown';
+    const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || delivered === 'no');
+    if (!mayRepeat && !this.#movesOn(binding)) return undefined;
+    this.#repeatSoon(binding, error);
+    return 'repeat';
+  }
+
+  /** Its instance failed twice: the session goes elsewhere. */
+  #movesOn(binding: Binding): boolean {
+    const failure = this.#failure;
+    return failure?.error.delivered === 'unknown' && failure.ref === binding.ref && this.#movesFrom(binding);
+  }
+
+  /** A silent call is only given up where other calls get no answers either. */
+  #slow(binding: Binding, error: GatewayError): boolean {
+    if (!this.#host.isEjected(binding) || !this.#movesFrom(binding)) return false;
+    this.#repeatSoon(binding, error);
+    return true;
+  }
+
+  /** Once: a call that fails everywhere does not move its session again and again. */
+  #movesFrom(binding: Binding): boolean {
+    if (this.#hasMoved || binding === this.#call.stay) return false;
+    this.#hasMoved = this.#host.leave(binding);
+    return this.#hasMoved;
+  }
+
+  #repeatSoon({ ref }: Binding, error: GatewayError): void {
+    if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
+    this.#pauseMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
+    this.#repeats += 1;
+  }
+
+  #ended(isRepeatable: boolean, { error }: ExchangeEnding): void {
+    if (!isRepeatable && error?.delivered === 'no') this.#host.countUnsafe(-1);
+    this.end();
+  }
+}
+
+/** True when a request needs a conversation of the session's own. */
+function needsOwn(request: ExchangeRequest, binding: Binding): boolean {
+  return isMixedTask(request, binding) || asksForLog(request, binding);
+}
+
+/** True for a task where the backend cannot tell its clients apart. */
+function isMixedTask(request: ExchangeRequest, { upstream, peer }: Binding): boolean {
+  return isAboutTask(request) && upstream === undefined && peer.era === 'legacy';
+}
