@@ -68,8 +68,8 @@ export interface GatewayOptions {
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /**
-   * Gets xstate's inspection events of the gateway's actor tree: the root, a supervisor per template, the instances and
-   * their sessions. It runs in the middle of each step, so it has to be quick; what it throws is dropped. Default: nothing
+   * Gets xstate's inspection events of the gateway's actor tree: the root, a supervisor per template, the instances with
+   * their sessions and the conversations of single clients, and the sessions and parked calls of clients. It runs in the middle of each step, so it has to be quick; what it throws is dropped. Default: nothing
    * is inspected.
    * @example
    * const gateway = await createGateway({

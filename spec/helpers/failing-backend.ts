@@ -7,6 +7,7 @@ import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
+import { clockOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
@@ -66,6 +67,12 @@ export interface BackendOptions {
   readonly fields?: Partial<InstanceDefinition>;
 }
 
+/** The global timer at the time of the call: specs put simulated ones in its place. */
+function globalAlarm(waitMs: number, ring: () => void): () => void {
+  const timer = setTimeout(ring, waitMs);
+  return () => clearTimeout(timer);
+}
+
 export class Harness {
   readonly events: GatewayEvent[] = [];
   readonly emit = (event: GatewayEvent): void => {
@@ -83,16 +90,12 @@ export class Harness {
   /** Exact back-offs. One that throws breaks the actor that asks. */
   random = () => 0.5;
 
-  constructor(policy: Partial<BalancerPolicy> = {}, own?: OwnBounds) {
+  constructor(policy: Partial<BalancerPolicy> = {}, own?: OwnBounds, alarm = globalAlarm) {
     const now = () => Date.now();
     const { emit } = this;
-    // The global timer at the time of the call: specs put simulated ones in its place.
-    const alarm = (waitMs: number, ring: () => void) => {
-      const timer = setTimeout(ring, waitMs);
-      return () => clearTimeout(timer);
-    };
     this.fleet = new Fleet({
       alarm,
+      clock: clockOf(alarm),
       now,
       random: () => this.random(),
       emit,

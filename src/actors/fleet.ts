@@ -3,6 +3,7 @@
 // nothing (registry.ts does).
 
 import { type Observable, Subject } from 'rxjs';
+import type { AnyActorRef } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
@@ -16,13 +17,16 @@ import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
 import { Groups } from './group.ts';
 import { InstanceIndex, type Member } from './instance-index.ts';
-import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
+import { type ActorSystemOptions, InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
 /** Dependencies of the fleet: how to open a transport, time, randomness, and the subscriber of its events. */
-export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random'> {
+export interface FleetOptions
+  extends Clock,
+    Pick<ActorSystemOptions, 'clock'>,
+    Pick<InstanceActorInput, 'open' | 'random'> {
   /** Default OWN_BOUNDS. */
   readonly own?: InstanceActorInput['ownBounds'];
   readonly emit: (event: GatewayEvent) => void;
@@ -52,10 +56,12 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options;
     this.groups = new Groups(options);
-    this.#supervisor = new InstanceSupervisor(
-      (running, error) => this.#afterCrash(running, error),
-      options.inspect,
-    );
+    this.#supervisor = new InstanceSupervisor((running, error) => this.#afterCrash(running, error), options);
+  }
+
+  /** The parent of actors that belong to no instance: sessions and parked calls of clients. */
+  get root(): AnyActorRef {
+    return this.#supervisor.root;
   }
 
   /** Hot, no replay: list changes of instances. Completes when the fleet has closed. */

@@ -1,7 +1,7 @@
 // Starts the actors of instances under the supervisor of their template, and reports how they end. Definitions, and the
 // recovery after a crash, are the fleet's business.
 
-import { type Actor, createActor, type InspectionEvent } from 'xstate';
+import { type Actor, type ActorOptions, type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import { Openings } from './instances/openings.ts';
@@ -14,6 +14,14 @@ export interface Running {
   readonly openings: Openings;
 }
 
+/** What the timers of all actors are set with, and the observer of their inspection. */
+export interface ActorSystemOptions {
+  /** Default: the timers of the program. */
+  readonly clock?: ActorOptions<typeof rootMachine>['clock'];
+  /** Gets the inspection events of every actor of the system. It must not throw. Default: none. */
+  readonly inspect?: ((event: InspectionEvent) => void) | undefined;
+}
+
 export class InstanceSupervisor {
   readonly #root: Actor<typeof rootMachine>;
   readonly #onCrash: (running: Running, error: unknown) => void;
@@ -24,17 +32,20 @@ export class InstanceSupervisor {
   readonly #freeIds: string[] = [];
   #ids = 0;
 
-  /**
-   * `onCrash` is called for an actor that broke through a fault of ours; only its backend still runs. `inspect` gets the
-   * inspection events of the root and of every actor below it.
-   */
-  constructor(
-    onCrash: (running: Running, error: unknown) => void,
-    inspect?: (event: InspectionEvent) => void,
-  ) {
+  /** `onCrash` is called for an actor that broke through a fault of ours; only its backend still runs. */
+  constructor(onCrash: (running: Running, error: unknown) => void, options: ActorSystemOptions = {}) {
+    const { clock, inspect } = options;
     this.#onCrash = onCrash;
-    this.#root = createActor(rootMachine, inspect === undefined ? {} : { inspect });
+    this.#root = createActor(rootMachine, {
+      ...(clock && { clock }),
+      ...(inspect && { inspect }),
+    });
     this.#root.start();
+  }
+
+  /** The root of the system. */
+  get root(): AnyActorRef {
+    return this.#root;
   }
 
   /** Starts an instance. `before` is the end of those that must be gone first; see Openings. */

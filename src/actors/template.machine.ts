@@ -1,9 +1,11 @@
 // The supervisors. Of one template: spawns its instance actors, lets them go when they are done, and outlives their crashes. One per
 // template, because spawning thousands under one parent is quadratic. The root of one gateway spawns those and outlives their
-// crashes; two gateways in one process have two roots and do not see each other.
+// crashes; two gateways in one process have two roots and do not see each other. Sessions and parked calls of clients have the
+// root as their parent, and are not among its children: their owners end them.
 //
 //   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
 //   root       running ── template.open ──► (spawns)        xstate.error ──► (stops and forgets the child)
+//              a client's actor broke ──► an uncaught error, because nothing could go on in its place
 
 import {
   type ActorRefFrom,
@@ -76,9 +78,25 @@ export const templateMachine = setup({
 
 type RootEvent = { readonly type: 'template.open'; readonly template: string } | ErrorActorEvent;
 
+/**
+ * Ids of the actors of clients, which no template can have. One for all of a kind: a machine keeps each type of event that it ever
+ * met, and the end of an actor is an event with its id.
+ */
+export const CLIENT_ACTORS = { session: 'client session', parkedCall: 'parked call' } as const;
+
 export const rootMachine = setup({
   types: { events: {} as RootEvent },
   actors: { template: templateMachine },
+  guards: {
+    isOfClient: ({ event }) =>
+      'actorId' in event && Object.values<string>(CLIENT_ACTORS).includes(event.actorId),
+  },
+  actions: {
+    surface: ({ event }) =>
+      queueMicrotask(() => {
+        throw 'error' in event ? event.error : event;
+      }),
+  },
 }).createMachine({
   id: 'root',
   initial: 'running',
@@ -86,7 +104,10 @@ export const rootMachine = setup({
     running: {
       on: {
         'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
-        'xstate.error.actor.*': { actions: stopChild(({ event }) => event.actorId) },
+        'xstate.error.actor.*': [
+          { guard: 'isOfClient', actions: 'surface' },
+          { actions: stopChild(({ event }) => event.actorId) },
+        ],
       },
     },
   },

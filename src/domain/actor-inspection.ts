@@ -3,7 +3,7 @@
 
 /** An actor of the tree. */
 export interface InspectedActor {
-  /** Unique in one gateway: `x:0` is the root. */
+  /** Unique in the process; that of the root is `rootId`. */
   readonly sessionId: string;
   /** State and context as they are now; `value` of a machine's snapshot is its state. */
   getSnapshot(): unknown;

@@ -7,7 +7,7 @@ import type { EventStream } from '../actors/event-stream.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
-import { alarmOf } from '../domain/clock.ts';
+import { alarmOf, clockOf } from '../domain/clock.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
@@ -85,7 +85,7 @@ export function composeGateway(
     definitions,
     heldAnswers,
   });
-  const fleet = new Fleet({ now, random, emit, alarm, open, own, inspect });
+  const fleet = new Fleet({ now, random, emit, alarm, clock: clockOf(alarm), open, own, inspect });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };

@@ -16,7 +16,7 @@ import { SharedListening } from '../actors/sharing/shared-listening.ts';
 import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
 import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
-import { type Clock, clockOf } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
@@ -81,11 +81,10 @@ export class Mcp {
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
     const own = ownBounds(sessions);
     const limits = { maxSessions, idleMs, now, alarm, scheduler };
-    const clock = clockOf(alarm);
     const shares = new OwnerShares(maxSessions, own.share);
     const aggregateShares = new OwnerShares(maxSessions, own.share);
     this.#deps = deps;
-    this.#parked = new ParkedCalls(scheduler);
+    this.#parked = new ParkedCalls(scheduler, fleet.root);
     this.#metrics = new ClientMetrics(events$);
     const pool = new StatelessPool(scheduler);
     this.#pool = pool;
@@ -95,7 +94,7 @@ export class Mcp {
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...deps, ...limits, clock, shares, aggregateShares, subscriptions }),
+      sessions: new ClientSessions({ ...deps, ...limits, shares, aggregateShares, subscriptions }),
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,

@@ -9,7 +9,7 @@ import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts'
 import { OwnerShares } from '../../../src/actors/instances/owner-shares.ts';
 import { SharedSubscriptions } from '../../../src/actors/sharing/shared-subscriptions.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
-import { alarmOf, clockOf } from '../../../src/domain/clock.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';
@@ -97,11 +97,11 @@ export class SessionHarness {
   readonly #options = new Map<string, InstanceOptions>();
 
   constructor({ policy = {}, own, perTurn, ...options }: SessionHarnessOptions = {}) {
-    this.inner = new Harness(policy, own);
-    const { fleet, dispatcher, emit } = this.inner;
-    this.inner.open = async ({ id }) => this.#openTransport(id);
     const scheduler = steadyPace(perTurn);
     const alarm = alarmOf(scheduler);
+    this.inner = new Harness(policy, own, alarm);
+    const { fleet, dispatcher, emit } = this.inner;
+    this.inner.open = async ({ id }) => this.#openTransport(id);
     this.sessions = new ClientSessions({
       fleet,
       dispatcher,
@@ -112,7 +112,6 @@ export class SessionHarness {
         this.alarms += 1;
         return alarm(waitMs, ring);
       },
-      clock: clockOf(alarm),
       scheduler,
       isAccepting: () => this.inner.isAccepting,
       ...options,

@@ -12,6 +12,8 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('client session: machine');
 
 class Duties implements ClientSessionDeps {
+  readonly template = 't';
+  readonly ownerId = 'ann';
   readonly seen: string[] = [];
   settling = Promise.withResolvers<void>();
   signal: AbortSignal | undefined;

@@ -66,7 +66,11 @@ test.run();
 function start() {
   const deeds: string[] = [];
   const clock = new SimulatedClock();
-  const input = { ask: () => void deeds.push('ask'), expire: () => void deeds.push('expire') };
+  const input = {
+    ownerId: 'ann',
+    ask: () => void deeds.push('ask'),
+    expire: () => void deeds.push('expire'),
+  };
   const actor = createActor(parkedCallMachine, { clock, input });
   actor.start();
   return { clock, deeds, actor, tell: (type: ParkedCallEvent['type']) => actor.send({ type }) };

@@ -15,15 +15,12 @@ import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
-import type { LifeClock } from './client-session.machine.ts';
 
 /** Dependencies of sessions. */
 export interface SessionDeps extends Clock {
-  readonly fleet: Pick<Fleet, 'group' | 'members'>;
+  readonly fleet: Pick<Fleet, 'group' | 'members' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;
-  /** The clock, for actors. */
-  readonly clock: LifeClock;
   /** For tasks that come due in thousands. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;

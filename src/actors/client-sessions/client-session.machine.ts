@@ -9,8 +9,10 @@
 //   rested:  from finishing to serving, when its instance may be used again, or to ended
 //   upgrade: from serving to moving and back: it needs a conversation of its own
 //   end:     from everywhere to ended; so does a failed opening
+//   rest:    from everywhere to resting, where the actor ends and the session goes on
 
-import { type Actor, type ActorOptions, createActor, fromPromise, setup } from 'xstate';
+import { type Actor, type AnyActorRef, createActor, fromPromise, setup } from 'xstate';
+import { CLIENT_ACTORS } from '../template.machine.ts';
 
 /**
  * State of the binding of a session. `serving`: requests may go to the binding, if that is usable. `adrift`: no instance took it.
@@ -23,10 +25,13 @@ export type ClientSessionEvent =
   | { readonly type: 'wanted' }
   | { readonly type: 'upgrade' }
   | { readonly type: 'rested' }
+  | { readonly type: 'rest' }
   | { readonly type: 'end' };
 
 /** The actions of the machine, which the session implements. All but `settle` are synchronous and do not throw. */
 export interface ClientSessionDeps {
+  readonly template: string;
+  readonly ownerId: string;
   /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure; aborting calls it off. */
   settle(signal: AbortSignal): Promise<void>;
   /** Longest time for that, in ms. */
@@ -58,7 +63,7 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 
 export const clientSessionMachine = setup({
   types: {
-    context: {} as { readonly duties: ClientSessionDeps },
+    context: {} as Pick<ClientSessionDeps, 'template' | 'ownerId'> & { readonly duties: ClientSessionDeps },
     input: {} as ClientSessionDeps,
     events: {} as ClientSessionEvent,
   },
@@ -85,9 +90,9 @@ export const clientSessionMachine = setup({
   },
 }).createMachine({
   id: 'client-session',
-  context: ({ input }) => ({ duties: input }),
+  context: ({ input }) => ({ template: input.template, ownerId: input.ownerId, duties: input }),
   initial: 'entering',
-  on: { end: '.ended' },
+  on: { end: '.ended', rest: '.resting' },
   states: {
     entering: {
       always: [{ guard: 'isBound', target: 'serving' }, { target: 'opening' }],
@@ -161,11 +166,9 @@ export const clientSessionMachine = setup({
       },
     },
     ended: { type: 'final', entry: { type: 'enter', params: { phase: 'ended' } } },
+    resting: { type: 'final' },
   },
 });
-
-/** What the timers of an actor are set with. */
-export type LifeClock = NonNullable<ActorOptions<typeof clientSessionMachine>['clock']>;
 
 /**
  * The actor of a session, which is there while the session is in use; a session that rests has none. The phase stays, and is all
@@ -173,14 +176,14 @@ export type LifeClock = NonNullable<ActorOptions<typeof clientSessionMachine>['c
  */
 export class Life {
   readonly #duties: ClientSessionDeps;
-  readonly #clock: LifeClock;
+  readonly #root: AnyActorRef | undefined;
   #actor: ClientSessionActor | undefined;
   #phase: SessionPhase = 'opening';
 
-  /** `duties.enter` is to report each phase with `entered`. */
-  constructor(duties: ClientSessionDeps, clock: LifeClock) {
+  /** `duties.enter` is to report each phase with `entered`. `root`: the parent of the actor. Default: none, which only specs use. */
+  constructor(duties: ClientSessionDeps, root?: AnyActorRef) {
     this.#duties = duties;
-    this.#clock = clock;
+    this.#root = root;
   }
 
   get phase(): SessionPhase {
@@ -194,14 +197,18 @@ export class Life {
   /** Has an actor again. */
   wake(): void {
     if (this.#actor !== undefined || this.#phase === 'ended') return;
-    const actor = createActor(clientSessionMachine, { input: this.#duties, clock: this.#clock });
+    const actor = createActor(clientSessionMachine, {
+      id: CLIENT_ACTORS.session,
+      ...(this.#root && { parent: this.#root }),
+      input: this.#duties,
+    });
     this.#actor = actor; // before it starts: it may end in there
     actor.start();
   }
 
   /** Goes on without an actor. */
   rest(): void {
-    this.#actor?.stop();
+    this.#actor?.send({ type: 'rest' });
     this.#actor = undefined;
   }
 

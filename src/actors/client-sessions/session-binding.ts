@@ -44,9 +44,15 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
   constructor(options: SessionBindingOptions, owner: BindingOwner) {
     this.#options = options;
     this.#owner = owner;
-    this.life = new Life(this, options.deps.clock);
+    this.life = new Life(this, options.deps.fleet.root);
   }
 
+  get template(): string {
+    return this.#options.template;
+  }
+  get ownerId(): string {
+    return this.#options.ownerId;
+  }
   get deps(): SessionDeps {
     return this.#options.deps;
   }

@@ -9,6 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 
 /** What the machine makes happen. */
 export interface ParkedCallDeeds {
+  readonly ownerId: string;
   /** Tells the client what its backend wants to know, and lets it go. */
   readonly ask: () => void;
   /** Ends the exchange of a client that never came back. */

@@ -2,6 +2,7 @@
 // current subscriber. parked-call.machine.ts decides when, parked-calls.ts finds calls.
 
 import type { Subscriber, Subscription } from 'rxjs';
+import type { AnyActorRef } from 'xstate';
 import { createActor } from 'xstate';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -10,6 +11,7 @@ import { type Answer, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { MessageBuffer } from '../message-buffer.ts';
+import { CLIENT_ACTORS } from '../template.machine.ts';
 import { type ParkedCallActor, parkedCallMachine } from './parked-call.machine.ts';
 
 /** A backend waits for its client. The same shape as in the ports of the endpoint. */
@@ -55,15 +57,24 @@ export class ParkedCall {
   #isClaimed = false;
   #isOver = false;
 
-  /** `source` is the exchange; `gone` is called once, when the call is over. */
-  constructor(id: string, claim: Claim, source: Subscription, subscriber: CallSubscriber, gone: () => void) {
+  /** `source` is the exchange; `gone` is called once, when the call is over; `root` is the parent of its actor. */
+  constructor(
+    id: string,
+    claim: Claim,
+    source: Subscription,
+    subscriber: CallSubscriber,
+    gone: () => void,
+    root: AnyActorRef | undefined,
+  ) {
     this.id = id;
     this.#claim = claim;
     this.#source = source;
     this.#subscriber = subscriber;
     this.#gone = gone;
     this.#actor = createActor(parkedCallMachine, {
-      input: { ask: () => this.#ask(), expire: () => this.cancel() },
+      id: CLIENT_ACTORS.parkedCall,
+      ...(root && { parent: root }),
+      input: { ownerId: claim.ownerId, ask: () => this.#ask(), expire: () => this.cancel() },
     });
     this.#actor.start();
   }

@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
+import type { AnyActorRef } from 'xstate';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable, parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -22,12 +23,14 @@ export interface CallOwner {
 
 export class ParkedCalls {
   readonly #scheduler: TaskScheduler;
+  readonly #root: AnyActorRef | undefined;
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
 
-  /** `scheduler`: spreads the end of many calls. */
-  constructor(scheduler = new TaskScheduler()) {
+  /** `scheduler`: spreads the end of many calls. `root`: the parent of their actors. Default: none, which only specs use. */
+  constructor(scheduler = new TaskScheduler(), root?: AnyActorRef) {
     this.#scheduler = scheduler;
+    this.#root = root;
   }
 
   /** Calls that wait, or did once and have not ended. */
@@ -116,7 +119,7 @@ export class ParkedCalls {
     const gone = () => {
       if (this.#calls.delete(id)) this.#shares.giveBack(owner.id);
     };
-    const parked = new ParkedCall(id, claim, source, subscriber, gone);
+    const parked = new ParkedCall(id, claim, source, subscriber, gone, this.#root);
     this.#calls.set(id, parked);
     this.#shares.take(owner.id);
     return parked;
