@@ -1,0 +1,54 @@
+// The account that uses the console: signing in and out, and what the account may do. The gateway decides on each request
+// anyway; the console only hides what would be refused.
+
+import { computed, effect, signal } from '@preact/signals';
+import { ApiError, change, get, messageOf, refusals } from './api.ts';
+import type { Account, Scope } from './types.ts';
+
+/** `undefined` until it is known, `null` when sign-in is needed. */
+export const account = signal<Account | null | undefined>(undefined);
+/** Why the account is not known, when the gateway does not answer. */
+export const accountError = signal<string | undefined>(undefined);
+/** An account was signed in before, on this page: its session has expired. */
+export const hasExpired = signal(false);
+
+export const isAdmin = computed(() => mayDo('admin'));
+export const mayWrite = computed(() => mayDo('gateway:write'));
+export const mayCall = computed(() => mayDo('tools:call'));
+
+export function mayDo(scope: Scope): boolean {
+  return account.value?.scopes.includes(scope) ?? false;
+}
+
+/** Reads the account that the cookie belongs to, or the anonymous one while authentication is off. */
+export async function loadAccount(): Promise<void> {
+  try {
+    account.value = await get<Account>('auth/me');
+    accountError.value = undefined;
+    hasExpired.value = false;
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.status === 401) account.value = null;
+    else accountError.value = messageOf(thrown);
+  }
+}
+
+export async function signIn(username: string, password: string): Promise<void> {
+  await change('POST', 'auth/login', { username, password });
+  await loadAccount();
+  if (account.value === null) throw new ApiError('The browser did not keep the session cookie.', 0);
+}
+
+export async function signOut(): Promise<void> {
+  await change('POST', 'auth/logout');
+  hasExpired.value = false;
+  account.value = null;
+}
+
+/** Asks for sign-in when the gateway refuses the session. */
+export function watchRefusals(): void {
+  effect(() => {
+    if (refusals.value === 0 || !account.peek()) return;
+    hasExpired.value = true;
+    account.value = null;
+  });
+}

@@ -1,0 +1,107 @@
+// Requests to the gateway. Each carries the header that makes the session cookie valid, which a foreign page cannot send.
+// An answer 401 ends the session of the page; the page stays, and asks for sign-in.
+
+import { signal } from '@preact/signals';
+
+/** The script lies in `console/assets/` (in development in `console/src/`), also behind a path prefix of a proxy. */
+const script = import.meta.url;
+const GATEWAY = new URL('../../', script);
+export const CONSOLE = new URL('../', script);
+
+const CONSOLE_HEADER = { 'X-Stagedoor-Console': '1' };
+
+/** Incremented by each answer 401. */
+export const refusals = signal(0);
+
+/** A refusal of the gateway, or no answer at all (status 0). */
+export class ApiError extends Error {
+  readonly status: number;
+  /** `error_code` of the answer; empty when there was none. */
+  readonly code: string;
+
+  constructor(message: string, status: number, code = '') {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The address of a path of the gateway: `mcp/everything`. */
+export function urlOf(path: string): string {
+  return new URL(path, GATEWAY).href;
+}
+
+interface CallOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** Sends a request, with a body as JSON; rejects with ApiError unless the answer is a success. */
+export async function send(
+  method: string,
+  path: string,
+  body?: unknown,
+  { headers = {}, signal: aborted }: CallOptions = {},
+): Promise<Response> {
+  const response = await fetch(urlOf(path), {
+    method,
+    headers: {
+      Accept: 'application/json',
+      ...CONSOLE_HEADER,
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    credentials: 'same-origin',
+    cache: 'no-store',
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(aborted === undefined ? {} : { signal: aborted }),
+  }).catch((thrown: unknown) => {
+    if (aborted?.aborted) throw thrown;
+    throw new ApiError('The gateway does not answer.', 0);
+  });
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  if (response.status === 401 && path !== 'auth/login') refusals.value += 1;
+  throw error;
+}
+
+/** GET of a JSON document. The caller names its type; the gateway checks its own answers. */
+export async function get<T>(path: string): Promise<T> {
+  return (await send('GET', path)).json();
+}
+
+/** Any other request. A type is for answers that have a body; an empty answer is null. */
+export async function change<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
+  const text = await (await send(method, path, body)).text();
+  return JSON.parse(text === '' ? 'null' : text);
+}
+
+/** The text of an error for a person. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+interface ValidationItem {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const text = await response.text();
+  const body = parsed(text);
+  const { detail, error_code: code = '', error } = Object(body);
+  if (Array.isArray(detail)) {
+    const findings = detail.map(({ loc, msg }: ValidationItem) => `${loc.slice(1).join('.')}: ${msg}`);
+    return new ApiError(findings.join('; '), response.status, code);
+  }
+  const message = detail ?? Object(error).message ?? `The gateway answers with status ${response.status}.`;
+  return new ApiError(String(message), response.status, String(code));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // a proxy in between answers with a page
+  }
+}

@@ -1,0 +1,113 @@
+// The newest calls, put together from the events of their attempts. Events may come in thousands per second: they are
+// collected, and shown four times a second.
+
+import { signal } from '@preact/signals';
+import type { GatewayEvent } from './types.ts';
+
+const KEPT_CALLS = 1_000;
+const SHOW_MS = 250;
+
+/** One try of a call at one instance. */
+export interface Attempt {
+  readonly instance: string;
+  readonly at: string;
+  readonly waitMs: number | undefined;
+  readonly durationMs: number;
+  readonly outcome: string;
+  readonly code: string | undefined;
+}
+
+export interface Call {
+  readonly key: string;
+  readonly at: string;
+  readonly template: string;
+  readonly method: string;
+  /** The tool of a `tools/call`. */
+  readonly tool: string | undefined;
+  readonly principal: string;
+  readonly requestId: string | undefined;
+  readonly attempts: readonly Attempt[];
+  /** `running`, `refused`, or the outcome of the last attempt. */
+  readonly outcome: string;
+  readonly code: string | undefined;
+  readonly durationMs: number | undefined;
+}
+
+export class Calls {
+  /** Newest first. */
+  readonly shown = signal<readonly Call[]>([]);
+  /** Events that came too fast to be read. */
+  readonly missed = signal(0);
+  readonly isPaused = signal(false);
+  readonly #calls = new Map<string, Call>();
+  #timer: number | undefined;
+
+  clear(): void {
+    this.#calls.clear();
+    this.shown.value = [];
+    this.missed.value = 0;
+  }
+
+  miss(count: number): void {
+    this.missed.value += count;
+  }
+
+  add(event: GatewayEvent): void {
+    const key = text(event.call) ?? `${event.at} ${event.template} ${event.method}`;
+    const call = this.#calls.get(key) ?? started(key, event);
+    this.#calls.set(key, after(call, event));
+    if (this.#calls.size > KEPT_CALLS) {
+      const [oldest] = this.#calls.keys();
+      if (oldest !== undefined) this.#calls.delete(oldest);
+    }
+    this.#timer ??= setTimeout(() => this.#show(), SHOW_MS);
+  }
+
+  #show(): void {
+    this.#timer = undefined;
+    if (!this.isPaused.value) this.shown.value = [...this.#calls.values()].reverse();
+  }
+}
+
+function started(key: string, event: GatewayEvent): Call {
+  return {
+    key,
+    at: event.at,
+    template: String(event.template),
+    method: String(event.method),
+    tool: text(event.tool),
+    principal: String(event.principal ?? ''),
+    requestId: text(event.request_id),
+    attempts: [],
+    outcome: 'running',
+    code: undefined,
+    durationMs: undefined,
+  };
+}
+
+function after(call: Call, event: GatewayEvent): Call {
+  const code = text(event.code);
+  const durationMs = Math.max(0, Date.parse(event.at) - Date.parse(call.at));
+  if (event.type === 'exchange.refused') return { ...call, outcome: 'refused', code, durationMs };
+  if (event.type === 'exchange.retried') return { ...call, outcome: 'running', code: undefined };
+  if (event.type !== 'exchange.finished') return call;
+  const attempt: Attempt = {
+    instance: String(event.instance_id),
+    at: event.at,
+    waitMs: typeof event.wait_ms === 'number' ? event.wait_ms : undefined,
+    durationMs: Number(event.duration_ms),
+    outcome: String(event.outcome),
+    code,
+  };
+  return {
+    ...call,
+    attempts: [...call.attempts, attempt],
+    outcome: attempt.outcome,
+    code,
+    durationMs: Math.max(durationMs, attempt.durationMs + (attempt.waitMs ?? 0)),
+  };
+}
+
+function text(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : String(value);
+}

@@ -1,0 +1,136 @@
+// The one event stream of the console. It reconnects by itself, resumes after the last event that it read, and notices a
+// connection that died while the machine slept. What the events mean is store.ts.
+
+import { signal } from '@preact/signals';
+import { ApiError, send } from './api.ts';
+import { readEvents } from './sse.ts';
+import type { GatewayEvent } from './types.ts';
+
+/** `refused`: the caller may not read events; it is not tried again. */
+export type Connection = 'connecting' | 'live' | 'offline' | 'refused';
+export const connection = signal<Connection>('connecting');
+
+/** The gateway sends a comment every 15 s: a stream that is silent for longer than this is dead. */
+const SILENCE_MS = 35_000;
+const CHECK_MS = 5_000;
+const DELAYS_MS = [250, 500, 1_000, 2_000, 5_000];
+
+export interface StreamListener {
+  /** Called with each event, in order. */
+  onEvent(event: GatewayEvent): void;
+  /** Called after each connect: events may have been lost, so the state has to be read again. */
+  onConnect(): void;
+}
+
+export class EventStream {
+  readonly #listener: StreamListener;
+  #types: readonly string[];
+  #lastId: string | undefined;
+  #attempt: AbortController | undefined;
+  #wake: () => void = () => {};
+  #readAtMs = 0;
+  #isStopped = false;
+  #watchdog = 0;
+
+  /** `types` are types or groups of events: `instance`, `gateway.sampled`. */
+  constructor(types: readonly string[], listener: StreamListener) {
+    this.#types = types;
+    this.#listener = listener;
+  }
+
+  start(): void {
+    this.#watchdog = setInterval(() => this.#checkSilence(SILENCE_MS), CHECK_MS);
+    document.addEventListener('visibilitychange', this.#onReturn);
+    addEventListener('online', this.#onReturn);
+    addEventListener('pageshow', this.#onReturn);
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearInterval(this.#watchdog);
+    document.removeEventListener('visibilitychange', this.#onReturn);
+    removeEventListener('online', this.#onReturn);
+    removeEventListener('pageshow', this.#onReturn);
+    this.#attempt?.abort();
+    this.#wake();
+  }
+
+  /** Selects other events. All kept events of these types come again, so that a page begins with the recent past. */
+  select(types: readonly string[]): void {
+    if (types.join() === this.#types.join()) return;
+    this.#types = types;
+    this.#lastId = undefined;
+    this.#reconnect();
+  }
+
+  async #run(): Promise<void> {
+    for (let failures = 0; !this.#isStopped; failures += 1) {
+      try {
+        await this.#read(() => {
+          failures = 0;
+        });
+      } catch (thrown) {
+        if (thrown instanceof ApiError && (thrown.status === 401 || thrown.status === 403)) {
+          connection.value = 'refused';
+          return;
+        }
+      }
+      if (this.#isStopped) return;
+      connection.value = failures === 0 ? 'connecting' : 'offline';
+      await this.#pause(DELAYS_MS[Math.min(failures, DELAYS_MS.length - 1)] ?? 0);
+    }
+  }
+
+  async #read(onOpen: () => void): Promise<void> {
+    const attempt = new AbortController();
+    this.#attempt = attempt;
+    this.#readAtMs = Date.now();
+    const path = `events?follow=true&type=${this.#types.join(',')}`;
+    const headers = {
+      Accept: 'text/event-stream',
+      ...(this.#lastId === undefined ? {} : { 'Last-Event-ID': this.#lastId }),
+    };
+    const { body } = await send('GET', path, undefined, { headers, signal: attempt.signal });
+    if (body === null) return;
+    onOpen();
+    connection.value = 'live';
+    this.#listener.onConnect();
+    for await (const event of readEvents(body, () => this.#noteBytes())) {
+      if (attempt.signal.aborted) return;
+      this.#lastId = event.id ?? this.#lastId;
+      if (event.name === 'error') return;
+      this.#listener.onEvent(JSON.parse(event.data));
+    }
+  }
+
+  #noteBytes(): void {
+    this.#readAtMs = Date.now();
+  }
+
+  /** The tab is shown again, or the network is back: a stream that had time to die is opened anew at once. */
+  readonly #onReturn = (): void => {
+    if (document.visibilityState === 'hidden') return;
+    if (connection.value === 'live') this.#checkSilence(SILENCE_MS / 2);
+    else this.#wake();
+  };
+
+  #checkSilence(limitMs: number): void {
+    if (connection.value === 'live' && Date.now() - this.#readAtMs > limitMs) this.#reconnect();
+  }
+
+  #reconnect(): void {
+    this.#attempt?.abort();
+    this.#wake();
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delayMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,18 @@
+// The entry point of the console.
+
+import { render } from 'preact';
+import { loadAccount, watchRefusals } from './account.ts';
+import { App } from './app.tsx';
+import { startRouter } from './router.ts';
+import { startStore } from './store.ts';
+import './style.css';
+import { startTheme } from './theme.ts';
+
+startTheme();
+startRouter();
+watchRefusals();
+startStore();
+void loadAccount();
+
+const root = document.getElementById('root');
+if (root !== null) render(<App />, root);

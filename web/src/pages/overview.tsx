@@ -1,0 +1,208 @@
+// All templates on one page: what is wrong, how much is going on, and how each template is.
+
+import { useSignal } from '@preact/signals';
+import { mayWrite } from '../account.ts';
+import { milliseconds, percent, plural, rate } from '../format.ts';
+import { Icon } from '../parts/icon.tsx';
+import { isNarrow } from '../parts/screen.ts';
+import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { VirtualList } from '../parts/virtual-list.tsx';
+import { type Problem, problems, summary } from '../problems.ts';
+import { href } from '../router.ts';
+import { balancers, lastMinute, readAll, samples, stateError, templateSamples, templates } from '../store.ts';
+import type { Instance } from '../types.ts';
+
+export function OverviewPage() {
+  const error = stateError.value;
+  const isLoaded = balancers.value !== undefined;
+  return (
+    <>
+      <div class="title">
+        <h1>Overview</h1>
+        {mayWrite.value && (
+          <a class="button" href={href('register')}>
+            <Icon name="plus" />
+            Register an instance
+          </a>
+        )}
+      </div>
+      {error !== undefined && <Failure text={error} onRetry={readAll} />}
+      {!isLoaded && error === undefined && <Loading what="templates" />}
+      {isLoaded && (
+        <>
+          <p class="lead">{summary.value}</p>
+          <Problems />
+          <Tiles />
+          <Templates />
+        </>
+      )}
+    </>
+  );
+}
+
+const SHOWN_PROBLEMS = 8;
+
+function Problems() {
+  const all = problems.value;
+  if (all.length === 0) return null;
+  return (
+    <section aria-labelledby="problems">
+      <h2 id="problems">Wrong right now</h2>
+      <ul class="problems">
+        {all.slice(0, SHOWN_PROBLEMS).map((problem) => (
+          <ProblemRow key={`${problem.template} ${problem.text}`} {...problem} />
+        ))}
+      </ul>
+      {all.length > SHOWN_PROBLEMS && (
+        <p class="muted">And {plural(all.length - SHOWN_PROBLEMS, 'more problem')}.</p>
+      )}
+    </section>
+  );
+}
+
+function ProblemRow({ level, template, text, detail }: Problem) {
+  return (
+    <li class={`callout ${level}`}>
+      <Icon name={level} />
+      <div>
+        {template !== undefined && <a href={href('template', { name: template })}>{template}</a>} {text}
+        {detail !== undefined && <p class="detail">{detail}</p>}
+      </div>
+    </li>
+  );
+}
+
+function Tiles() {
+  const sample = samples.value.at(-1);
+  const { totals, interval_ms: intervalMs = 1_000 } = sample ?? {};
+  const perSecond = ((totals?.requests ?? 0) * 1_000) / intervalMs;
+  return (
+    <dl class="tiles">
+      <Tile name="Requests" value={totals && `${rate(perSecond)}/s`} />
+      <Tile name="Failed" value={totals && percent(totals.failures, Math.max(1, totals.requests))} />
+      <Tile name="p95" value={totals && milliseconds(totals.p95_ms)} />
+      <Tile name="In flight" value={totals && String(totals.in_flight)} />
+      <Tile name="Waiting" value={totals && String(totals.queued)} />
+      {totals?.sessions !== undefined && <Tile name="Sessions" value={String(totals.sessions)} />}
+    </dl>
+  );
+}
+
+function Tile({ name, value = '–' }: { readonly name: string; readonly value: string | undefined }) {
+  return (
+    <div class="tile">
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+const FILTER_FROM = 10;
+
+function Templates() {
+  const filter = useSignal('');
+  const all = [...templates.value];
+  const wanted = filter.value.trim().toLowerCase();
+  const shown = wanted === '' ? all : all.filter(([name]) => name.includes(wanted));
+  return (
+    <section aria-labelledby="templates">
+      <div class="title">
+        <h2 id="templates">Templates</h2>
+        {all.length >= FILTER_FROM && (
+          <input
+            type="search"
+            aria-label="Filter templates"
+            placeholder="Filter"
+            onInput={(event) => {
+              filter.value = event.currentTarget.value;
+            }}
+          />
+        )}
+      </div>
+      {all.length === 0 ? (
+        <Empty title="No template has an instance yet.">
+          <p>Register the endpoint of an MCP server, or a command that starts one.</p>
+          {mayWrite.value && (
+            <a class="button primary" href={href('register')}>
+              Register an instance
+            </a>
+          )}
+        </Empty>
+      ) : (
+        <div class="panel table templates">
+          <div class="head" aria-hidden="true">
+            <span>Template</span>
+            <span>Healthy</span>
+            <span class="number">Requests</span>
+            <span class="number">Failed, 1 min</span>
+            <span class="number">p95</span>
+            <span class="number">In flight</span>
+          </div>
+          {shown.length === 0 && <Empty title="No template has such a name." />}
+          <VirtualList
+            items={shown}
+            keyOf={([name]) => name}
+            rowHeight={isNarrow.value ? 84 : 52}
+            label="Templates"
+          >
+            {([name, members]) => <TemplateRow name={name} members={members} />}
+          </VirtualList>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface TemplateRowProps {
+  readonly name: string;
+  readonly members: readonly Instance[];
+}
+
+function TemplateRow({ name, members }: TemplateRowProps) {
+  const sample = templateSamples.value.get(name);
+  const { requests, failures } = lastMinute.of(`template:${name}`);
+  const inFlight = sample?.in_flight ?? members.reduce((sum, each) => sum + each.in_flight, 0);
+  return (
+    <div class="row">
+      <a class="strong cell-name" href={href('template', { name })}>
+        {name}
+      </a>
+      <HealthyShare members={members} />
+      <span class="number" title="Requests per second">
+        {sample === undefined ? '–' : `${rate(sample.requests)}/s`}
+      </span>
+      <span class={failures > 0 ? 'number tone-bad' : 'number'} title="Failed in the last minute">
+        {percent(failures, requests)}
+      </span>
+      <span class="number" title="95th percentile">
+        {milliseconds(sample?.p95_ms)}
+      </span>
+      <span class="number" title="In flight">
+        {inFlight}
+      </span>
+    </div>
+  );
+}
+
+/** As a bar and in words: draining and stopped instances do not count. */
+function HealthyShare({ members }: Pick<TemplateRowProps, 'members'>) {
+  const counted = members.filter(({ state }) => state !== 'draining' && state !== 'stopped');
+  const healthy = counted.filter((each) => each.healthy).length;
+  const tone = healthy === counted.length ? 'ok' : healthy === 0 ? 'bad' : 'warn';
+  const icon = tone === 'ok' ? 'healthy' : tone;
+  if (counted.length === 0) return <span class="muted">no instance takes calls</span>;
+  return (
+    <span class={`share tone-${tone}`}>
+      <Icon name={icon} />
+      <span>
+        {healthy} of {counted.length}
+      </span>
+      <meter
+        min={0}
+        max={counted.length}
+        value={healthy}
+        aria-label={`${healthy} of ${counted.length} healthy`}
+      />
+    </span>
+  );
+}

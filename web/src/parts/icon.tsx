@@ -1,0 +1,39 @@
+// The icons: one path each, drawn with the colour of the text. They never stand alone for a meaning.
+
+const PATHS = {
+  overview: 'M3 3h6v6H3zM11 3h6v6h-6zM3 11h6v6H3zM11 11h6v6h-6z',
+  playground: 'M6 4l10 6-10 6z',
+  activity: 'M2 10h4l2.5-6 4 12 2.5-6h3',
+  sessions:
+    'M8 12a3.5 3.5 0 0 0 5 0l3-3a3.5 3.5 0 0 0-5-5l-1 1M12 8a3.5 3.5 0 0 0-5 0l-3 3a3.5 3.5 0 0 0 5 5l1-1',
+  connect: 'M7 2v4M13 2v4M5 6h10v3a5 5 0 0 1-10 0zM10 14v4',
+  users:
+    'M8 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.5 17c0-3 2.5-5 5.5-5s5.5 2 5.5 5M13 3.5a3 3 0 0 1 0 5M15 12.3c1.6.7 2.5 2.4 2.5 4.7',
+  settings: 'M3 6h8M15 6h2M3 14h2M9 14h8M13 4v4M7 12v4',
+  healthy: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM6.5 10l2.5 2.5 4.5-5',
+  warn: 'M10 3l8 14H2zM10 8v4M10 14.5v.1',
+  bad: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM7 7l6 6M13 7l-6 6',
+  draining: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM8 7v6M12 7v6',
+  starting: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM10 6v4l3 2',
+  stopped: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM7.5 7.5h5v5h-5z',
+  info: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM10 9v5M10 6v.1',
+  sun: 'M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7zM10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2M4 4l1.4 1.4M14.6 14.6L16 16M4 16l1.4-1.4M14.6 5.4L16 4',
+  moon: 'M16.5 12A7 7 0 0 1 8 3.5a7 7 0 1 0 8.5 8.5z',
+  auto: 'M10 2a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM10 2v16M10 6h4.9M10 10h8M10 14h4.9',
+  menu: 'M3 5h14M3 10h14M3 15h14',
+  copy: 'M7 7h10v10H7zM4 13H3V3h10v1',
+  plus: 'M10 4v12M4 10h12',
+  close: 'M5 5l10 10M15 5L5 15',
+  right: 'M8 5l5 5-5 5',
+  leave: 'M8 3H3v14h5M8 10h9M14 7l3 3-3 3',
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+export function Icon({ name }: { readonly name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 20 20" aria-hidden="true" focusable="false">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

@@ -1,0 +1,46 @@
+// What a page shows while it has nothing to show: it loads, it failed, or there is nothing.
+
+import type { ComponentChildren } from 'preact';
+import { Icon } from './icon.tsx';
+
+export function Loading({ what }: { readonly what: string }) {
+  return (
+    <p class="status" role="status">
+      <span class="spinner" aria-hidden="true" />
+      Loading {what}…
+    </p>
+  );
+}
+
+interface FailureProps {
+  readonly text: string;
+  readonly onRetry?: (() => void) | undefined;
+}
+
+export function Failure({ text, onRetry }: FailureProps) {
+  return (
+    <div class="callout bad" role="alert">
+      <Icon name="bad" />
+      <p>{text}</p>
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+export function Empty({ title, children }: EmptyProps) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}

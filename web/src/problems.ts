@@ -1,0 +1,85 @@
+// What is wrong right now, in words: from the states of the instances and the numbers of the last minute.
+
+import { computed } from '@preact/signals';
+import { connection } from './events.ts';
+import { percent, plural } from './format.ts';
+import { instanceSamples, isBehind, lastMinute, samples, templateSamples, templates } from './store.ts';
+import type { Instance } from './types.ts';
+
+export interface Problem {
+  readonly level: 'bad' | 'warn';
+  readonly text: string;
+  /** Where the reason is, when one template is concerned. */
+  readonly template?: string;
+  readonly detail?: string;
+}
+
+/** Failures of a minute above which a template is mentioned. */
+const FAILING_SHARE = 0.05;
+const FEW_CALLS = 5;
+const MANY_RESTARTS = 5;
+
+export const problems = computed<readonly Problem[]>(() => {
+  const found: Problem[] = [];
+  if (isBehind.value) {
+    found.push({
+      level: 'warn',
+      text: 'Changes of other nodes cannot be read: the database does not answer.',
+    });
+  }
+  for (const [template, members] of templates.value) found.push(...problemsOf(template, members));
+  return found.sort((a, b) => Number(b.level === 'bad') - Number(a.level === 'bad'));
+});
+
+/** One sentence about the whole. */
+export const summary = computed(() => {
+  const all = [...templates.value.values()].flat().filter(({ state }) => state !== 'stopped');
+  if (connection.value === 'offline')
+    return 'The gateway does not answer. What you see is the last known state.';
+  if (all.length === 0) return 'No instance is registered yet.';
+  const healthy = all.filter((each) => each.healthy).length;
+  const size = `${plural(all.length, 'instance')} in ${plural(templates.value.size, 'template')}`;
+  return healthy === all.length ? `All healthy: ${size}.` : `${healthy} of ${size} are healthy.`;
+});
+
+function* problemsOf(template: string, members: readonly Instance[]): Generator<Problem> {
+  const wanted = members.filter(({ state }) => state !== 'stopped' && state !== 'draining');
+  const sick = wanted.filter(({ healthy, state }) => !healthy && state !== 'starting');
+  const detail = sick.find(({ reason }) => reason !== null)?.reason ?? undefined;
+  const more = detail === undefined ? {} : { detail };
+  if (members.length > 0 && !members.some(({ healthy, ejection }) => healthy && ejection === null)) {
+    const starts = wanted.some(({ state }) => state === 'starting');
+    const text = starts ? 'No instance is ready yet; some are starting.' : 'No instance takes calls.';
+    yield { level: starts ? 'warn' : 'bad', template, text, ...more };
+  } else if (sick.length > 0) {
+    const names = sick.length <= 3 ? sick.map(({ id }) => id).join(', ') : plural(sick.length, 'instance');
+    const verb = sick.length === 1 ? 'is' : 'are';
+    yield {
+      level: 'warn',
+      template,
+      text: `${names} ${verb} unhealthy; the others take the calls.`,
+      ...more,
+    };
+  }
+  for (const { id, ejection } of wanted) {
+    if (ejection === null) continue;
+    yield { level: 'warn', template, text: `${id} gets no calls for now.`, detail: ejection.reason };
+  }
+  const restarting = wanted.filter(
+    ({ server_id, restarts }) =>
+      (instanceSamples.value.get(server_id)?.restarts ?? restarts) >= MANY_RESTARTS,
+  );
+  for (const { id, restarts } of restarting.slice(0, 3)) {
+    yield { level: 'warn', template, text: `${id} was restarted ${plural(restarts, 'time')}.` };
+  }
+  // The sums are no signal; they change with each sample.
+  if (samples.value.length === 0) return;
+  const { requests, failures } = lastMinute.of(`template:${template}`);
+  if (failures >= FEW_CALLS && failures > requests * FAILING_SHARE) {
+    const share = percent(failures, requests);
+    yield { level: 'bad', template, text: `${share} of its calls failed in the last minute.` };
+  }
+  const queued = templateSamples.value.get(template)?.queued ?? 0;
+  if (queued > 0)
+    yield { level: 'warn', template, text: `${plural(queued, 'call')} wait for a free instance.` };
+}

@@ -1,0 +1,196 @@
+// The present state of the gateway: templates and instances, and what the last minutes counted. Events say what changed;
+// the state itself is read again, so that an event that was missed does no lasting harm. Samples bring the numbers.
+
+import { batch, computed, effect, signal } from '@preact/signals';
+import { account } from './account.ts';
+import { ApiError, get, messageOf } from './api.ts';
+import { Calls } from './calls.ts';
+import { EventStream } from './events.ts';
+import { LastMinute } from './minute.ts';
+import type {
+  GatewayEvent,
+  Instance,
+  InstanceSample,
+  LoadBalancer,
+  Registry,
+  Sample,
+  TemplateSample,
+} from './types.ts';
+
+/** Points of the charts: five minutes. */
+const KEPT_SAMPLES = 300;
+/** Above this many changed instances the whole registry is read instead. */
+const SINGLE_READS = 8;
+const FIRST_READ_MS = 30;
+const NEXT_READ_MS = 500;
+
+const ALWAYS = ['gateway', 'instance', 'session', 'template', 'registry'];
+
+export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(undefined);
+export const instances = signal<ReadonlyMap<string, Instance>>(new Map());
+export const stateError = signal<string | undefined>(undefined);
+
+/** The newest numbers, by server id and by template. */
+export const instanceSamples = signal<ReadonlyMap<string, InstanceSample>>(new Map());
+export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new Map());
+/** Totals of the last minutes, oldest first. */
+export const samples = signal<readonly Sample[]>([]);
+/** Requests and failures of the last minute, by server id, and by `template:` and name. */
+export const lastMinute = new LastMinute();
+
+/** Incremented when sessions changed: the page that shows them reads them again. */
+export const sessionChanges = signal(0);
+/** Nodes that share the database: set while the changes of the others cannot be read. */
+export const isBehind = signal(false);
+/** The calls that the activity page shows. */
+export const calls = new Calls();
+
+/** Templates and their instances, by name. */
+export const templates = computed(() => {
+  const byTemplate = new Map<string, Instance[]>(
+    [...(balancers.value?.keys() ?? [])].sort().map((name) => [name, []]),
+  );
+  for (const instance of instances.value.values()) byTemplate.get(instance.template_name)?.push(instance);
+  return byTemplate;
+});
+
+let stream: EventStream | undefined;
+let watchesCalls = false;
+
+/** Follows the gateway while an account is signed in. */
+export function startStore(): void {
+  effect(() => {
+    const isSignedIn = Boolean(account.value);
+    stream?.stop();
+    stream = isSignedIn ? new EventStream(selection(), { onEvent: apply, onConnect: readAll }) : undefined;
+    stream?.start();
+  });
+}
+
+/** Calls are many: they are read only while a page shows them. */
+export function watchCalls(isWatched: boolean): void {
+  watchesCalls = isWatched;
+  if (isWatched) calls.clear();
+  stream?.select(selection());
+}
+
+function selection(): readonly string[] {
+  return watchesCalls ? [...ALWAYS, 'exchange'] : ALWAYS;
+}
+
+function apply(event: GatewayEvent): void {
+  const { type } = event;
+  if (type === 'gateway.sampled') addSample(event as GatewayEvent & Sample);
+  else if (type.startsWith('exchange.')) calls.add(event);
+  else if (type.startsWith('instance.')) changed.note(String(event.server_id));
+  else if (type.startsWith('session.')) sessionChanges.value += 1;
+  else if (type === 'template.changed') readAll();
+  else if (type === 'registry.behind') isBehind.value = true;
+  else if (type === 'registry.current') isBehind.value = false;
+  else if (type === 'missed') {
+    calls.miss(Number(event.count));
+    readAll();
+  }
+}
+
+function addSample(sample: Sample): void {
+  for (const { server_id, state } of sample.instances) {
+    // An event was lost, or is on its way.
+    if (balancers.peek() !== undefined && instances.peek().get(server_id)?.state !== state)
+      changed.note(server_id);
+  }
+  lastMinute.add([
+    ...sample.instances.map((each) => [each.server_id, each] as const),
+    ...sample.templates.map((each) => [`template:${each.template}`, each] as const),
+  ]);
+  batch(() => {
+    samples.value = [...samples.value.slice(1 - KEPT_SAMPLES), sample];
+    templateSamples.value = merged(templateSamples.value, sample.templates, ({ template }) => template);
+    instanceSamples.value = merged(instanceSamples.value, sample.instances, ({ server_id }) => server_id);
+  });
+}
+
+function merged<T>(
+  known: ReadonlyMap<string, T>,
+  changes: readonly T[],
+  keyOf: (one: T) => string,
+): ReadonlyMap<string, T> {
+  if (changes.length === 0) return known;
+  const next = new Map(known);
+  for (const change of changes) next.set(keyOf(change), change);
+  return next;
+}
+
+/** Reads what changed, at once for the first change, then at most twice a second. */
+class ChangedState {
+  readonly #servers = new Set<string>();
+  #isAll = false;
+  #timer: number | undefined;
+  #lastReadMs = 0;
+
+  /** This instance changed; without an id, anything may have. */
+  note(serverId?: string): void {
+    if (serverId === undefined) this.#isAll = true;
+    else this.#servers.add(serverId);
+    if (this.#timer !== undefined) return;
+    const delayMs = Math.max(FIRST_READ_MS, this.#lastReadMs + NEXT_READ_MS - Date.now());
+    this.#timer = setTimeout(() => void this.#read(), delayMs);
+  }
+
+  async #read(): Promise<void> {
+    this.#lastReadMs = Date.now();
+    const servers = [...this.#servers];
+    const isAll = this.#isAll || servers.length > SINGLE_READS;
+    this.#servers.clear();
+    this.#isAll = false;
+    try {
+      if (isAll) await readRegistry();
+      else await Promise.all(servers.map(readServer));
+      stateError.value = undefined;
+    } catch (thrown) {
+      stateError.value = messageOf(thrown);
+    } finally {
+      this.#timer = undefined;
+      // What changed while it was read.
+      if (this.#isAll || this.#servers.size > 0) this.note([...this.#servers].at(0));
+    }
+  }
+}
+
+const changed = new ChangedState();
+
+/** Reads the whole state, soon. */
+export function readAll(): void {
+  changed.note();
+}
+
+async function readRegistry(): Promise<void> {
+  const registry = await get<Registry>('gateway/registry');
+  const entries = Object.entries(registry.templates);
+  batch(() => {
+    balancers.value = new Map(entries.map(([name, { load_balancer }]) => [name, load_balancer]));
+    const all = entries.flatMap(([, template]) => template.instances);
+    instances.value = new Map(all.map((instance) => [instance.server_id, instance]));
+  });
+}
+
+async function readServer(id: string): Promise<void> {
+  try {
+    const instance = await get<Instance>(`servers/${encodeURIComponent(id)}`);
+    if (balancers.value?.has(instance.template_name)) keep(instance);
+    else readAll();
+  } catch (thrown) {
+    if (!(thrown instanceof ApiError) || thrown.status !== 404) throw thrown;
+    forget(id);
+  }
+}
+
+/** Puts an instance in its place, as the gateway answered it. */
+export function keep(instance: Instance): void {
+  instances.value = new Map(instances.value).set(instance.server_id, instance);
+}
+
+function forget(id: string): void {
+  const rest = new Map(instances.value);
+  if (rest.delete(id)) instances.value = rest;
+}

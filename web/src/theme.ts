@@ -1,0 +1,28 @@
+// Dark or light: as the system has it, until one is chosen. The colours are in style.css, by `light-dark()`.
+
+import { effect, signal } from '@preact/signals';
+
+export type Theme = 'auto' | 'light' | 'dark';
+const KEY = 'stagedoor-theme';
+
+export const theme = signal<Theme>(stored());
+
+export function startTheme(): void {
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value;
+    try {
+      localStorage.setItem(KEY, theme.value);
+    } catch {
+      // The browser forbids storage: the choice holds until the page is closed.
+    }
+  });
+}
+
+function stored(): Theme {
+  try {
+    const text = localStorage.getItem(KEY);
+    return text === 'light' || text === 'dark' ? text : 'auto';
+  } catch {
+    return 'auto'; // storage is forbidden
+  }
+}

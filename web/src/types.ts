@@ -1,0 +1,113 @@
+// What the gateway answers, as far as the console reads it. The API description (/openapi.json) has the whole.
+
+export type Scope = 'gateway:read' | 'gateway:write' | 'tools:call' | 'admin';
+
+export interface Account {
+  readonly id: string;
+  readonly kind: 'anonymous' | 'user' | 'api-key';
+  readonly name: string;
+  readonly user_id: string | null;
+  readonly scopes: readonly Scope[];
+  readonly auth_enabled?: boolean;
+}
+
+export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
+
+export interface Ejection {
+  readonly reason: string;
+  readonly until: string;
+}
+
+/** A record of GET /gateway/registry. */
+export interface Instance {
+  readonly id: string;
+  readonly server_id: string;
+  readonly template_name: string;
+  readonly transport: string;
+  readonly endpoint: string | null;
+  readonly command: string | null;
+  readonly args: readonly string[];
+  readonly working_dir: string | null;
+  readonly weight: number;
+  readonly source: string;
+  readonly node_id: string | null;
+  readonly healthy: boolean;
+  readonly state: InstanceState;
+  readonly in_flight: number;
+  readonly sessions: number;
+  readonly own_processes: number;
+  readonly pid: number | null;
+  readonly reason: string | null;
+  readonly warnings: readonly string[];
+  readonly ejection: Ejection | null;
+  readonly restarts: number;
+  readonly stderr: readonly string[];
+  readonly created_at: string;
+  readonly last_check: string | null;
+}
+
+export interface LoadBalancer {
+  readonly strategy: string;
+  readonly health_check_interval: number;
+  readonly max_retries: number;
+  readonly timeout: number;
+  readonly session: string;
+  readonly session_failover: string;
+}
+
+export interface Registry {
+  readonly templates: Readonly<
+    Record<string, { readonly instances: readonly Instance[]; readonly load_balancer: LoadBalancer }>
+  >;
+}
+
+/** The event `gateway.sampled`: once a second, counts of the interval, and the state of what changed. */
+export interface Sample {
+  readonly at: string;
+  readonly interval_ms: number;
+  readonly totals: {
+    readonly requests: number;
+    readonly failures: number;
+    readonly in_flight: number;
+    readonly queued: number;
+    readonly sessions?: number;
+    readonly p50_ms: number | null;
+    readonly p95_ms: number | null;
+    readonly p99_ms: number | null;
+  };
+  readonly templates: readonly TemplateSample[];
+  readonly instances: readonly InstanceSample[];
+}
+
+export interface TemplateSample {
+  readonly template: string;
+  readonly requests: number;
+  readonly failures: number;
+  readonly in_flight: number;
+  readonly queued: number;
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+}
+
+export interface InstanceSample {
+  readonly server_id: string;
+  readonly template: string;
+  readonly instance_id: string;
+  readonly state: InstanceState;
+  readonly in_flight: number;
+  readonly requests: number;
+  readonly failures: number;
+  readonly latency_ms: number | null;
+  readonly score: number;
+  readonly weight: number;
+  readonly ejected: boolean;
+  readonly restarts: number;
+  readonly consecutive_failures: number;
+}
+
+/** Any event of GET /events. */
+export interface GatewayEvent {
+  readonly type: string;
+  readonly at: string;
+  readonly [field: string]: unknown;
+}
