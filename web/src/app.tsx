@@ -5,7 +5,9 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { account, accountError, isAdmin, loadAccount, signOut } from './account.ts';
 import { connection } from './events.ts';
 import { OverviewPage } from './pages/overview.tsx';
+import { RegisterPage } from './pages/register.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
+import { TemplatePage } from './pages/template.tsx';
 import { Icon, type IconName } from './parts/icon.tsx';
 import { Logo } from './parts/logo.tsx';
 import { attempt, Notices } from './parts/notices.tsx';
@@ -23,6 +25,8 @@ interface PageEntry {
 
 const PAGES: Readonly<Partial<Record<PageName, PageEntry>>> = {
   overview: { title: 'Overview', view: OverviewPage, icon: 'overview' },
+  template: { title: 'Template', view: TemplatePage },
+  register: { title: 'Register an instance', view: RegisterPage },
 };
 
 export function App() {

@@ -3,7 +3,7 @@
 import { computed } from '@preact/signals';
 import { connection } from './events.ts';
 import { percent, plural } from './format.ts';
-import { instanceSamples, isBehind, lastMinute, samples, templateSamples, templates } from './store.ts';
+import { instanceSamples, isBehind, minuteOf, templateSamples, templates } from './store.ts';
 import type { Instance } from './types.ts';
 
 export interface Problem {
@@ -33,12 +33,13 @@ export const problems = computed<readonly Problem[]>(() => {
 
 /** One sentence about the whole. */
 export const summary = computed(() => {
-  const all = [...templates.value.values()].flat().filter(({ state }) => state !== 'stopped');
+  const groups = [...templates.value.values()].filter((members) => members.length > 0);
+  const all = groups.flat().filter(({ state }) => state !== 'stopped');
   if (connection.value === 'offline')
     return 'The gateway does not answer. What you see is the last known state.';
   if (all.length === 0) return 'No instance is registered yet.';
   const healthy = all.filter((each) => each.healthy).length;
-  const size = `${plural(all.length, 'instance')} in ${plural(templates.value.size, 'template')}`;
+  const size = `${plural(all.length, 'instance')} in ${plural(groups.length, 'template')}`;
   return healthy === all.length ? `All healthy: ${size}.` : `${healthy} of ${size} are healthy.`;
 });
 
@@ -72,9 +73,7 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
   for (const { id, restarts } of restarting.slice(0, 3)) {
     yield { level: 'warn', template, text: `${id} was restarted ${plural(restarts, 'time')}.` };
   }
-  // The sums are no signal; they change with each sample.
-  if (samples.value.length === 0) return;
-  const { requests, failures } = lastMinute.of(`template:${template}`);
+  const { requests, failures } = minuteOf({ template });
   if (failures >= FEW_CALLS && failures > requests * FAILING_SHARE) {
     const share = percent(failures, requests);
     yield { level: 'bad', template, text: `${share} of its calls failed in the last minute.` };

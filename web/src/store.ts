@@ -35,8 +35,7 @@ export const instanceSamples = signal<ReadonlyMap<string, InstanceSample>>(new M
 export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new Map());
 /** Totals of the last minutes, oldest first. */
 export const samples = signal<readonly Sample[]>([]);
-/** Requests and failures of the last minute, by server id, and by `template:` and name. */
-export const lastMinute = new LastMinute();
+const lastMinute = new LastMinute();
 
 /** Incremented when sessions changed: the page that shows them reads them again. */
 export const sessionChanges = signal(0);
@@ -45,14 +44,21 @@ export const isBehind = signal(false);
 /** The calls that the activity page shows. */
 export const calls = new Calls();
 
-/** Templates and their instances, by name. */
-export const templates = computed(() => {
-  const byTemplate = new Map<string, Instance[]>(
-    [...(balancers.value?.keys() ?? [])].sort().map((name) => [name, []]),
-  );
-  for (const instance of instances.value.values()) byTemplate.get(instance.template_name)?.push(instance);
-  return byTemplate;
+/** Templates and their instances, by name; those that are only defined, without an instance, come last. */
+export const templates = computed<ReadonlyMap<string, readonly Instance[]>>(() => {
+  const byTemplate = Map.groupBy(instances.value.values(), ({ template_name }) => template_name);
+  const names = [...(balancers.value?.keys() ?? [])].sort();
+  const used = names.filter((name) => byTemplate.has(name));
+  const unused = names.filter((name) => !byTemplate.has(name));
+  return new Map([...used, ...unused].map((name) => [name, byTemplate.get(name) ?? []]));
 });
+
+/** Requests and failures of the last minute, of an instance by its server id, or of a template. */
+export function minuteOf(subject: { readonly server: string } | { readonly template: string }) {
+  // The sums change with each sample.
+  void samples.value;
+  return lastMinute.of('server' in subject ? subject.server : `template:${subject.template}`);
+}
 
 let stream: EventStream | undefined;
 let watchesCalls = false;
@@ -64,6 +70,8 @@ export function startStore(): void {
     stream?.stop();
     stream = isSignedIn ? new EventStream(selection(), { onEvent: apply, onConnect: readAll }) : undefined;
     stream?.start();
+    // The stream opens with its first event, or after a second.
+    if (isSignedIn) readAll();
   });
 }
 

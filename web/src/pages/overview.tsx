@@ -3,13 +3,14 @@
 import { useSignal } from '@preact/signals';
 import { mayWrite } from '../account.ts';
 import { milliseconds, percent, plural, rate } from '../format.ts';
+import { Bar, Cell } from '../parts/cell.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { type Problem, problems, summary } from '../problems.ts';
 import { href } from '../router.ts';
-import { balancers, lastMinute, readAll, samples, stateError, templateSamples, templates } from '../store.ts';
+import { balancers, minuteOf, readAll, samples, stateError, templateSamples, templates } from '../store.ts';
 import type { Instance } from '../types.ts';
 
 export function OverviewPage() {
@@ -142,7 +143,7 @@ function Templates() {
           <VirtualList
             items={shown}
             keyOf={([name]) => name}
-            rowHeight={isNarrow.value ? 84 : 52}
+            rowHeight={isNarrow.value ? 100 : 52}
             label="Templates"
           >
             {([name, members]) => <TemplateRow name={name} members={members} />}
@@ -160,7 +161,7 @@ interface TemplateRowProps {
 
 function TemplateRow({ name, members }: TemplateRowProps) {
   const sample = templateSamples.value.get(name);
-  const { requests, failures } = lastMinute.of(`template:${name}`);
+  const { requests, failures } = minuteOf({ template: name });
   const inFlight = sample?.in_flight ?? members.reduce((sum, each) => sum + each.in_flight, 0);
   return (
     <div class="row">
@@ -168,18 +169,12 @@ function TemplateRow({ name, members }: TemplateRowProps) {
         {name}
       </a>
       <HealthyShare members={members} />
-      <span class="number" title="Requests per second">
-        {sample === undefined ? '–' : `${rate(sample.requests)}/s`}
-      </span>
-      <span class={failures > 0 ? 'number tone-bad' : 'number'} title="Failed in the last minute">
+      <Cell name="requests">{sample === undefined ? '–' : `${rate(sample.requests)}/s`}</Cell>
+      <Cell name="failed" tone={failures > 0 ? 'bad' : undefined}>
         {percent(failures, requests)}
-      </span>
-      <span class="number" title="95th percentile">
-        {milliseconds(sample?.p95_ms)}
-      </span>
-      <span class="number" title="In flight">
-        {inFlight}
-      </span>
+      </Cell>
+      <Cell name="p95">{milliseconds(sample?.p95_ms)}</Cell>
+      <Cell name="in flight">{inFlight}</Cell>
     </div>
   );
 }
@@ -190,19 +185,13 @@ function HealthyShare({ members }: Pick<TemplateRowProps, 'members'>) {
   const healthy = counted.filter((each) => each.healthy).length;
   const tone = healthy === counted.length ? 'ok' : healthy === 0 ? 'bad' : 'warn';
   const icon = tone === 'ok' ? 'healthy' : tone;
-  if (counted.length === 0) return <span class="muted">no instance takes calls</span>;
+  if (members.length === 0) return <span class="share muted">no instance</span>;
+  if (counted.length === 0) return <span class="share muted">all draining</span>;
   return (
     <span class={`share tone-${tone}`}>
       <Icon name={icon} />
-      <span>
-        {healthy} of {counted.length}
-      </span>
-      <meter
-        min={0}
-        max={counted.length}
-        value={healthy}
-        aria-label={`${healthy} of ${counted.length} healthy`}
-      />
+      {healthy} of {counted.length}
+      <Bar part={healthy / counted.length} />
     </span>
   );
 }

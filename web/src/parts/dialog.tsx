@@ -7,17 +7,27 @@ import { Icon } from './icon.tsx';
 interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
+  /** At the right edge, as high as the window. */
+  readonly isDrawer?: boolean;
   readonly children: ComponentChildren;
 }
 
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, onClose, isDrawer = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby={heading} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      class={isDrawer ? 'drawer' : undefined}
+      aria-labelledby={heading}
+      onClose={(event) => {
+        // A dialog inside this one is closed, too.
+        if (event.target === dialog.current) onClose();
+      }}
+    >
       <header>
         <h2 id={heading}>{title}</h2>
         <button type="button" class="plain" aria-label="Close" onClick={() => dialog.current?.close()}>

@@ -1,0 +1,50 @@
+// What an operator does to instances and templates. The answer is the instance as it is then, and is shown at once.
+
+import { change } from './api.ts';
+import { attempt } from './parts/notices.tsx';
+import { keep, readAll } from './store.ts';
+import type { Instance } from './types.ts';
+
+export type Command = 'drain' | 'resume' | 'restart';
+
+const DONE: Readonly<Record<Command, string>> = {
+  drain: 'gets no new calls; running calls finish.',
+  resume: 'takes calls again.',
+  restart: 'restarts when its running calls have finished.',
+};
+
+export function command(instance: Instance, name: Command): Promise<boolean> {
+  return attempt(
+    async () => keep(await change<Instance>('POST', `${pathOf(instance)}/${name}`)),
+    `${instance.id} ${DONE[name]}`,
+  );
+}
+
+export function setWeight(instance: Instance, weight: number): Promise<boolean> {
+  return attempt(
+    async () => keep(await change<Instance>('PATCH', pathOf(instance), { weight })),
+    `${instance.id} has the weight ${weight}.`,
+  );
+}
+
+export function deregister({ template_name: template, id }: Instance): Promise<boolean> {
+  return attempt(async () => {
+    await change('DELETE', `gateway/deregister/${template}/${encodeURIComponent(id)}`);
+    readAll();
+  }, `${id} is deregistered.`);
+}
+
+/** Null brings a setting back to the default of the gateway. */
+export function setBalancer(
+  template: string,
+  settings: Readonly<Record<string, string | number | null>>,
+): Promise<boolean> {
+  return attempt(async () => {
+    await change('PATCH', `gateway/templates/${template}`, settings);
+    readAll();
+  }, `The settings of ${template} are in force.`);
+}
+
+function pathOf({ template_name: template, id }: Instance): string {
+  return `gateway/instances/${template}/${encodeURIComponent(id)}`;
+}

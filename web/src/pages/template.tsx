@@ -1,0 +1,331 @@
+// One template: its instances side by side, what each does and why, and how calls are spread over them.
+
+import { useSignal } from '@preact/signals';
+import { mayCall, mayWrite } from '../account.ts';
+import { command, setBalancer, setWeight } from '../actions.ts';
+import { get } from '../api.ts';
+import { milliseconds, percent, plural } from '../format.ts';
+import { Bar, Cell } from '../parts/cell.tsx';
+import { Field } from '../parts/field.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { InstanceDrawer } from '../parts/instance-drawer.tsx';
+import { useLoaded } from '../parts/load.ts';
+import { isNarrow } from '../parts/screen.ts';
+import { StateBadge } from '../parts/state.tsx';
+import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { VirtualList } from '../parts/virtual-list.tsx';
+import { href, route, setParams } from '../router.ts';
+import { balancers, instanceSamples, minuteOf, readAll, stateError, templates } from '../store.ts';
+import type { Instance, LoadBalancer } from '../types.ts';
+
+export function TemplatePage() {
+  const name = route.value.params.get('name') ?? '';
+  const members = templates.value.get(name);
+  const balancer = balancers.value?.get(name);
+  if (balancers.value === undefined) {
+    const error = stateError.value;
+    return error === undefined ? <Loading what="instances" /> : <Failure text={error} onRetry={readAll} />;
+  }
+  if (members === undefined || balancer === undefined) {
+    return (
+      <>
+        <h1>{name}</h1>
+        <Empty title="There is no template of this name.">
+          <a href={href('overview')}>Go to the overview</a>
+        </Empty>
+      </>
+    );
+  }
+  return <TemplateView key={name} name={name} members={members} balancer={balancer} />;
+}
+
+interface TemplateProps {
+  readonly name: string;
+  readonly members: readonly Instance[];
+}
+
+function TemplateView({ name, members, balancer }: TemplateProps & { readonly balancer: LoadBalancer }) {
+  const open = members.find(({ id }) => id === route.value.params.get('instance'));
+  return (
+    <>
+      <nav aria-label="Where you are" class="crumbs">
+        <a href={href('overview')}>Overview</a>
+      </nav>
+      <div class="title">
+        <h1>{name}</h1>
+        <div class="actions">
+          {mayCall.value && members.length > 0 && (
+            <a class="button" href={href('playground', { template: name })}>
+              <Icon name="playground" />
+              Try its tools
+            </a>
+          )}
+          <a class="button" href={href('connect', { template: name })}>
+            <Icon name="connect" />
+            Connect
+          </a>
+          {mayWrite.value && (
+            <a class="button primary" href={href('register', { template: name })}>
+              <Icon name="plus" />
+              Register an instance
+            </a>
+          )}
+        </div>
+      </div>
+      <Description name={name} />
+      <Instances name={name} members={members} />
+      <Balancer name={name} balancer={balancer} />
+      {open && <InstanceDrawer instance={open} onClose={() => setParams({ instance: undefined })} />}
+    </>
+  );
+}
+
+interface TemplateRecord {
+  readonly description: string | null;
+  readonly version: string | null;
+}
+
+function Description({ name }: { readonly name: string }) {
+  const { data } = useLoaded(() => get<TemplateRecord>(`gateway/templates/${name}`), [name]);
+  return data?.description ? <p class="lead">{data.description}</p> : null;
+}
+
+const FILTER_FROM = 10;
+
+function Instances({ name, members }: TemplateProps) {
+  const filter = useSignal('');
+  const wanted = filter.value.trim().toLowerCase();
+  const shown = members.filter(({ id, state }) => id.toLowerCase().includes(wanted) || state === wanted);
+  const total = minuteOf({ template: name }).requests;
+  if (members.length === 0) {
+    return (
+      <Empty title="This template has no instance yet.">
+        {mayWrite.value && <a href={href('register', { template: name })}>Register an instance</a>}
+      </Empty>
+    );
+  }
+  return (
+    <section aria-labelledby="instances">
+      <div class="title">
+        <h2 id="instances">{plural(members.length, 'instance')}</h2>
+        {members.length >= FILTER_FROM && (
+          <input
+            type="search"
+            aria-label="Filter instances by name or state"
+            placeholder="Name or state"
+            onInput={(event) => {
+              filter.value = event.currentTarget.value;
+            }}
+          />
+        )}
+      </div>
+      <div class="panel table instances">
+        <div class="head" aria-hidden="true">
+          <span>Instance</span>
+          <span>State</span>
+          <span>Calls, 1 min</span>
+          <span class="number">In flight</span>
+          <span class="number">Latency</span>
+          <span class="number">Score</span>
+          <span class="number" title="In the last minute">
+            Failed
+          </span>
+          <span class="number">Restarts</span>
+          <span>Weight</span>
+          <span />
+        </div>
+        {shown.length === 0 && <Empty title="No instance has such a name or state." />}
+        <VirtualList
+          items={shown}
+          keyOf={({ server_id }) => server_id}
+          rowHeight={isNarrow.value ? 204 : 64}
+          label="Instances"
+        >
+          {(instance) => <InstanceRow instance={instance} total={total} />}
+        </VirtualList>
+      </div>
+    </section>
+  );
+}
+
+interface InstanceRowProps {
+  readonly instance: Instance;
+  /** Calls of the template in the last minute. */
+  readonly total: number;
+}
+
+function InstanceRow({ instance, total }: InstanceRowProps) {
+  const { id, server_id, template_name: name, reason, ejection } = instance;
+  const sample = instanceSamples.value.get(server_id);
+  const { requests, failures } = minuteOf({ server: server_id });
+  const why = ejection?.reason ?? reason;
+  return (
+    <div class="row">
+      <div class="cell-name">
+        <a class="strong" href={href('template', { name, instance: id })}>
+          {id}
+        </a>
+        <div class="cut small muted">{addressOf(instance)}</div>
+      </div>
+      <div class="cell-state">
+        <StateBadge instance={instance} />
+        {why && (
+          <div class="cut small muted" title={why}>
+            {why}
+          </div>
+        )}
+      </div>
+      <span class="share">
+        <span class="key">calls</span>
+        <Bar part={total === 0 ? 0 : requests / total} />
+        {percent(requests, total)}
+      </span>
+      <Cell name="in flight">{sample?.in_flight ?? instance.in_flight}</Cell>
+      <Cell name="latency">{milliseconds(sample?.latency_ms)}</Cell>
+      <Cell name="score">{sample === undefined ? '–' : Math.round(sample.score)}</Cell>
+      <Cell name="failed" tone={failures > 0 ? 'bad' : undefined}>
+        {failures}
+      </Cell>
+      <Cell name="restarts">{sample?.restarts ?? instance.restarts}</Cell>
+      <Weight instance={instance} />
+      <RowActions instance={instance} />
+    </div>
+  );
+}
+
+/** Where the instance is reached, or what it runs. */
+function addressOf({ endpoint, command: program, args, transport }: Instance): string {
+  return endpoint ?? (program === null ? transport : [program.replace(/^.*\//, ''), ...args].join(' '));
+}
+
+function Weight({ instance }: { readonly instance: Instance }) {
+  const draft = useSignal<string | undefined>(undefined);
+  if (!mayWrite.value) return <Cell name="weight">{instance.weight}</Cell>;
+  const save = async (text: string): Promise<void> => {
+    const weight = Number(text);
+    if (Number.isInteger(weight) && weight >= 1 && weight <= 1_000 && weight !== instance.weight) {
+      await setWeight(instance, weight);
+    }
+    draft.value = undefined;
+  };
+  return (
+    <label class="weight">
+      <span class="key">weight</span>
+      <input
+        type="number"
+        min={1}
+        max={1_000}
+        aria-label={`Weight of ${instance.id}`}
+        value={draft.value ?? instance.weight}
+        onInput={(event) => {
+          draft.value = event.currentTarget.value;
+        }}
+        onChange={(event) => void save(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+function RowActions({ instance }: { readonly instance: Instance }) {
+  if (!mayWrite.value) return <span />;
+  const isOff = instance.state === 'draining' || instance.state === 'stopped';
+  const name = isOff ? 'resume' : 'drain';
+  return (
+    <span class="actions end">
+      <button
+        type="button"
+        class="small"
+        aria-label={`${isOff ? 'Resume' : 'Drain'} ${instance.id}`}
+        onClick={() => void command(instance, name)}
+      >
+        {isOff ? 'Resume' : 'Drain'}
+      </button>
+    </span>
+  );
+}
+
+const STRATEGIES: Readonly<Record<string, string>> = {
+  round_robin: 'Round robin: in turn',
+  least_connections: 'Least connections: the one with the fewest calls in flight',
+  weighted_round_robin: 'Weighted round robin: in turn, by weight',
+  health_based: 'Health based: the one with the best score',
+  random: 'Random',
+};
+const SHARING = ['auto', 'shared', 'isolated'];
+const FAILOVER = ['auto', 'always', 'never'];
+
+function Balancer({ name, balancer }: { readonly name: string; readonly balancer: LoadBalancer }) {
+  const { strategy, session, session_failover, health_check_interval, max_retries, timeout } = balancer;
+  const set = (setting: keyof LoadBalancer) => (event: Event) => {
+    const { value, type } = event.currentTarget as HTMLInputElement | HTMLSelectElement;
+    if (value !== '') void setBalancer(name, { [setting]: type === 'number' ? Number(value) : value });
+  };
+  const isFixed = !mayWrite.value;
+  const numberOf = (value: number, setting: keyof LoadBalancer, min: number, max: number) => (
+    <input
+      key={value}
+      type="number"
+      min={min}
+      max={max}
+      defaultValue={String(value)}
+      disabled={isFixed}
+      onChange={set(setting)}
+    />
+  );
+  return (
+    <section aria-labelledby="balancer">
+      <h2 id="balancer">How calls are spread</h2>
+      <div class="panel padded form">
+        <Field label="Strategy">
+          <select value={strategy} disabled={isFixed} onChange={set('strategy')}>
+            {Object.entries(STRATEGIES).map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <div class="columns">
+          <Field label="Retries" hint="Further instances that are tried">
+            {numberOf(max_retries, 'max_retries', 0, 10)}
+          </Field>
+          <Field label="Timeout, s" hint="Until the first answer of a call">
+            {numberOf(timeout, 'timeout', 1, 3_600)}
+          </Field>
+          <Field label="Health check, s" hint="Between two checks of an instance">
+            {numberOf(health_check_interval, 'health_check_interval', 1, 3_600)}
+          </Field>
+          <Field label="Sessions" hint="Whether MCP sessions share a process">
+            <Choices value={session} values={SHARING} isFixed={isFixed} onChange={set('session')} />
+          </Field>
+          <Field label="Session failover" hint="Whether a session moves to another instance">
+            <Choices
+              value={session_failover}
+              values={FAILOVER}
+              isFixed={isFixed}
+              onChange={set('session_failover')}
+            />
+          </Field>
+        </div>
+      </div>
+    </section>
+  );
+}
+
+interface ChoicesProps {
+  readonly id?: string;
+  readonly value: string;
+  readonly values: readonly string[];
+  readonly isFixed: boolean;
+  readonly onChange: (event: Event) => void;
+}
+
+function Choices({ value, values, isFixed, ...rest }: ChoicesProps) {
+  return (
+    <select {...rest} value={value} disabled={isFixed}>
+      {values.map((each) => (
+        <option key={each}>{each}</option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,29 @@
+// Cells of lists: a number that names itself where there is no heading above it, and a bar for a share.
+
+import type { ComponentChildren } from 'preact';
+import type { Tone } from './state.tsx';
+
+interface CellProps {
+  /** Shown on narrow screens, where the list has no heading. */
+  readonly name: string;
+  readonly tone?: Tone | undefined;
+  readonly children: ComponentChildren;
+}
+
+export function Cell({ name, tone, children }: CellProps) {
+  return (
+    <span class={tone === undefined ? 'cell' : `cell tone-${tone}`}>
+      <span class="key">{name}</span>
+      {children}
+    </span>
+  );
+}
+
+/** `part` of 1. It repeats what stands beside it. */
+export function Bar({ part }: { readonly part: number }) {
+  return (
+    <span class="bar" aria-hidden="true">
+      <span style={{ width: `${Math.round(Math.min(1, part) * 100)}%` }} />
+    </span>
+  );
+}
