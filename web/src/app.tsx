@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { account, accountError, isAdmin, loadAccount, signOut } from './account.ts';
 import { connection } from './events.ts';
 import { OverviewPage } from './pages/overview.tsx';
+import { PlaygroundPage } from './pages/playground.tsx';
 import { RegisterPage } from './pages/register.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { TemplatePage } from './pages/template.tsx';
@@ -25,6 +26,7 @@ interface PageEntry {
 
 const PAGES: Readonly<Partial<Record<PageName, PageEntry>>> = {
   overview: { title: 'Overview', view: OverviewPage, icon: 'overview' },
+  playground: { title: 'Playground', view: PlaygroundPage, icon: 'playground' },
   template: { title: 'Template', view: TemplatePage },
   register: { title: 'Register an instance', view: RegisterPage },
 };

@@ -1,0 +1,122 @@
+// Trying what a template offers: its tools, resources and prompts, each by a form of its own.
+
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { mayCall } from '../account.ts';
+import { useLoaded } from '../parts/load.ts';
+import { RunPanel } from '../parts/run-panel.tsx';
+import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { TemplateSelect } from '../parts/template-select.tsx';
+import { VirtualList } from '../parts/virtual-list.tsx';
+import { type Item, type ItemKind, listItems } from '../playground.ts';
+import { route, setParams } from '../router.ts';
+import { balancers, templates } from '../store.ts';
+
+const KINDS: Readonly<Record<ItemKind, string>> = {
+  tools: 'Tools',
+  resources: 'Resources',
+  prompts: 'Prompts',
+};
+
+export function PlaygroundPage() {
+  const { params } = route.value;
+  const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
+  const template = params.get('template') ?? used[0];
+  const kind = kindOf(params.get('kind'));
+  return (
+    <>
+      <div class="title">
+        <h1>Playground</h1>
+        <TemplateSelect
+          names={used}
+          value={template}
+          onChange={(name) => setParams({ template: name, item: undefined })}
+        />
+      </div>
+      {!mayCall.value && <Empty title="Your account may not call tools." />}
+      {mayCall.value && balancers.value === undefined && <Loading what="templates" />}
+      {mayCall.value && balancers.value !== undefined && template === undefined && (
+        <Empty title="There is nothing to call: no template has an instance." />
+      )}
+      {mayCall.value && template !== undefined && (
+        <>
+          <fieldset class="segments wide" aria-label="What to try">
+            {Object.entries(KINDS).map(([value, title]) => (
+              <button
+                key={value}
+                type="button"
+                aria-pressed={kind === value}
+                onClick={() => setParams({ kind: value, item: undefined })}
+              >
+                {title}
+              </button>
+            ))}
+          </fieldset>
+          <Items key={`${template} ${kind}`} template={template} kind={kind} />
+        </>
+      )}
+    </>
+  );
+}
+
+function kindOf(text: string | null): ItemKind {
+  return text === 'resources' || text === 'prompts' ? text : 'tools';
+}
+
+interface ItemsProps {
+  readonly template: string;
+  readonly kind: ItemKind;
+}
+
+const FILTER_FROM = 8;
+
+function Items({ template, kind }: ItemsProps) {
+  const { data: items, error, reload } = useLoaded(() => listItems(template, kind), []);
+  const filter = useSignal('');
+  const wanted = filter.value.trim().toLowerCase();
+  const chosen = route.value.params.get('item');
+  const first = items?.[0]?.id;
+  useEffect(() => {
+    if (chosen === null && first !== undefined) setParams({ template, item: first });
+  }, [chosen, first, template]);
+  if (error !== undefined) return <Failure text={error} onRetry={reload} />;
+  if (items === undefined) return <Loading what={kind} />;
+  if (items.length === 0) return <Empty title={`${template} offers no ${kind}.`} />;
+  const item = items.find(({ id }) => id === chosen);
+  const shown = items.filter(({ id, title }) => `${id} ${title}`.toLowerCase().includes(wanted));
+  return (
+    <div class="playground">
+      <div class="panel items">
+        {items.length >= FILTER_FROM && (
+          <input
+            type="search"
+            aria-label={`Filter ${kind}`}
+            placeholder={`Filter ${items.length} ${kind}`}
+            onInput={(event) => {
+              filter.value = event.currentTarget.value;
+            }}
+          />
+        )}
+        {shown.length === 0 && <Empty title="Nothing has such a name." />}
+        <VirtualList items={shown} keyOf={({ id }) => id} rowHeight={58} label={KINDS[kind]}>
+          {(each) => <ItemRow item={each} isChosen={each.id === chosen} />}
+        </VirtualList>
+      </div>
+      {item !== undefined && <RunPanel key={item.id} template={template} item={item} />}
+    </div>
+  );
+}
+
+function ItemRow({ item, isChosen }: { readonly item: Item; readonly isChosen: boolean }) {
+  return (
+    <button
+      type="button"
+      class="item"
+      aria-current={isChosen ? 'true' : undefined}
+      onClick={() => setParams({ item: item.id })}
+    >
+      <span class="cut strong">{item.title}</span>
+      <span class="cut small muted">{item.description === '' ? item.id : item.description}</span>
+    </button>
+  );
+}

@@ -1,0 +1,71 @@
+// The result of a call: its texts and images as they are meant, and all of it as JSON.
+
+import type { JsonObject } from '../mcp.ts';
+
+export function Result({ result }: { readonly result: JsonObject }) {
+  const { content, contents, messages, structuredContent, isError } = result;
+  const parts = [...listOf(content), ...listOf(contents), ...listOf(messages).map(messagePart)];
+  return (
+    <div class={isError === true ? 'stack result failed' : 'stack result'}>
+      {isError === true && <p class="strong tone-bad">The tool says that it failed.</p>}
+      {parts.map((part, index) => (
+        <Part key={index} part={part} />
+      ))}
+      {structuredContent !== undefined && (
+        <details open={parts.length === 0}>
+          <summary>Structured content</summary>
+          <Output text={JSON.stringify(structuredContent, null, 2)} />
+        </details>
+      )}
+      <details>
+        <summary>The whole result as JSON</summary>
+        <Output text={JSON.stringify(result, null, 2)} />
+      </details>
+    </div>
+  );
+}
+
+export function Output({ text }: { readonly text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard
+    <pre class="output" tabIndex={0}>
+      {text}
+    </pre>
+  );
+}
+
+function Part({ part }: { readonly part: JsonObject }) {
+  const { type, text, data, mimeType, resource, uri, name, blob, role } = part;
+  if (role !== undefined) {
+    return (
+      <div>
+        <p class="label">{String(role)}</p>
+        <Part part={Object(part.content)} />
+      </div>
+    );
+  }
+  if (type === 'image') return <img src={`data:${mimeType};base64,${data}`} alt={`Result, ${mimeType}`} />;
+  if (type === 'resource') return <Part part={Object(resource)} />;
+  if (typeof text === 'string') return <Output text={pretty(text)} />;
+  const bytes = String(blob ?? data ?? '').length * 0.75;
+  if (bytes > 0) return <p class="muted">{`${mimeType ?? type}, ${Math.round(bytes)} bytes`}</p>;
+  return <p>{String(name ?? uri ?? type)}</p>;
+}
+
+function messagePart(message: JsonObject): JsonObject {
+  return { role: message.role, content: message.content };
+}
+
+/** JSON in a text is easier to read with line breaks. */
+function pretty(text: string): string {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text; // it only looks like JSON
+  }
+}
+
+function listOf(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.map((each) => Object(each)) : [];
+}

@@ -1,0 +1,224 @@
+// The form of one tool, resource or prompt, and what became of the newest call of it.
+
+import { useState } from 'preact/hooks';
+import { clock, milliseconds } from '../format.ts';
+import type { JsonObject, Question, Reply } from '../mcp.ts';
+import { cancel, curlOf, history, type Item, type Run, reply, start } from '../playground.ts';
+import { controlOf, initialValue } from '../schema.ts';
+import { CopyButton } from './copy.tsx';
+import { Icon } from './icon.tsx';
+import { Output, Result } from './result.tsx';
+import { JsonInput, SchemaFields } from './schema-form.tsx';
+import { Badge } from './state.tsx';
+import { Failure } from './status.tsx';
+
+interface RunPanelProps {
+  readonly template: string;
+  readonly item: Item;
+}
+
+const VERBS = { tools: 'Call', resources: 'Read', prompts: 'Get' } as const;
+
+export function RunPanel({ template, item }: RunPanelProps) {
+  const mine = history.value.filter((run) => run.template === template && run.item.id === item.id);
+  const [values, setValues] = useState<JsonObject>(() =>
+    Object(mine[0]?.values ?? initialValue(item.schema)),
+  );
+  const [isRaw, setRaw] = useState(false);
+  const [shown, setShown] = useState<number | undefined>();
+  const run = mine.find(({ id }) => id === shown) ?? mine[0];
+  const isRunning = run !== undefined && run.durationMs === undefined;
+  const hasForm = controlOf(item.schema).kind === 'object';
+  return (
+    <section class="panel padded stack" aria-labelledby="item">
+      <div class="title">
+        <h2 id="item">{item.title}</h2>
+        <code class="muted small">{item.id}</code>
+      </div>
+      {item.description !== '' && <p class="muted description">{item.description}</p>}
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          setShown(undefined);
+          void start(template, item, values);
+        }}
+      >
+        {hasForm && (
+          <fieldset class="segments wide" aria-label="Arguments as">
+            <button type="button" aria-pressed={!isRaw} onClick={() => setRaw(false)}>
+              Form
+            </button>
+            <button type="button" aria-pressed={isRaw} onClick={() => setRaw(true)}>
+              JSON
+            </button>
+          </fieldset>
+        )}
+        {hasForm && !isRaw ? (
+          <SchemaFields
+            schema={item.schema}
+            root={item.schema}
+            value={values}
+            onChange={(next) => setValues(Object(next))}
+          />
+        ) : (
+          (hasForm || item.kind === 'tools') && (
+            <JsonInput
+              label="Arguments as JSON"
+              rows={8}
+              value={values}
+              onChange={(next) => setValues(Object(next))}
+            />
+          )
+        )}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isRunning}>
+            <Icon name="playground" />
+            {VERBS[item.kind]}
+          </button>
+          {isRunning && (
+            <button type="button" onClick={cancel}>
+              Cancel
+            </button>
+          )}
+          <CopyButton label="Copy as curl" text={() => curlOf(template, item, values)} />
+        </div>
+      </form>
+      {run !== undefined && <RunView key={run.id} run={run} />}
+      {mine.length > 1 && (
+        <History
+          runs={mine}
+          shown={run}
+          onShow={(chosen) => {
+            setShown(chosen.id);
+            setValues(chosen.values);
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function RunView({ run }: { readonly run: Run }) {
+  const { progress, messages, answer, error, durationMs } = run;
+  const questions = answer?.questions ?? [];
+  return (
+    <section class="run" aria-label="Result" aria-live="polite">
+      <div class="actions">
+        <Outcome run={run} />
+        {answer?.instance !== undefined && <span class="muted">by {answer.instance}</span>}
+        {durationMs !== undefined && <span class="muted">in {milliseconds(durationMs)}</span>}
+      </div>
+      {progress !== undefined && durationMs === undefined && (
+        <div class="field">
+          <progress
+            max={progress.total ?? 1}
+            value={progress.total === undefined ? undefined : progress.done}
+          >
+            {progress.done}
+          </progress>
+          <p class="hint">
+            {progress.done}
+            {progress.total === undefined ? '' : ` of ${progress.total}`} {progress.text}
+          </p>
+        </div>
+      )}
+      {messages.length > 0 && (
+        <details open={durationMs === undefined}>
+          <summary>Messages of the server ({messages.length})</summary>
+          <Output text={messages.join('\n')} />
+        </details>
+      )}
+      {error !== undefined && <Failure text={error} />}
+      {questions.length > 0 && <Questions key={JSON.stringify(questions)} run={run} questions={questions} />}
+      {answer !== undefined && questions.length === 0 && <Result result={answer.result} />}
+    </section>
+  );
+}
+
+function Outcome({ run: { answer, error, durationMs } }: { readonly run: Run }) {
+  if (error !== undefined) return <Badge tone="bad" icon="bad" word="Failed" />;
+  if (answer !== undefined && answer.questions.length > 0)
+    return <Badge tone="warn" icon="info" word="Asks you" />;
+  if (durationMs === undefined) return <Badge tone="idle" icon="starting" word="Running" />;
+  return answer?.result.isError === true ? (
+    <Badge tone="bad" icon="bad" word="Tool error" />
+  ) : (
+    <Badge tone="ok" icon="healthy" word="Result" />
+  );
+}
+
+interface QuestionsProps {
+  readonly run: Run;
+  readonly questions: readonly Question[];
+}
+
+/** What the server asks before it answers. */
+function Questions({ run, questions }: QuestionsProps) {
+  const [contents, setContents] = useState<Readonly<Record<string, unknown>>>(() =>
+    Object.fromEntries(questions.map(({ key, schema }) => [key, initialValue(schema) ?? {}])),
+  );
+  const answerAll = (action: Reply['action']): void => {
+    const replies = questions.map(({ key }): [string, Reply] => [
+      key,
+      action === 'accept' ? { action, content: contents[key] } : { action },
+    ]);
+    void reply(run, Object.fromEntries(replies));
+  };
+  return (
+    <form
+      class="question"
+      onSubmit={(event) => {
+        event.preventDefault();
+        answerAll('accept');
+      }}
+    >
+      {questions.map(({ key, message, schema }) => (
+        <div key={key} class="form">
+          <p class="strong">{message === '' ? 'The server asks for input.' : message}</p>
+          <SchemaFields
+            schema={schema}
+            root={schema}
+            value={contents[key]}
+            onChange={(next) => setContents({ ...contents, [key]: next })}
+          />
+        </div>
+      ))}
+      <div class="actions">
+        <button type="submit" class="primary">
+          Answer
+        </button>
+        <button type="button" onClick={() => answerAll('decline')}>
+          Decline
+        </button>
+        <button type="button" class="plain" onClick={() => answerAll('cancel')}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface HistoryProps {
+  readonly runs: readonly Run[];
+  readonly shown: Run | undefined;
+  readonly onShow: (run: Run) => void;
+}
+
+function History({ runs, shown, onShow }: HistoryProps) {
+  return (
+    <details>
+      <summary>Calls before ({runs.length})</summary>
+      <ul class="history">
+        {runs.map((run) => (
+          <li key={run.id}>
+            <button type="button" class="plain" aria-pressed={run === shown} onClick={() => onShow(run)}>
+              <span class="number">{clock(run.startedAt)}</span>
+              <code class="cut">{JSON.stringify(run.values)}</code>
+              <Outcome run={run} />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

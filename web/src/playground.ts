@@ -1,0 +1,226 @@
+// The calls of the playground: what can be called, the call under way with its progress and questions, and the calls before
+// it. Arguments may hold secrets: the history is in memory only, and ends with the page.
+
+import { signal } from '@preact/signals';
+import { ApiError, get, messageOf, urlOf } from './api.ts';
+import { continued, type JsonObject, type McpAnswer, type Reply, repeated, request } from './mcp.ts';
+import type { Schema } from './schema.ts';
+
+export type ItemKind = 'tools' | 'resources' | 'prompts';
+
+/** One thing that can be called, read or got. */
+export interface Item {
+  readonly kind: ItemKind;
+  /** Of a tool or prompt its name, of a resource its URI, of a resource template that of its URIs. */
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+  /** Of its arguments. */
+  readonly schema: Schema;
+}
+
+/** A call, from its start to its end. */
+export interface Run {
+  readonly id: number;
+  readonly template: string;
+  readonly item: Item;
+  readonly values: JsonObject;
+  readonly startedAt: number;
+  readonly progress:
+    | { readonly done: number; readonly total: number | undefined; readonly text: string }
+    | undefined;
+  /** Log messages of the server, oldest first. */
+  readonly messages: readonly string[];
+  readonly answer: McpAnswer | undefined;
+  readonly error: string | undefined;
+  /** Undefined while it runs or waits for answers. */
+  readonly durationMs: number | undefined;
+}
+
+const KEPT_RUNS = 50;
+const KEPT_MESSAGES = 200;
+
+/** Newest first. */
+export const history = signal<readonly Run[]>([]);
+let lastId = 0;
+let cancellation: AbortController | undefined;
+
+/** All items of one kind that a template offers. */
+export async function listItems(template: string, kind: ItemKind): Promise<readonly Item[]> {
+  if (kind === 'tools') return (await listTools(template)).map(toolItem);
+  if (kind === 'prompts') {
+    const { prompts } = await get<{ prompts: JsonObject[] }>(`mcp/${template}/prompts/list`);
+    return prompts.map(promptItem);
+  }
+  const [{ resources }, { resourceTemplates }] = await Promise.all([
+    get<{ resources: JsonObject[] }>(`mcp/${template}/resources/list`),
+    get<{ resourceTemplates: JsonObject[] }>(`mcp/${template}/resources/templates/list`),
+  ]);
+  return [...resources.map(resourceItem), ...resourceTemplates.map(resourceTemplateItem)];
+}
+
+/** By the endpoint of the calls: servers may list more tools to a client that answers questions. */
+async function listTools(template: string): Promise<readonly JsonObject[]> {
+  const tools: JsonObject[] = [];
+  let cursor: unknown;
+  do {
+    const params = cursor === undefined ? {} : { cursor };
+    const { result } = await request({ template, method: 'tools/list', params });
+    if (Array.isArray(result.tools)) tools.push(...result.tools);
+    cursor = result.nextCursor;
+  } while (cursor !== undefined);
+  return tools;
+}
+
+/** Starts a call; the newest of `history` follows it. */
+export async function start(template: string, item: Item, values: JsonObject): Promise<void> {
+  lastId += 1;
+  const run: Run = {
+    ...{ id: lastId, template, item, values, startedAt: Date.now() },
+    ...{ progress: undefined, messages: [], answer: undefined, error: undefined, durationMs: undefined },
+  };
+  history.value = [run, ...history.value].slice(0, KEPT_RUNS);
+  await send(run, paramsOf(item, values));
+}
+
+/** Goes on with a call whose questions are answered. */
+export async function reply(run: Run, replies: Readonly<Record<string, Reply>>): Promise<void> {
+  if (run.answer === undefined) return;
+  const params = continued(paramsOf(run.item, run.values), run.answer, replies);
+  update(run.id, { answer: undefined });
+  await send(run, params);
+}
+
+/** Closes the connection of the call under way, which cancels it at the server. */
+export function cancel(): void {
+  cancellation?.abort();
+}
+
+/** The same call for a shell, on the plain HTTP API. */
+export function curlOf(template: string, item: Item, values: JsonObject): string {
+  const body = JSON.stringify(paramsOf(item, values));
+  return [
+    `curl -X POST '${urlOf(`mcp/${template}/${METHODS[item.kind]}`)}'`,
+    "-H 'Content-Type: application/json'",
+    '-H "X-API-Key: $STAGEDOOR_API_KEY"',
+    `--data '${body.replaceAll("'", "'\\''")}'`,
+  ].join(' \\\n  ');
+}
+
+const METHODS = { tools: 'tools/call', resources: 'resources/read', prompts: 'prompts/get' } as const;
+
+async function send({ id, template, item, values, startedAt }: Run, params: JsonObject): Promise<void> {
+  const own = new AbortController();
+  cancellation = own;
+  try {
+    const answer = await request({
+      template,
+      method: METHODS[item.kind],
+      params,
+      name: String(params.name ?? params.uri),
+      headers: item.kind === 'tools' ? repeated(item.schema, values) : {},
+      signal: own.signal,
+      onNotification: (method, notified) => note(id, method, notified),
+    });
+    const isOver = answer.questions.length === 0;
+    update(id, { answer, ...(isOver ? { durationMs: Date.now() - startedAt } : {}) });
+  } catch (thrown) {
+    const error = own.signal.aborted ? 'You cancelled the call.' : textOf(thrown);
+    update(id, { error, durationMs: Date.now() - startedAt });
+  }
+}
+
+function textOf(thrown: unknown): string {
+  const code = thrown instanceof ApiError && thrown.code !== '' ? ` (${thrown.code})` : '';
+  return `${messageOf(thrown)}${code}`;
+}
+
+function note(id: number, method: string, params: JsonObject): void {
+  const run = history.value.find((each) => each.id === id);
+  if (run === undefined) return;
+  if (method === 'notifications/progress') {
+    const { progress, total, message = '' } = params;
+    const all = typeof total === 'number' ? total : undefined;
+    update(id, { progress: { done: Number(progress), total: all, text: String(message) } });
+  } else if (method === 'notifications/message') {
+    const { data, level = 'info' } = params;
+    const text = `${level}: ${typeof data === 'string' ? data : JSON.stringify(data)}`;
+    update(id, { messages: [...run.messages, text].slice(-KEPT_MESSAGES) });
+  }
+}
+
+function update(id: number, changes: Partial<Run>): void {
+  history.value = history.value.map((run) => (run.id === id ? { ...run, ...changes } : run));
+}
+
+function paramsOf({ kind, id }: Item, values: JsonObject): JsonObject {
+  if (kind === 'resources') return { uri: expanded(id, values) };
+  return { name: id, arguments: values };
+}
+
+/** A URI template of level 1, and the other operators with one value each. Source: RFC 6570. */
+function expanded(uri: string, values: JsonObject): string {
+  return uri.replace(VARIABLE, (_, operator: string, name: string) => {
+    const value = values[name];
+    if (value === undefined || value === '') return '';
+    const text =
+      operator === '+' || operator === '#' ? encodeURI(String(value)) : encodeURIComponent(String(value));
+    if (operator === '?' || operator === '&') return `${operator}${name}=${text}`;
+    return `${operator === '+' ? '' : operator}${text}`;
+  });
+}
+
+const VARIABLE = /\{([+#./?&]?)([\w%.]+)[^}]*\}/g;
+
+function toolItem(tool: JsonObject): Item {
+  const { name, title, description, inputSchema, annotations } = tool;
+  return {
+    kind: 'tools',
+    id: String(name),
+    title: String(title ?? Object(annotations).title ?? name),
+    description: String(description ?? ''),
+    schema: Object(inputSchema),
+  };
+}
+
+function promptItem({ name, title, description, arguments: args }: JsonObject): Item {
+  const entries: JsonObject[] = Array.isArray(args) ? args : [];
+  return {
+    kind: 'prompts',
+    id: String(name),
+    title: String(title ?? name),
+    description: String(description ?? ''),
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(
+        entries.map((each) => [String(each.name), { type: 'string', description: each.description }]),
+      ),
+      required: entries.filter(({ required }) => required === true).map((each) => String(each.name)),
+    },
+  };
+}
+
+function resourceItem({ uri, name, title, description, mimeType }: JsonObject): Item {
+  return {
+    kind: 'resources',
+    id: String(uri),
+    title: String(title ?? name ?? uri),
+    description: String(description ?? mimeType ?? ''),
+    schema: {},
+  };
+}
+
+function resourceTemplateItem({ uriTemplate, name, title, description }: JsonObject): Item {
+  const names = [...String(uriTemplate).matchAll(VARIABLE)].map(([, , variable = '']) => variable);
+  return {
+    kind: 'resources',
+    id: String(uriTemplate),
+    title: String(title ?? name ?? uriTemplate),
+    description: String(description ?? ''),
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(names.map((variable) => [variable, { type: 'string' }])),
+      required: names,
+    },
+  };
+}

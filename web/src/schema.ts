@@ -1,0 +1,130 @@
+// Reads JSON Schemas for forms: which control a schema needs, which value it begins with, and how its parts are called. A
+// schema that has no control of its own is edited as JSON.
+
+export type Schema = Readonly<Record<string, unknown>>;
+
+export interface Choice {
+  readonly value: unknown;
+  readonly label: string;
+}
+
+export type Control =
+  | { readonly kind: 'text'; readonly format: string; readonly isLong: boolean }
+  | { readonly kind: 'number'; readonly isWhole: boolean }
+  | { readonly kind: 'boolean' }
+  | { readonly kind: 'choice'; readonly choices: readonly Choice[] }
+  | { readonly kind: 'choices'; readonly choices: readonly Choice[] }
+  | { readonly kind: 'list'; readonly items: Schema }
+  | { readonly kind: 'object'; readonly properties: readonly (readonly [string, Schema])[] }
+  | { readonly kind: 'json' };
+
+/** Texts that may be longer than this get several lines. */
+const LONG_TEXT = 200;
+/** References and nested objects below this depth are edited as JSON. */
+export const DEEPEST = 6;
+
+export function controlOf(schema: Schema): Control {
+  const choices = choicesOf(schema);
+  if (choices !== undefined) return { kind: 'choice', choices };
+  const type = typeOf(schema);
+  if (type === 'boolean') return { kind: 'boolean' };
+  if (type === 'number' || type === 'integer') return { kind: 'number', isWhole: type === 'integer' };
+  if (type === 'string') {
+    const { format = '', maxLength = 0 } = schema;
+    return { kind: 'text', format: String(format), isLong: Number(maxLength) > LONG_TEXT };
+  }
+  if (type === 'array') {
+    const items = objectOf(schema.items);
+    const several = items && choicesOf(items);
+    if (several !== undefined) return { kind: 'choices', choices: several };
+    return items === undefined ? { kind: 'json' } : { kind: 'list', items };
+  }
+  const properties = Object.entries(objectOf(schema.properties) ?? {});
+  if (type === 'object' && properties.length > 0) {
+    return { kind: 'object', properties: properties.map(([name, part]) => [name, objectOf(part) ?? {}]) };
+  }
+  return { kind: 'json' };
+}
+
+/** Replaces a reference into the same document by what it names, and an alternative by its first form. */
+export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
+  if (depth > DEEPEST) return {};
+  const { $ref, allOf, anyOf, oneOf, ...own } = schema;
+  if (typeof $ref === 'string') return resolved({ ...targetOf($ref, root), ...own }, root, depth + 1);
+  if (Array.isArray(allOf) && allOf.length === 1) {
+    return resolved({ ...objectOf(allOf[0]), ...own }, root, depth + 1);
+  }
+  const forms = alternatives(anyOf ?? oneOf).filter((form) => form.type !== 'null');
+  const [form] = forms;
+  if (form === undefined || choicesOf(schema) !== undefined) return schema;
+  return forms.length === 1 ? resolved({ ...form, ...own }, root, depth + 1) : own;
+}
+
+/** The value that a form begins with: the default, or nothing. */
+export function initialValue(schema: Schema, root: Schema = schema, depth = 0): unknown {
+  const known = resolved(schema, root);
+  if ('default' in known) return known.default;
+  if ('const' in known) return known.const;
+  const control = controlOf(known);
+  if (control.kind !== 'object' || depth > DEEPEST) return undefined;
+  const entries = control.properties.map(
+    ([name, part]) => [name, initialValue(part, root, depth + 1)] as const,
+  );
+  const set = entries.filter(([, value]) => value !== undefined);
+  return set.length === 0 && depth > 0 ? undefined : Object.fromEntries(set);
+}
+
+export function isRequired(schema: Schema, name: string): boolean {
+  return Array.isArray(schema.required) && schema.required.includes(name);
+}
+
+export function titleOf(schema: Schema, name: string): string {
+  return typeof schema.title === 'string' && schema.title !== '' ? schema.title : name;
+}
+
+export function textOf(schema: Schema, field: string): string | undefined {
+  const value = schema[field];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+export function numberOf(schema: Schema, field: string): number | undefined {
+  const value = schema[field];
+  return typeof value === 'number' ? value : undefined;
+}
+
+function choicesOf(schema: Schema): readonly Choice[] | undefined {
+  if (Array.isArray(schema.enum)) {
+    const { enumNames } = schema;
+    return schema.enum.map((value, index) => ({
+      value,
+      label: String((Array.isArray(enumNames) ? enumNames[index] : undefined) ?? value),
+    }));
+  }
+  const forms = alternatives(schema.oneOf ?? schema.anyOf);
+  if (forms.length === 0 || !forms.every((form) => 'const' in form)) return undefined;
+  return forms.map((form) => ({ value: form.const, label: titleOf(form, String(form.const)) }));
+}
+
+/** The one type besides null; undefined for several. A schema with properties is an object. */
+function typeOf({ type, properties }: Schema): unknown {
+  const types = (Array.isArray(type) ? type : [type]).filter((each) => each !== 'null');
+  if (types.length !== 1) return undefined;
+  return types[0] ?? (properties === undefined ? undefined : 'object');
+}
+
+function targetOf(reference: string, root: Schema): Schema {
+  if (!reference.startsWith('#')) return {};
+  let target: unknown = root;
+  for (const part of reference.slice(1).split('/').filter(Boolean)) {
+    target = Object(target)[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')];
+  }
+  return objectOf(target) ?? {};
+}
+
+function alternatives(value: unknown): readonly Schema[] {
+  return Array.isArray(value) ? value.map((form) => objectOf(form) ?? {}) : [];
+}
+
+function objectOf(value: unknown): Schema | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
