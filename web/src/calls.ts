@@ -27,7 +27,7 @@ export interface Call {
   readonly principal: string;
   readonly requestId: string | undefined;
   readonly attempts: readonly Attempt[];
-  /** `running`, `refused`, or the outcome of the last attempt. */
+  /** `running`, `refused`, `cancelled`, or the outcome of the last attempt. */
   readonly outcome: string;
   readonly code: string | undefined;
   readonly durationMs: number | undefined;
@@ -89,7 +89,7 @@ function after(call: Call, event: GatewayEvent): Call {
   const code = text(event.code);
   const durationMs = Math.max(0, Date.parse(event.at) - Date.parse(call.at));
   if (event.type === 'exchange.refused') return { ...call, outcome: 'refused', code, durationMs };
-  if (event.type === 'exchange.retried') return { ...call, outcome: 'running', code: undefined };
+  if (event.type === 'exchange.cancelled') return { ...call, outcome: 'cancelled', durationMs };
   if (event.type !== 'exchange.finished') return call;
   const attempt: Attempt = {
     instance: String(event.instance_id),
@@ -99,13 +99,9 @@ function after(call: Call, event: GatewayEvent): Call {
     outcome: String(event.outcome),
     code,
   };
-  return {
-    ...call,
-    attempts: [...call.attempts, attempt],
-    outcome: attempt.outcome,
-    code,
-    durationMs: Math.max(durationMs, attempt.durationMs + (attempt.waitMs ?? 0)),
-  };
+  const attempts = [...call.attempts, attempt];
+  if (event.is_last !== true) return { ...call, attempts };
+  return { ...call, attempts, outcome: attempt.outcome, code, durationMs };
 }
 
 function text(value: unknown): string | undefined {

@@ -67,11 +67,19 @@ export function initialValue(schema: Schema, root: Schema = schema, depth = 0): 
   if ('const' in known) return known.const;
   const control = controlOf(known);
   if (control.kind !== 'object' || depth > DEEPEST) return undefined;
-  const entries = control.properties.map(
-    ([name, part]) => [name, initialValue(part, root, depth + 1)] as const,
-  );
+  const entries = control.properties.map(([name, part]) => {
+    const empty = isRequired(known, name) ? emptyValue(controlOf(resolved(part, root))) : undefined;
+    return [name, initialValue(part, root, depth + 1) ?? empty] as const;
+  });
   const set = entries.filter(([, value]) => value !== undefined);
   return set.length === 0 && depth > 0 ? undefined : Object.fromEntries(set);
+}
+
+/** What a required value is while it is empty, where the empty value is one. */
+export function emptyValue({ kind }: Control): unknown {
+  if (kind === 'list' || kind === 'choices') return [];
+  if (kind === 'object') return {};
+  return kind === 'boolean' ? false : undefined;
 }
 
 export function isRequired(schema: Schema, name: string): boolean {

@@ -33,7 +33,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
     <section class="panel padded stack" aria-labelledby="item">
       <div class="title">
         <h2 id="item">{item.title}</h2>
-        <code class="muted small">{item.id}</code>
+        {item.id !== item.title && <code class="muted small">{item.id}</code>}
       </div>
       {item.description !== '' && <p class="muted description">{item.description}</p>}
       <form

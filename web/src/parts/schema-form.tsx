@@ -6,6 +6,7 @@ import {
   type Control,
   controlOf,
   DEEPEST,
+  emptyValue,
   initialValue,
   isRequired,
   numberOf,
@@ -159,16 +160,18 @@ function Input(props: InputProps) {
       onChange(currentTarget.value === '' && !isNeeded ? undefined : currentTarget.value),
   };
   if (control.isLong) return <textarea {...text} />;
-  return <input {...text} type={INPUT_TYPES[control.format] ?? 'text'} pattern={textOf(schema, 'pattern')} />;
+  return <input {...text} {...inputType(control.format)} pattern={textOf(schema, 'pattern')} />;
 }
 
-const INPUT_TYPES: Readonly<Record<string, 'email' | 'url' | 'date' | 'time' | 'password'>> = {
-  email: 'email',
-  uri: 'url',
-  date: 'date',
-  time: 'time',
-  password: 'password',
-};
+/** By format; other texts have the type `text`. */
+function inputType(format: string) {
+  if (format === 'email') return { type: 'email' } as const;
+  if (format === 'uri') return { type: 'url' } as const;
+  if (format === 'date') return { type: 'date' } as const;
+  if (format === 'time') return { type: 'time' } as const;
+  if (format === 'password') return { type: 'password' } as const;
+  return { type: 'text' } as const;
+}
 
 function exampleOf({ examples }: Schema): string | undefined {
   const first = Array.isArray(examples) ? examples[0] : undefined;
@@ -269,7 +272,7 @@ function ListField(props: Omit<NamedProps, 'schema'> & { readonly items: Schema 
         <button
           type="button"
           class="small"
-          onClick={() => onChange([...entries, initialValue(items, root) ?? emptyOf(resolved(items, root))])}
+          onClick={() => onChange([...entries, initialValue(items, root) ?? emptyValue(controlOf(resolved(items, root))) ?? ''])}
         >
           <Icon name="plus" />
           Add
@@ -277,9 +280,4 @@ function ListField(props: Omit<NamedProps, 'schema'> & { readonly items: Schema 
       </div>
     </fieldset>
   );
-}
-
-function emptyOf(schema: Schema): unknown {
-  const { kind } = controlOf(schema);
-  return kind === 'object' ? {} : kind === 'boolean' ? false : '';
 }
