@@ -1,17 +1,19 @@
 // All templates on one page: what is wrong, how much is going on, and how each template is.
 
-import { useSignal } from '@preact/signals';
+import { computed, useSignal } from '@preact/signals';
 import { mayWrite } from '../account.ts';
 import { milliseconds, percent, plural, rate } from '../format.ts';
 import { Bar, Cell } from '../parts/cell.tsx';
+import { Chart } from '../parts/chart.tsx';
 import { Icon } from '../parts/icon.tsx';
+import type { Line } from '../parts/plot.ts';
 import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { type Problem, problems, summary } from '../problems.ts';
 import { href } from '../router.ts';
 import { balancers, minuteOf, readAll, samples, stateError, templateSamples, templates } from '../store.ts';
-import type { Instance } from '../types.ts';
+import type { Instance, Sample } from '../types.ts';
 
 export function OverviewPage() {
   const error = stateError.value;
@@ -34,6 +36,7 @@ export function OverviewPage() {
           <p class="lead">{summary.value}</p>
           <Problems />
           <Tiles />
+          <Charts />
           <Templates />
         </>
       )}
@@ -94,6 +97,34 @@ function Tile({ name, value = '–' }: { readonly name: string; readonly value: 
     <div class="tile">
       <dt>{name}</dt>
       <dd>{value}</dd>
+    </div>
+  );
+}
+
+/** Lines of the last five minutes. */
+const charts = computed(() => {
+  const kept = samples.value;
+  const perSecond = (pick: (totals: Sample['totals']) => number): number[] =>
+    kept.map(({ totals, interval_ms }) => (pick(totals) * 1_000) / interval_ms);
+  const milli = (name: 'p50_ms' | 'p95_ms' | 'p99_ms') => kept.map(({ totals }) => totals[name]);
+  const requests: readonly Line[] = [
+    { name: 'all', color: '--accent', values: perSecond((totals) => totals.requests) },
+    { name: 'failed', color: '--bad', dash: [5, 3], values: perSecond((totals) => totals.failures) },
+  ];
+  const latencies: readonly Line[] = [
+    { name: 'p50', color: '--ok', values: milli('p50_ms') },
+    { name: 'p95', color: '--accent', dash: [6, 3], values: milli('p95_ms') },
+    { name: 'p99', color: '--warn', dash: [2, 3], values: milli('p99_ms') },
+  ];
+  return { times: kept.map(({ at }) => Date.parse(at) / 1_000), requests, latencies };
+});
+
+function Charts() {
+  const { times, requests, latencies } = charts.value;
+  return (
+    <div class="charts">
+      <Chart title="Requests per second" times={times} lines={requests} format={rate} />
+      <Chart title="Time of a call" times={times} lines={latencies} format={milliseconds} />
     </div>
   );
 }

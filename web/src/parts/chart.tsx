@@ -1,0 +1,88 @@
+// A line chart of the last minutes. The library is loaded with the first chart; colours come from the style sheet. The
+// newest values also stand as text above the lines, which differ in their dashes, too.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type uPlot from 'uplot';
+import { theme } from '../theme.ts';
+import type { Line } from './plot.ts';
+
+interface ChartProps {
+  readonly title: string;
+  /** Seconds since 1970, one for each value. */
+  readonly times: readonly number[];
+  readonly lines: readonly Line[];
+  readonly format: (value: number) => string;
+}
+
+const HEIGHT = 170;
+const AXIS_WIDTH = 58;
+/** With fewer points there is no line to see. */
+const FEWEST_POINTS = 2;
+const MINUTES_SHOWN_SECONDS = 300;
+
+export function Chart({ title, times, lines, format }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [plot, setPlot] = useState<uPlot | undefined>();
+  const colours = `${theme.value} ${useSystemTheme()}`;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew only for other colours; values are set below
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    let drawn: uPlot | undefined;
+    let isGone = false;
+    void import('./plot.ts').then(({ createPlot }) => {
+      if (isGone) return;
+      drawn = createPlot(element, lines, { height: HEIGHT, axisWidth: AXIS_WIDTH, format });
+      setPlot(drawn);
+    });
+    const observer = new ResizeObserver(() => drawn?.setSize({ width: element.clientWidth, height: HEIGHT }));
+    observer.observe(element);
+    return () => {
+      isGone = true;
+      observer.disconnect();
+      drawn?.destroy();
+      setPlot(undefined);
+    };
+  }, [colours]);
+  useEffect(() => {
+    const last = times.at(-1) ?? 0;
+    plot?.setData([[...times], ...lines.map(({ values }) => [...values])], false);
+    plot?.setScale('x', { min: last - MINUTES_SHOWN_SECONDS, max: last });
+  }, [plot, times, lines]);
+  return (
+    <figure class="panel chart">
+      <figcaption>
+        <span class="strong">{title}</span>
+        {lines.map((line) => (
+          <Legend key={line.name} line={line} format={format} />
+        ))}
+      </figcaption>
+      <div ref={box} class="plot" style={{ height: `${HEIGHT}px` }} aria-hidden="true" />
+      {times.length < FEWEST_POINTS && <p class="muted waiting">The first seconds are being counted…</p>}
+    </figure>
+  );
+}
+
+function Legend({ line, format }: { readonly line: Line; readonly format: (value: number) => string }) {
+  const value = line.values.at(-1);
+  return (
+    <span class="legend">
+      <svg viewBox="0 0 18 4" aria-hidden="true" focusable="false" style={{ color: `var(${line.color})` }}>
+        <path d="M0 2h18" stroke="currentcolor" stroke-width="2.5" stroke-dasharray={line.dash?.join(' ')} />
+      </svg>
+      {line.name} <b>{value === null || value === undefined ? '–' : format(value)}</b>
+    </span>
+  );
+}
+
+const darkQuery = matchMedia('(prefers-color-scheme: dark)');
+
+function useSystemTheme(): boolean {
+  const [isDark, setDark] = useState(darkQuery.matches);
+  useEffect(() => {
+    const follow = (): void => setDark(darkQuery.matches);
+    darkQuery.addEventListener('change', follow);
+    return () => darkQuery.removeEventListener('change', follow);
+  }, []);
+  return isDark;
+}

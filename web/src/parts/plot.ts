@@ -1,0 +1,74 @@
+// Draws a chart with uPlot. In a file of its own, because it is loaded after the page is there.
+
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+
+export interface Line {
+  readonly name: string;
+  /** A colour of the style sheet: `--accent`. */
+  readonly color: string;
+  readonly dash?: readonly number[];
+  readonly values: readonly (number | null)[];
+}
+
+interface PlotOptions {
+  readonly height: number;
+  readonly axisWidth: number;
+  readonly format: (value: number) => string;
+}
+
+/** Makes the chart in an element of the page, without values. */
+export function createPlot(
+  element: HTMLElement,
+  lines: readonly Line[],
+  { height, axisWidth, format }: PlotOptions,
+): uPlot {
+  const text = colourOf(element, '--muted');
+  const grid = { stroke: colourOf(element, '--line'), width: 1 };
+  const axis = {
+    stroke: text,
+    grid,
+    ticks: { show: false },
+    font: `12px ${getComputedStyle(element).fontFamily}`,
+  };
+  return new uPlot(
+    {
+      width: element.clientWidth,
+      height,
+      legend: { show: false },
+      cursor: { show: false },
+      padding: [12, 16, 0, 0],
+      scales: { y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
+      axes: [
+        { ...axis, space: 90, values: (_plot, splits) => splits.map(timeOf) },
+        { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },
+      ],
+      series: [
+        {},
+        ...lines.map(({ name, color, dash }) => ({
+          label: name,
+          stroke: colourOf(element, color),
+          width: 1.75,
+          points: { show: false },
+          ...(dash === undefined ? {} : { dash: [...dash] }),
+        })),
+      ],
+    },
+    [[], ...lines.map(() => [])],
+    element,
+  );
+}
+
+function timeOf(seconds: number): string {
+  return new Date(seconds * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}
+
+/** A canvas needs the colour itself: `light-dark()` is decided where it is used. */
+function colourOf(element: HTMLElement, name: string): string {
+  const probe = document.createElement('span');
+  probe.style.color = `var(${name})`;
+  element.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
