@@ -48,6 +48,12 @@ export class Calls {
     this.missed.value = 0;
   }
 
+  /** Keeps what is shown; calls go on being collected. */
+  pause(isPaused: boolean): void {
+    this.isPaused.value = isPaused;
+    this.#show();
+  }
+
   miss(count: number): void {
     this.missed.value += count;
   }

@@ -1,13 +1,13 @@
 // Everything about one instance, beside the list that it is opened from; with the actions that change it.
 
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
 import { mayWrite } from '../account.ts';
 import { command, deregister } from '../actions.ts';
 import { day, duration, milliseconds } from '../format.ts';
 import { instanceSamples, minuteOf } from '../store.ts';
 import type { Instance } from '../types.ts';
 import { Confirm, Dialog } from './dialog.tsx';
+import { Fact } from './fact.tsx';
 import { Icon } from './icon.tsx';
 import { StateBadge } from './state.tsx';
 
@@ -131,14 +131,5 @@ function Facts({ instance }: { readonly instance: Instance }) {
       </Fact>
       {instance.last_check !== null && <Fact name="Last check">{day(instance.last_check)}</Fact>}
     </dl>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

@@ -1,0 +1,179 @@
+// The calls as they come: each with its outcome, and opened with each attempt.
+
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { Attempt, Call } from '../calls.ts';
+import { clock, milliseconds, plural } from '../format.ts';
+import { Cell } from '../parts/cell.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { isNarrow } from '../parts/screen.ts';
+import { Badge } from '../parts/state.tsx';
+import { Empty } from '../parts/status.tsx';
+import { VirtualList } from '../parts/virtual-list.tsx';
+import { route, setParams } from '../router.ts';
+import { calls, watchCalls } from '../store.ts';
+
+const OUTCOMES = ['All outcomes', 'Running', 'Failed'] as const;
+
+export function ActivityPage() {
+  const outcome = useSignal<string>(OUTCOMES[0]);
+  const { params } = route.value;
+  useEffect(() => {
+    watchCalls(true);
+    return () => watchCalls(false);
+  }, []);
+  const wanted = (params.get('filter') ?? '').toLowerCase();
+  const all = calls.shown.value;
+  const shown = all.filter((call) => isWanted(call, wanted, outcome.value));
+  const open = all.find(({ key }) => key === params.get('call'));
+  const isPaused = calls.isPaused.value;
+  return (
+    <>
+      <div class="title">
+        <h1>Activity</h1>
+        <div class="actions">
+          <input
+            type="search"
+            aria-label="Filter calls"
+            placeholder="Tool, template, caller, instance"
+            defaultValue={wanted}
+            onInput={(event) => setParams({ filter: event.currentTarget.value })}
+          />
+          <select
+            aria-label="Outcome"
+            onChange={(event) => {
+              outcome.value = event.currentTarget.value;
+            }}
+          >
+            {OUTCOMES.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+          <button type="button" aria-pressed={isPaused} onClick={() => calls.pause(!isPaused)}>
+            {isPaused ? 'Go on' : 'Pause'}
+          </button>
+        </div>
+      </div>
+      {calls.missed.value > 0 && (
+        <p class="callout warn">
+          {plural(calls.missed.value, 'event')} came faster than this page could read.
+        </p>
+      )}
+      {shown.length === 0 ? (
+        <Empty title={all.length === 0 ? 'No call yet.' : 'No call matches.'}>
+          <p>Calls appear here while they run, with each attempt. Arguments and results are never shown.</p>
+        </Empty>
+      ) : (
+        <div class="panel table calls">
+          <div class="head" aria-hidden="true">
+            <span>Time</span>
+            <span>Call</span>
+            <span>Template</span>
+            <span>Outcome</span>
+            <span class="number">Attempts</span>
+            <span class="number">Took</span>
+          </div>
+          <VirtualList
+            items={shown}
+            keyOf={({ key }) => key}
+            rowHeight={isNarrow.value ? 84 : 46}
+            label="Calls, newest first"
+          >
+            {(call) => <CallRow call={call} />}
+          </VirtualList>
+        </div>
+      )}
+      {open && <CallDrawer call={open} />}
+    </>
+  );
+}
+
+function isWanted(call: Call, text: string, outcome: string): boolean {
+  const { tool, method, template, principal, requestId, code, attempts } = call;
+  if (outcome === 'Running' && call.outcome !== 'running') return false;
+  if (outcome === 'Failed' && (call.outcome === 'running' || call.outcome === 'result')) return false;
+  if (text === '') return true;
+  const words = [
+    tool,
+    method,
+    template,
+    principal,
+    requestId,
+    code,
+    ...attempts.map(({ instance }) => instance),
+  ];
+  return words.some((word) => word?.toLowerCase().includes(text));
+}
+
+function CallRow({ call }: { readonly call: Call }) {
+  return (
+    <div class="row">
+      <span class="number cell-time">{clock(call.at)}</span>
+      <button type="button" class="link cut" onClick={() => setParams({ call: call.key })}>
+        {call.tool ?? call.method}
+      </button>
+      <span class="cut">{call.template}</span>
+      <Outcome {...call} />
+      <Cell name="attempts">{call.attempts.length}</Cell>
+      <Cell name="took">{milliseconds(call.durationMs)}</Cell>
+    </div>
+  );
+}
+
+function Outcome({ outcome, code }: Pick<Call, 'outcome' | 'code'>) {
+  if (outcome === 'result') return <Badge tone="ok" icon="healthy" word="Result" />;
+  if (outcome === 'running') return <Badge tone="idle" icon="starting" word="Running" />;
+  if (outcome === 'cancelled') return <Badge tone="idle" icon="stopped" word="Cancelled" />;
+  return <Badge tone="bad" icon="bad" word={code ?? outcome} />;
+}
+
+function CallDrawer({ call }: { readonly call: Call }) {
+  const { tool, method, template, principal, requestId, attempts, durationMs } = call;
+  return (
+    <Dialog title={tool ?? method} onClose={() => setParams({ call: undefined })} isDrawer>
+      <div class="actions">
+        <Outcome {...call} />
+      </div>
+      <dl class="facts">
+        <Fact name="Method">{method}</Fact>
+        <Fact name="Template">{template}</Fact>
+        <Fact name="Caller">{principal}</Fact>
+        <Fact name="Arrived">{clock(call.at)}</Fact>
+        <Fact name="Took">{milliseconds(durationMs)}</Fact>
+        {requestId !== undefined && <Fact name="Request">{requestId}</Fact>}
+      </dl>
+      <section>
+        <h3>{plural(attempts.length, 'attempt')}</h3>
+        {attempts.length === 0 && <p class="muted">No instance has answered it yet.</p>}
+        <ol class="stack">
+          {attempts.map((attempt) => (
+            <AttemptView key={attempt.at + attempt.instance} attempt={attempt} call={call} />
+          ))}
+        </ol>
+      </section>
+    </Dialog>
+  );
+}
+
+/** One attempt: in words, and where it lies in the time of the call. */
+function AttemptView({ attempt, call }: { readonly attempt: Attempt; readonly call: Call }) {
+  const { instance, waitMs = 0, durationMs } = attempt;
+  const total = Math.max(1, call.durationMs ?? 0, waitMs + durationMs);
+  const share = (ms: number): string => `${(ms / total) * 100}%`;
+  return (
+    <li class="attempt">
+      <div class="title">
+        <span class="strong">{instance}</span>
+        <Outcome {...attempt} />
+      </div>
+      <div class="timeline" aria-hidden="true">
+        <span class="waited" style={{ width: share(waitMs) }} />
+        <span class="worked" style={{ width: share(durationMs) }} />
+      </div>
+      <p class="small muted">
+        Sent after {milliseconds(waitMs)}, ended after {milliseconds(durationMs)} more.
+      </p>
+    </li>
+  );
+}
