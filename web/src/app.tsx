@@ -4,11 +4,16 @@ import type { FunctionComponent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { account, accountError, isAdmin, loadAccount, signOut } from './account.ts';
 import { connection } from './events.ts';
+import { ActivityPage } from './pages/activity.tsx';
+import { ConnectPage } from './pages/connect.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { PlaygroundPage } from './pages/playground.tsx';
 import { RegisterPage } from './pages/register.tsx';
+import { SessionsPage } from './pages/sessions.tsx';
+import { SettingsPage } from './pages/settings.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { TemplatePage } from './pages/template.tsx';
+import { UsersPage } from './pages/users.tsx';
 import { Icon, type IconName } from './parts/icon.tsx';
 import { Logo } from './parts/logo.tsx';
 import { attempt, Notices } from './parts/notices.tsx';
@@ -24,12 +29,21 @@ interface PageEntry {
   readonly isForAdmins?: boolean;
 }
 
-const PAGES: Readonly<Partial<Record<PageName, PageEntry>>> = {
+const PAGES: Readonly<Record<PageName, PageEntry>> = {
   overview: { title: 'Overview', view: OverviewPage, icon: 'overview' },
   playground: { title: 'Playground', view: PlaygroundPage, icon: 'playground' },
+  activity: { title: 'Activity', view: ActivityPage, icon: 'activity' },
+  sessions: { title: 'Sessions', view: SessionsPage, icon: 'sessions' },
+  connect: { title: 'Connect', view: ConnectPage, icon: 'connect' },
+  users: { title: 'Users and keys', view: UsersPage, icon: 'users', isForAdmins: true },
+  settings: { title: 'Settings', view: SettingsPage, icon: 'settings', isForAdmins: true },
   template: { title: 'Template', view: TemplatePage },
   register: { title: 'Register an instance', view: RegisterPage },
 };
+
+function isPage(name: string): name is PageName {
+  return Object.hasOwn(PAGES, name);
+}
 
 export function App() {
   if (account.value === undefined) return <Starting />;
@@ -56,7 +70,7 @@ function Starting() {
 
 function Shell() {
   const { page } = route.value;
-  const entry = PAGES[page as PageName];
+  const entry = isPage(page) ? PAGES[page] : undefined;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   const [isMenuOpen, setMenuOpen] = useState(false);
@@ -126,12 +140,11 @@ function Page({ entry }: { readonly entry: PageEntry | undefined }) {
 }
 
 function Navigation({ current }: { readonly current: string }) {
-  const entries = Object.entries(PAGES) as [PageName, PageEntry][];
   return (
     <nav aria-label="Pages">
       <ul>
-        {entries.map(([name, { title, icon, isForAdmins = false }]) =>
-          icon === undefined || (isForAdmins && !isAdmin.value) ? null : (
+        {Object.entries(PAGES).map(([name, { title, icon, isForAdmins = false }]) =>
+          !isPage(name) || icon === undefined || (isForAdmins && !isAdmin.value) ? null : (
             <li key={name}>
               <a href={href(name)} aria-current={name === current ? 'page' : undefined}>
                 <Icon name={icon} />

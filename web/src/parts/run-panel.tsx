@@ -61,7 +61,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
             onChange={(next) => setValues(Object(next))}
           />
         ) : (
-          (hasForm || item.kind === 'tools') && (
+          (hasForm || takesAnything(item)) && (
             <JsonInput
               label="Arguments as JSON"
               rows={8}
@@ -70,6 +70,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
             />
           )
         )}
+        {!hasForm && !takesAnything(item) && <p class="muted">It takes no arguments.</p>}
         <div class="actions">
           <button type="submit" class="primary" disabled={isRunning}>
             <Icon name="playground" />
@@ -96,6 +97,13 @@ export function RunPanel({ template, item }: RunPanelProps) {
       )}
     </section>
   );
+}
+
+/** A schema without properties that does not say that there are none. */
+function takesAnything({ kind, schema }: Item): boolean {
+  const { properties, additionalProperties, type } = schema;
+  if (kind !== 'tools' || additionalProperties === false) return false;
+  return additionalProperties !== undefined || (properties === undefined && type !== 'object');
 }
 
 function RunView({ run }: { readonly run: Run }) {

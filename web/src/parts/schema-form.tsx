@@ -272,7 +272,12 @@ function ListField(props: Omit<NamedProps, 'schema'> & { readonly items: Schema 
         <button
           type="button"
           class="small"
-          onClick={() => onChange([...entries, initialValue(items, root) ?? emptyValue(controlOf(resolved(items, root))) ?? ''])}
+          onClick={() =>
+            onChange([
+              ...entries,
+              initialValue(items, root) ?? emptyValue(controlOf(resolved(items, root))) ?? '',
+            ])
+          }
         >
           <Icon name="plus" />
           Add

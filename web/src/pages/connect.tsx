@@ -1,0 +1,93 @@
+// How clients are connected to a template: the same texts as the command `connect`.
+
+import { get } from '../api.ts';
+import { CopyButton } from '../parts/copy.tsx';
+import { useLoaded } from '../parts/load.ts';
+import { Output } from '../parts/result.tsx';
+import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { TemplateSelect } from '../parts/template-select.tsx';
+import { route, setParams } from '../router.ts';
+import { balancers, templates } from '../store.ts';
+
+interface Snippet {
+  readonly kind: string;
+  readonly title: string;
+  readonly text: string;
+  readonly location?: string;
+  readonly steps: readonly string[];
+  readonly hints: readonly string[];
+}
+
+export function ConnectPage() {
+  const names = [...templates.value.keys()];
+  const template = route.value.params.get('template') ?? names[0];
+  return (
+    <>
+      <div class="title">
+        <h1>Connect a client</h1>
+        <TemplateSelect names={names} value={template} onChange={(name) => setParams({ template: name })} />
+      </div>
+      {template !== undefined && <Snippets key={template} template={template} />}
+      {template === undefined && balancers.value === undefined && <Loading what="templates" />}
+      {template === undefined && balancers.value !== undefined && <Empty title="There is no template yet." />}
+    </>
+  );
+}
+
+function Snippets({ template }: { readonly template: string }) {
+  const path = `gateway/connect/${template}`;
+  const { data, error, reload } = useLoaded(() => get<{ readonly snippets: readonly Snippet[] }>(path), []);
+  if (error !== undefined) return <Failure text={error} onRetry={reload} />;
+  if (data === undefined) return <Loading what="clients" />;
+  const kind = route.value.params.get('client');
+  const shown = data.snippets.find((each) => each.kind === kind) ?? data.snippets[0];
+  return (
+    <div class="playground">
+      <ul class="panel items list">
+        {data.snippets.map((each) => (
+          <li key={each.kind} class="line">
+            <button
+              type="button"
+              class="item"
+              aria-current={each === shown ? 'true' : undefined}
+              onClick={() => setParams({ client: each.kind })}
+            >
+              <span class="strong">{each.title}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {shown !== undefined && <SnippetView snippet={shown} />}
+    </div>
+  );
+}
+
+function SnippetView({ snippet }: { readonly snippet: Snippet }) {
+  const { title, text, location, steps, hints } = snippet;
+  return (
+    <section class="panel padded">
+      <div class="title">
+        <h2>{title}</h2>
+        <CopyButton label="Copy" text={() => text} />
+      </div>
+      {steps.length > 0 && (
+        <ol>
+          {steps.map((step) => (
+            <li key={step}>{step}</li>
+          ))}
+        </ol>
+      )}
+      {location !== undefined && (
+        <p class="muted">
+          Into <code>{location}</code>
+        </p>
+      )}
+      <Output text={text} />
+      {hints.map((hint) => (
+        <p key={hint} class="hint">
+          {hint}
+        </p>
+      ))}
+    </section>
+  );
+}
