@@ -5,7 +5,7 @@ import { loadAccount, watchRefusals } from './account.ts';
 import { App } from './app.tsx';
 import { startRouter } from './router.ts';
 import { startStore } from './store.ts';
-import './style.css';
+import './style/index.css';
 import { startTheme } from './theme.ts';
 
 startTheme();

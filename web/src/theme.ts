@@ -1,4 +1,4 @@
-// Dark or light: as the system has it, until one is chosen. The colours are in style.css, by `light-dark()`.
+// Dark or light: as the system has it, until one is chosen. The colours are in style/base.css, by `light-dark()`.
 
 import { effect, signal } from '@preact/signals';
 

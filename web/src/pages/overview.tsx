@@ -133,14 +133,16 @@ const FILTER_FROM = 10;
 
 function Templates() {
   const filter = useSignal('');
-  const all = [...templates.value];
+  const { used = [], unused = [] } = Object.groupBy([...templates.value], ([, members]) =>
+    members.length > 0 ? 'used' : 'unused',
+  );
   const wanted = filter.value.trim().toLowerCase();
-  const shown = wanted === '' ? all : all.filter(([name]) => name.includes(wanted));
+  const shown = wanted === '' ? used : used.filter(([name]) => name.includes(wanted));
   return (
     <section aria-labelledby="templates">
       <div class="title">
         <h2 id="templates">Templates</h2>
-        {all.length >= FILTER_FROM && (
+        {used.length >= FILTER_FROM && (
           <input
             type="search"
             aria-label="Filter templates"
@@ -151,7 +153,7 @@ function Templates() {
           />
         )}
       </div>
-      {all.length === 0 ? (
+      {used.length === 0 ? (
         <Empty title="No template has an instance yet.">
           <p>Register the endpoint of an MCP server, or a command that starts one.</p>
           {mayWrite.value && (
@@ -180,6 +182,17 @@ function Templates() {
             {([name, members]) => <TemplateRow name={name} members={members} />}
           </VirtualList>
         </div>
+      )}
+      {unused.length > 0 && mayWrite.value && (
+        <p class="muted">
+          Defined, without an instance:{' '}
+          {unused.map(([name], index) => (
+            <span key={name}>
+              {index > 0 && ', '}
+              <a href={href('register', { template: name })}>{name}</a>
+            </span>
+          ))}
+        </p>
       )}
     </section>
   );
@@ -216,7 +229,6 @@ function HealthyShare({ members }: Pick<TemplateRowProps, 'members'>) {
   const healthy = counted.filter((each) => each.healthy).length;
   const tone = healthy === counted.length ? 'ok' : healthy === 0 ? 'bad' : 'warn';
   const icon = tone === 'ok' ? 'healthy' : tone;
-  if (members.length === 0) return <span class="share muted">no instance</span>;
   if (counted.length === 0) return <span class="share muted">all draining</span>;
   return (
     <span class={`share tone-${tone}`}>

@@ -1,18 +1,22 @@
-// Registers an instance: an endpoint, or a command that the gateway runs. The connection can be tested before it is kept.
+// Registers an instance: what the definition of the template says, an endpoint, or a command that the gateway runs. The
+// connection to the latter two can be tested before it is kept.
 
 import { useSignal } from '@preact/signals';
 import { account, mayWrite } from '../account.ts';
-import { change, messageOf } from '../api.ts';
+import { change, get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
 import { Field } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
+import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
+import { SchemaFields } from '../parts/schema-form.tsx';
 import { Empty, Failure } from '../parts/status.tsx';
 import { href, navigate, route } from '../router.ts';
+import { initialValue, type Schema } from '../schema.ts';
 import { readAll, templates } from '../store.ts';
 import type { Instance } from '../types.ts';
 
-type Kind = 'endpoint' | 'command';
+type Kind = 'definition' | 'endpoint' | 'command';
 
 /** Answer of POST /gateway/test. */
 interface TestResult {
@@ -26,21 +30,38 @@ interface TestResult {
   readonly stderr?: readonly string[];
 }
 
+/** The part of GET /gateway/templates/{template} that a form needs. */
+interface Definition {
+  readonly is_defined: boolean;
+  readonly config_schema: Schema | null;
+}
+
 export function RegisterPage() {
-  const kind = useSignal<Kind>('endpoint');
+  const template = useSignal(route.value.params.get('template') ?? '');
+  const chosen = useSignal<Kind | undefined>(undefined);
+  const config = useSignal<unknown>(undefined);
   const busy = useSignal<'test' | 'save' | undefined>(undefined);
   const result = useSignal<TestResult | undefined>(undefined);
   const error = useSignal<string | undefined>(undefined);
+  const name = templates.value.has(template.value) ? template.value : undefined;
+  const { data } = useLoaded(
+    async () => (name === undefined ? null : get<Definition>(`gateway/templates/${name}`)),
+    [name],
+  );
   if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
 
+  const definition = data?.is_defined ? data : undefined;
+  const kind = chosen.value ?? (definition === undefined ? 'endpoint' : 'definition');
+  const schema = definition?.config_schema ?? {};
   const run = async (action: 'test' | 'save', form: HTMLFormElement): Promise<void> => {
     busy.value = action;
     result.value = undefined;
     error.value = undefined;
     try {
-      const body = bodyOf(form, kind.value);
-      if (action === 'test') result.value = await change<TestResult>('POST', 'gateway/test', body);
-      else await save(body);
+      if (kind === 'definition')
+        await save('servers', { template_name: template.value, config: config.value ?? {} });
+      else if (action === 'save') await save('gateway/register', bodyOf(form, kind));
+      else result.value = await change<TestResult>('POST', 'gateway/test', bodyOf(form, kind));
     } catch (thrown) {
       error.value = messageOf(thrown);
     } finally {
@@ -64,35 +85,68 @@ export function RegisterPage() {
               list="template-names"
               pattern="[a-z][a-z0-9\-]*"
               title="Lower-case letters, digits and hyphens"
-              defaultValue={route.value.params.get('template') ?? ''}
+              value={template.value}
+              onInput={(event) => {
+                template.value = event.currentTarget.value;
+                config.value = undefined;
+              }}
             />
           </Field>
-          <Field label="Name of the instance" hint="Empty: the gateway makes one.">
-            <input name="id" pattern="[A-Za-z0-9][A-Za-z0-9._\-]*" />
-          </Field>
+          {kind !== 'definition' && (
+            <Field label="Name of the instance" hint="Empty: the gateway makes one.">
+              <input name="id" pattern="[A-Za-z0-9][A-Za-z0-9._\-]*" />
+            </Field>
+          )}
         </div>
         <datalist id="template-names">
-          {[...templates.value.keys()].map((name) => (
-            <option key={name} value={name} />
+          {[...templates.value.keys()].map((each) => (
+            <option key={each} value={each} />
           ))}
         </datalist>
-        <KindSwitch
-          kind={kind.value}
-          onChange={(next) => {
-            kind.value = next;
-            result.value = undefined;
-          }}
-        />
-        {kind.value === 'endpoint' ? <EndpointFields /> : <CommandFields />}
-        <Field label="Weight" hint="1 to 1,000. Counts for the strategy weighted round robin.">
-          <input name="weight" type="number" min={1} max={1_000} placeholder="1" class="short" />
-        </Field>
+        <fieldset class="segments wide" aria-label="What it is">
+          {KINDS.map(([value, text]) =>
+            value === 'definition' && definition === undefined ? null : (
+              <button
+                key={value}
+                type="button"
+                aria-pressed={kind === value}
+                onClick={() => {
+                  chosen.value = value;
+                  result.value = undefined;
+                }}
+              >
+                {text}
+              </button>
+            ),
+          )}
+        </fieldset>
+        {kind !== 'endpoint' && account.value?.kind === 'anonymous' && <NoCommands />}
+        {kind === 'definition' && (
+          <SchemaFields
+            key={template.value}
+            schema={schema}
+            root={schema}
+            value={config.value ?? initialValue(schema)}
+            onChange={(next) => {
+              config.value = next;
+            }}
+          />
+        )}
+        {kind === 'endpoint' && <EndpointFields />}
+        {kind === 'command' && <CommandFields />}
+        {kind !== 'definition' && (
+          <Field label="Weight" hint="1 to 1,000. Counts for the strategy weighted round robin.">
+            <input name="weight" type="number" min={1} max={1_000} placeholder="1" class="short" />
+          </Field>
+        )}
         {error.value !== undefined && <Failure text={error.value} />}
         {result.value !== undefined && <Outcome result={result.value} />}
         <div class="actions">
-          <button type="submit" value="test" disabled={busy.value !== undefined}>
-            {busy.value === 'test' ? 'Testing…' : 'Test the connection'}
-          </button>
+          {kind !== 'definition' && (
+            <button type="submit" value="test" disabled={busy.value !== undefined}>
+              {busy.value === 'test' ? 'Testing…' : 'Test the connection'}
+            </button>
+          )}
           <button type="submit" class="primary" value="save" disabled={busy.value !== undefined}>
             {busy.value === 'save' ? 'Registering…' : 'Register'}
           </button>
@@ -102,29 +156,28 @@ export function RegisterPage() {
   );
 }
 
-async function save(body: RegisterBody): Promise<void> {
-  const instance = await change<Instance>('POST', 'gateway/register', body);
+const KINDS: readonly (readonly [Kind, string])[] = [
+  ['definition', 'As the template says'],
+  ['endpoint', 'An endpoint'],
+  ['command', 'A command'],
+];
+
+async function save(path: string, body: object): Promise<void> {
+  const instance = await change<Instance>('POST', path, body);
   notify(`${instance.id} is registered.`);
   readAll();
   navigate(href('template', { name: instance.template_name }));
 }
 
-interface KindSwitchProps {
-  readonly kind: Kind;
-  readonly onChange: (kind: Kind) => void;
-}
-
-function KindSwitch({ kind, onChange }: KindSwitchProps) {
-  const option = (value: Kind, text: string) => (
-    <button type="button" aria-pressed={kind === value} onClick={() => onChange(value)}>
-      {text}
-    </button>
-  );
+function NoCommands() {
   return (
-    <fieldset class="segments wide" aria-label="What it is">
-      {option('endpoint', 'An endpoint')}
-      {option('command', 'A command')}
-    </fieldset>
+    <p class="callout warn">
+      <Icon name="warn" />
+      <span>
+        While authentication is off, the gateway takes commands from the command line of its machine only, not
+        from a browser: <code>stagedoor register</code>.
+      </span>
+    </p>
   );
 }
 
@@ -149,18 +202,8 @@ function EndpointFields() {
 }
 
 function CommandFields() {
-  const isAnonymous = account.value?.kind === 'anonymous';
   return (
     <>
-      {isAnonymous && (
-        <p class="callout warn">
-          <Icon name="warn" />
-          <span>
-            While authentication is off, the gateway takes commands from the command line of its machine only,
-            not from a browser: <code>stagedoor register</code>.
-          </span>
-        </p>
-      )}
       <Field label="Command" isRequired hint="The program and its arguments. No shell reads it.">
         <input
           name="command"
@@ -202,7 +245,7 @@ interface RegisterBody {
 }
 
 /** Fields that are empty are left out. Throws for a line that is no pair. */
-function bodyOf(form: HTMLFormElement, kind: Kind): RegisterBody {
+function bodyOf(form: HTMLFormElement, kind: 'endpoint' | 'command'): RegisterBody {
   const data = new FormData(form);
   const text = (name: string): string => String(data.get(name) ?? '').trim();
   const weight = text('weight');

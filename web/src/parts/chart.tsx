@@ -24,7 +24,6 @@ export function Chart({ title, times, lines, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const [plot, setPlot] = useState<uPlot | undefined>();
   const colours = `${theme.value} ${useSystemTheme()}`;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew only for other colours; values are set below
   useEffect(() => {
     const element = box.current;
     if (element === null) return;

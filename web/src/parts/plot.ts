@@ -37,10 +37,10 @@ export function createPlot(
       height,
       legend: { show: false },
       cursor: { show: false },
-      padding: [12, 16, 0, 0],
+      padding: [12, 24, 0, 0],
       scales: { y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
       axes: [
-        { ...axis, space: 90, values: (_plot, splits) => splits.map(timeOf) },
+        { ...axis, size: 30, space: 90, values: (_plot, splits) => splits.map(timeOf) },
         { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },
       ],
       series: [
