@@ -22,7 +22,10 @@ const KEPT_SAMPLES = 300;
 /** Above this many changed instances the whole registry is read instead. */
 const SINGLE_READS = 8;
 const FIRST_READ_MS = 30;
-const NEXT_READ_MS = 500;
+const NEXT_READ_MS = 300;
+/** Reads count against the rate limit of the account: so many follow each other at once, further ones are rare. */
+const READS_AT_ONCE = 12;
+const RARE_READ_MS = 8_000;
 
 const ALWAYS = ['gateway', 'instance', 'session', 'template', 'registry'];
 
@@ -102,10 +105,12 @@ function apply(event: GatewayEvent): void {
 }
 
 function addSample(sample: Sample): void {
+  // An event was lost, or its state is not read yet.
   for (const { server_id, state } of sample.instances) {
-    // An event was lost, or is on its way.
-    if (balancers.peek() !== undefined && instances.peek().get(server_id)?.state !== state)
-      changed.note(server_id);
+    const known = instances.peek().get(server_id);
+    if (known?.state === state || balancers.peek() === undefined) continue;
+    if (known !== undefined) keep({ ...known, state, healthy: state === 'healthy' });
+    changed.note(server_id);
   }
   lastMinute.add([
     ...sample.instances.map((each) => [each.server_id, each] as const),
@@ -129,19 +134,24 @@ function merged<T>(
   return next;
 }
 
-/** Reads what changed, at once for the first change, then at most twice a second. */
+/** Reads what changed: at once, unless changes go on and on. */
 class ChangedState {
   readonly #servers = new Set<string>();
   #isAll = false;
   #timer: number | undefined;
   #lastReadMs = 0;
+  /** Reads that may follow at once. */
+  #credit = READS_AT_ONCE;
 
   /** This instance changed; without an id, anything may have. */
   note(serverId?: string): void {
     if (serverId === undefined) this.#isAll = true;
     else this.#servers.add(serverId);
     if (this.#timer !== undefined) return;
-    const delayMs = Math.max(FIRST_READ_MS, this.#lastReadMs + NEXT_READ_MS - Date.now());
+    const quietMs = Date.now() - this.#lastReadMs;
+    this.#credit = Math.min(READS_AT_ONCE, this.#credit + quietMs / RARE_READ_MS) - 1;
+    const pauseMs = this.#credit > 0 ? NEXT_READ_MS : RARE_READ_MS;
+    const delayMs = Math.max(FIRST_READ_MS, pauseMs - quietMs);
     this.#timer = setTimeout(() => void this.#read(), delayMs);
   }
 

@@ -40,7 +40,7 @@ export function createPlot(
       padding: [12, 24, 0, 0],
       scales: { y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
       axes: [
-        { ...axis, size: 30, space: 90, values: (_plot, splits) => splits.map(timeOf) },
+        { ...axis, size: 30, space: 60, incrs: [60, 300], values: (_plot, splits) => splits.map(timeOf) },
         { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },
       ],
       series: [

@@ -1,0 +1,23 @@
+// What the specs of the console share: whether it can be used here, and signing in.
+
+import { existsSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import { chromiumPath, NO_CHROMIUM } from './browser.ts';
+
+/** Where Vite builds it. */
+export const CONSOLE_FILES = new URL('../../web/dist/', import.meta.url);
+export const isConsoleBuilt = existsSync(new URL('index.html', CONSOLE_FILES));
+export const NOT_BUILT = 'the console is not built: run `npm run build:console`';
+
+export const canUseConsole = isConsoleBuilt && chromiumPath !== undefined;
+export const NO_CONSOLE = isConsoleBuilt ? NO_CHROMIUM : NOT_BUILT;
+
+export const PASSWORD = 'a-password-for-browsers';
+
+/** Fills in the form, and waits until the console is there. */
+export async function signIn(page: Page, username = 'admin'): Promise<void> {
+  await page.getByLabel('User name').fill(username);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' });
+}

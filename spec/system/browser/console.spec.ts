@@ -1,0 +1,234 @@
+// The console in a real Chromium, as an operator uses it: signs in, registers an instance and watches it turn healthy, calls
+// a tool with a generated form, kills its process, drains, revokes a key, and goes on after a restart of the gateway.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Locator } from 'playwright-core';
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/demo-servers.ts';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { launchBrowser, type Browser, type WatchedPage } from '../../helpers/browser.ts';
+import { type Caller, caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
+import { canUseConsole, NO_CONSOLE, PASSWORD, signIn } from '../../helpers/console.ts';
+import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the console', { timeoutMs: 120_000 });
+const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
+
+let folder = '';
+let port = 0;
+let gateway: Program;
+let admin: Caller;
+let browser: Browser;
+let watched: WatchedPage;
+test.before(async () => {
+  if (!canUseConsole) return;
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-console-'));
+  port = await freePort();
+  await startGateway();
+  browser = await launchBrowser();
+  watched = await browser.open();
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+  if (folder !== '') await rm(folder, { recursive: true, force: true });
+});
+
+inBrowser('refuses a wrong password, and then shows the page that was asked for', async () => {
+  const { page } = watched;
+  await page.goto(`${url()}/console/settings`);
+  await page.getByLabel('User name').fill('admin');
+  await page.getByLabel('Password').fill('not the password');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').waitFor();
+  await signIn(page);
+  await heading('Settings').waitFor();
+  const cookies = await page.context().cookies();
+  assert.equal(
+    cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
+    [['stagedoor_session', true, 'Strict']],
+  );
+});
+
+inBrowser('registers a command after a test of its connection, and shows it healthy', async () => {
+  const { page } = watched;
+  const { command, args } = everythingProgram({ name: 'first' });
+  await page.goto(`${url()}/console/register`);
+  await page.getByLabel(/^Template/).fill('everything');
+  await page.getByRole('button', { name: 'A command' }).click();
+  await page.getByLabel('Name of the instance').fill('first');
+  await page.getByLabel(/^Command/).fill([command, ...args].join(' '));
+  await page.getByRole('button', { name: 'Test the connection' }).click();
+  await page.getByText(/It answers: .* tools/).waitFor();
+  await page.getByRole('button', { name: 'Register', exact: true }).click();
+  await heading('everything').waitFor();
+  await state('first', 'Healthy').waitFor();
+});
+
+inBrowser('calls a tool with a form, and answers what its server asks', async () => {
+  const { page } = watched;
+  await page.goto(`${url()}/console/playground?template=everything`);
+  await page.getByLabel('Filter tools').fill('test_elicitation');
+  await page.getByRole('button', { name: 'test_elicitation Asks the user', exact: true }).click();
+  await page.getByLabel(/^message/).fill('Who are you?');
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByText('Who are you?', { exact: true }).last().waitFor();
+  await page.getByLabel(/^username/).fill('ada');
+  await page.getByLabel(/^email/).fill('ada@localhost');
+  await page.getByRole('button', { name: 'Answer', exact: true }).click();
+  await page.getByText(/User response: .*ada@localhost/).first().waitFor();
+});
+
+inBrowser('shows the progress of a tool', async () => {
+  const { page } = watched;
+  await page.getByLabel('Filter tools').fill('progress');
+  await page.getByRole('button', { name: /^test_tool_with_progress/ }).click();
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByRole('progressbar').waitFor();
+  await page.getByText('Result', { exact: true }).waitFor();
+});
+
+inBrowser('shows the calls, and the attempts of one', async () => {
+  const { page } = watched;
+  await follow('Activity');
+  await page.getByRole('button', { name: 'test_tool_with_progress' }).first().click();
+  const drawer = page.getByRole('dialog');
+  await drawer.getByText('1 attempt').waitFor();
+  await drawer.getByText('first', { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await drawer.waitFor({ state: 'detached' });
+});
+
+inBrowser('shows within a second that a process was killed, and that it is back', async () => {
+  const { page } = watched;
+  await page.goto(`${url()}/console/template?name=everything`);
+  await state('first', 'Healthy').waitFor();
+  const pid = Number(field(await admin('GET /servers/first'), 'pid'));
+  const turned = page.waitForFunction(() => {
+    const badge = document.querySelector('.instances .badge')?.textContent;
+    return badge !== undefined && badge !== 'Healthy';
+  });
+  const killedAtMs = performance.now();
+  process.kill(pid, 'SIGKILL');
+  await turned;
+  const tookMs = performance.now() - killedAtMs;
+  assert.ok(tookMs < 1_000, `it took ${Math.round(tookMs)} ms`);
+  await state('first', 'Healthy').waitFor();
+});
+
+inBrowser('drains, resumes and changes the weight of an instance', async () => {
+  const { page } = watched;
+  await page.getByRole('button', { name: 'Drain first' }).click();
+  await page.getByRole('button', { name: 'Resume first' }).waitFor();
+  assert.match((await listed(admin))['everything/first']?.state ?? '', /draining|stopped/);
+  await page.getByRole('button', { name: 'Resume first' }).click();
+  await state('first', 'Healthy').waitFor();
+  await page.getByLabel('Weight of first').fill('7');
+  await page.keyboard.press('Enter');
+  await page.getByText('first has the weight 7.').waitFor();
+  assert.is((await listed(admin))['everything/first']?.weight, 7);
+});
+
+inBrowser('changes the strategy of a template', async () => {
+  const { page } = watched;
+  await page.getByLabel('Strategy').selectOption('least_connections');
+  await page.getByText('The settings of everything are in force.').waitFor();
+  const template = await admin('GET /gateway/templates/everything');
+  assert.is(Object(field(template, 'load_balancer')).strategy, 'least_connections');
+});
+
+inBrowser('makes a key, shows it once, and revokes it', async () => {
+  const { page } = watched;
+  await follow('Users and keys');
+  await page.getByRole('button', { name: 'New key' }).click();
+  await page.getByLabel(/^Name/).fill('nightly build');
+  await page.getByRole('button', { name: 'Create' }).click();
+  const key = await page.locator('dialog .output').textContent();
+  await page.getByRole('button', { name: 'Done' }).click();
+  const holder = caller(url(), { 'X-API-Key': key ?? '' });
+  assert.is((await holder('GET /mcp/everything/tools/list')).status, 200);
+  await page.getByRole('button', { name: 'Revoke nightly build' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByText('nightly build is revoked.').waitFor();
+  assert.equal(verdictOf(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);
+});
+
+inBrowser('says that the gateway is away, and goes on after its restart', async () => {
+  const { page } = watched;
+  await follow('Overview');
+  await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
+  gateway.signal('SIGTERM');
+  await gateway.end();
+  await page.getByText('The connection to the gateway is lost.').waitFor();
+  await gateway.remove();
+  await startGateway();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
+});
+
+inBrowser('asks for sign-in when the session ends, and keeps the page', async () => {
+  const { page } = watched;
+  await page.context().clearCookies();
+  await follow('Users and keys');
+  await page.getByText('Your session has ended.').waitFor();
+  await signIn(page);
+  await heading('Users and keys').waitFor();
+});
+
+inBrowser('shows a user without further rights no control that is refused', async () => {
+  const user = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
+  assert.is((await admin('POST /auth/users', user)).status, 201);
+  const { page } = watched;
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await signIn(page, 'ada');
+  await follow('Overview');
+  await page.getByRole('link', { name: 'everything', exact: true }).click();
+  await state('first', 'Healthy').waitFor();
+  assert.is(await page.getByRole('button', { name: /Drain|Register/ }).count(), 0);
+  assert.is(await page.getByRole('link', { name: /Register|Users and keys|Settings/ }).count(), 0);
+  assert.ok(await page.getByLabel('Strategy').isDisabled());
+  await page.goto(`${url()}/console/users`);
+  await heading('Not found').waitFor();
+});
+
+inBrowser('loads nothing from elsewhere and breaks no rule of its policy', () => {
+  const elsewhere = watched.requests.filter((each) => !each.startsWith(url()) && !each.startsWith('data:'));
+  assert.equal(elsewhere, []);
+  // Chromium reports refusals and a gateway that is away on the console.
+  const expected = /status of 40[134]|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|^failed: /;
+  assert.equal(
+    watched.complaints.filter((complaint) => !expected.test(complaint)),
+    [],
+  );
+});
+
+async function startGateway(): Promise<void> {
+  gateway = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
+    folder,
+    env: { ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: PASSWORD },
+  });
+  await gateway.url();
+  admin = caller(url(), await tokenOf(url(), 'admin', PASSWORD));
+}
+
+function url(): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+function heading(name: string): Locator {
+  return watched.page.getByRole('heading', { name, exact: true, level: 1 });
+}
+
+function follow(name: string): Promise<void> {
+  return watched.page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+}
+
+/** The badge of an instance in the list of its template. */
+function state(instance: string, word: string): Locator {
+  return watched.page.locator('.instances .row', { hasText: instance }).getByText(word, { exact: true });
+}
+
+test.run();
