@@ -27,7 +27,7 @@ const NEXT_READ_MS = 300;
 const READS_AT_ONCE = 12;
 const RARE_READ_MS = 8_000;
 
-const ALWAYS = ['gateway', 'instance', 'session', 'template', 'registry'];
+const ALWAYS = ['gateway.sampled', 'instance', 'session', 'template', 'registry'];
 
 export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(undefined);
 export const instances = signal<ReadonlyMap<string, Instance>>(new Map());
@@ -38,7 +38,7 @@ export const instanceSamples = signal<ReadonlyMap<string, InstanceSample>>(new M
 export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new Map());
 /** Totals of the last minutes, oldest first. */
 export const samples = signal<readonly Sample[]>([]);
-const lastMinute = new LastMinute();
+const lastMinute = { instances: new LastMinute(), templates: new LastMinute() };
 
 /** Incremented when sessions changed: the page that shows them reads them again. */
 export const sessionChanges = signal(0);
@@ -60,7 +60,9 @@ export const templates = computed<ReadonlyMap<string, readonly Instance[]>>(() =
 export function minuteOf(subject: { readonly server: string } | { readonly template: string }) {
   // The sums change with each sample.
   void samples.value;
-  return lastMinute.of('server' in subject ? subject.server : `template:${subject.template}`);
+  return 'server' in subject
+    ? lastMinute.instances.of(subject.server)
+    : lastMinute.templates.of(subject.template);
 }
 
 let stream: EventStream | undefined;
@@ -71,7 +73,7 @@ export function startStore(): void {
   effect(() => {
     const isSignedIn = Boolean(account.value);
     stream?.stop();
-    stream = isSignedIn ? new EventStream(selection(), { onEvent: apply, onConnect: readAll }) : undefined;
+    stream = isSignedIn ? new EventStream(selection(), { onEvent: apply, onConnect }) : undefined;
     stream?.start();
     // The stream opens with its first event, or after a second.
     if (isSignedIn) readAll();
@@ -112,15 +114,23 @@ function addSample(sample: Sample): void {
     if (known !== undefined) keep({ ...known, state, healthy: state === 'healthy' });
     changed.note(server_id);
   }
-  lastMinute.add([
-    ...sample.instances.map((each) => [each.server_id, each] as const),
-    ...sample.templates.map((each) => [`template:${each.template}`, each] as const),
-  ]);
+  const templatesNow = merged(templateSamples.value, sample.templates, ({ template }) => template);
+  const instancesNow = merged(instanceSamples.value, sample.instances, ({ server_id }) => server_id);
+  // What a sample leaves out is as it was in the second before, its counts included.
+  lastMinute.templates.add(templatesNow);
+  lastMinute.instances.add(instancesNow);
   batch(() => {
     samples.value = [...samples.value.slice(1 - KEPT_SAMPLES), sample];
-    templateSamples.value = merged(templateSamples.value, sample.templates, ({ template }) => template);
-    instanceSamples.value = merged(instanceSamples.value, sample.instances, ({ server_id }) => server_id);
+    templateSamples.value = templatesNow;
+    instanceSamples.value = instancesNow;
   });
+}
+
+/** Events may have been lost; the first sample of a stream has everything. */
+function onConnect(): void {
+  readAll();
+  templateSamples.value = new Map();
+  instanceSamples.value = new Map();
 }
 
 function merged<T>(
