@@ -54,7 +54,7 @@ inBrowser('refuses a wrong password, and then shows the page that was asked for'
   );
 });
 
-inBrowser('registers a command, and shows it healthy', async () => {
+inBrowser('registers a command after a test of its connection, and shows it healthy', async () => {
   const { page } = watched;
   const { command, args } = everythingProgram({ name: 'first' });
   await page.goto(`${url()}/console/register`);
@@ -62,6 +62,8 @@ inBrowser('registers a command, and shows it healthy', async () => {
   await page.getByRole('button', { name: 'A command' }).click();
   await page.getByLabel('Name of the instance').fill('first');
   await page.getByLabel(/^Command/).fill([command, ...args].join(' '));
+  await page.getByRole('button', { name: 'Test the connection' }).click();
+  await page.getByText(/^It answers: .* tools/).waitFor();
   await page.getByRole('button', { name: 'Register', exact: true }).click();
   await heading('everything').waitFor();
   await state('first', 'Healthy').waitFor();

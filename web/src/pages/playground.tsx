@@ -34,7 +34,9 @@ export function PlaygroundPage() {
         />
       </div>
       {!mayCall.value && <Empty title="Your account may not call tools." />}
-      {mayCall.value && balancers.value === undefined && <Loading what="templates" />}
+      {mayCall.value && template === undefined && balancers.value === undefined && (
+        <Loading what="templates" />
+      )}
       {mayCall.value && balancers.value !== undefined && template === undefined && (
         <Empty title="There is nothing to call: no template has an instance." />
       )}

@@ -18,7 +18,9 @@ const HEIGHT = 170;
 const AXIS_WIDTH = 58;
 /** With fewer points there is no line to see. */
 const FEWEST_POINTS = 2;
-const MINUTES_SHOWN_SECONDS = 300;
+/** From one minute, when the page is new, to five. */
+const SHORTEST_SECONDS = 60;
+const LONGEST_SECONDS = 300;
 
 export function Chart({ title, times, lines, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -44,9 +46,11 @@ export function Chart({ title, times, lines, format }: ChartProps) {
     };
   }, [colours]);
   useEffect(() => {
+    const [first = 0] = times;
     const last = times.at(-1) ?? 0;
+    const shownSeconds = Math.min(LONGEST_SECONDS, Math.max(SHORTEST_SECONDS, last - first));
     plot?.setData([[...times], ...lines.map(({ values }) => [...values])], false);
-    plot?.setScale('x', { min: last - MINUTES_SHOWN_SECONDS, max: last });
+    plot?.setScale('x', { min: last - shownSeconds, max: last });
   }, [plot, times, lines]);
   return (
     <figure class="panel chart">

@@ -2,6 +2,7 @@
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { clock } from '../format.ts';
 
 export interface Line {
   readonly name: string;
@@ -40,7 +41,7 @@ export function createPlot(
       padding: [12, 24, 0, 0],
       scales: { y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
       axes: [
-        { ...axis, size: 30, space: 60, incrs: [60, 300], values: (_plot, splits) => splits.map(timeOf) },
+        { ...axis, size: 30, space: 60, incrs: [15, 60], values: (_plot, splits) => splits.map(timeOf) },
         { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },
       ],
       series: [
@@ -60,7 +61,8 @@ export function createPlot(
 }
 
 function timeOf(seconds: number): string {
-  return new Date(seconds * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  const text = clock(seconds * 1_000);
+  return seconds % 60 === 0 ? text.slice(0, 5) : text;
 }
 
 /** A canvas needs the colour itself: `light-dark()` is decided where it is used. */

@@ -18,7 +18,7 @@ const OVERSCAN = 6;
 const WHOLE = 60;
 
 export function VirtualList<T>({ items, keyOf, rowHeight, label, children }: VirtualListProps<T>) {
-  const box = useRef<HTMLUListElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const isWhole = items.length <= WHOLE;
   useEffect(() => {
@@ -40,23 +40,19 @@ export function VirtualList<T>({ items, keyOf, rowHeight, label, children }: Vir
   const before = first * rowHeight;
   const after = Math.max(0, items.length - first - shown.length) * rowHeight;
   return (
-    <ul
-      ref={box}
-      class={isWhole ? 'list' : 'list scrolls'}
-      tabIndex={isWhole ? undefined : 0}
-      aria-label={label}
-      style={{ paddingTop: `${before}px`, paddingBottom: `${after}px` }}
-    >
-      {shown.map((item, index) => (
-        <li
-          key={keyOf(item)}
-          aria-setsize={items.length}
-          aria-posinset={first + index + 1}
-          style={{ height: `${rowHeight}px` }}
-        >
-          {children(item)}
-        </li>
-      ))}
-    </ul>
+    <div ref={box} class={isWhole ? 'list' : 'list scrolls'} tabIndex={isWhole ? undefined : 0}>
+      <ul aria-label={label} style={{ paddingTop: `${before}px`, paddingBottom: `${after}px` }}>
+        {shown.map((item, index) => (
+          <li
+            key={keyOf(item)}
+            aria-setsize={items.length}
+            aria-posinset={first + index + 1}
+            style={{ height: `${rowHeight}px` }}
+          >
+            {children(item)}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
