@@ -16,7 +16,7 @@ export const isAdmin = computed(() => mayDo('admin'));
 export const mayWrite = computed(() => mayDo('gateway:write'));
 export const mayCall = computed(() => mayDo('tools:call'));
 
-export function mayDo(scope: Scope): boolean {
+function mayDo(scope: Scope): boolean {
   return account.value?.scopes.includes(scope) ?? false;
 }
 

@@ -30,7 +30,7 @@ const RARE_READ_MS = 8_000;
 const ALWAYS = ['gateway.sampled', 'instance', 'session', 'template', 'registry'];
 
 export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(undefined);
-export const instances = signal<ReadonlyMap<string, Instance>>(new Map());
+const instances = signal<ReadonlyMap<string, Instance>>(new Map());
 export const stateError = signal<string | undefined>(undefined);
 
 /** The newest numbers, by server id and by template. */

@@ -11,9 +11,9 @@ export interface Account {
   readonly auth_enabled?: boolean;
 }
 
-export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
+type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
 
-export interface Ejection {
+interface Ejection {
   readonly reason: string;
   readonly until: string;
 }
