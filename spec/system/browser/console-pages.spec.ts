@@ -5,10 +5,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { source as axe } from 'axe-core';
+import axe from 'axe-core';
 import type { Locator, Page } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { everythingProgram } from '../../fixtures/everything-server.ts';
+import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
+import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import {
@@ -30,7 +31,7 @@ const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 const PAGES = {
   overview: '',
   template: 'template?name=everything',
-  instance: 'template?name=everything&instance=one',
+  instance: 'template?name=everything&instance=everything-1',
   register: 'register?template=filesystem',
   playground: 'playground?template=everything&item=json_schema_2020_12_tool',
   activity: 'activity',
@@ -48,6 +49,7 @@ let url = '';
 let admin: Caller;
 let browser: Browser;
 let watched: WatchedPage;
+const servers: EverythingHttp[] = [];
 test.before(async () => {
   if (!canUseConsole) return;
   gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
@@ -55,8 +57,11 @@ test.before(async () => {
   });
   url = await gateway.url();
   admin = caller(url, await tokenOf(url, 'admin', PASSWORD));
-  const instances = ['one', 'two', 'three'].map((id) => ({ id, ...everythingProgram({ name: id }) }));
-  await register(admin, 'everything', instances);
+  for (const id of ['everything-1', 'everything-2', 'everything-3']) {
+    const server = await startEverything({ name: id });
+    servers.push(server);
+    await register(admin, 'everything', [{ id, endpoint: server.url }]);
+  }
   await admin('POST /gateway/register', {
     template_name: 'weather',
     instance: { id: 'away', endpoint: 'http://127.0.0.1:9/mcp' },
@@ -70,6 +75,7 @@ test.before(async () => {
 test.after(async () => {
   await browser?.close();
   await gateway?.remove();
+  await Promise.all(servers.map((server) => server.close()));
 });
 
 test.needs(isConsoleBuilt, NOT_BUILT)('its script has at most 60 kB, compressed', () => {
@@ -171,23 +177,42 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
   'its pictures are made',
   async () => {
     const { page } = watched;
+    await page.emulateMedia({ colorScheme: 'light' });
     await page.setViewportSize({ width: 1_280, height: 800 });
     await open('');
-    await makeCalls();
-    await picture('overview', PAGES.overview, 'light');
-    await picture('overview-dark', PAGES.overview, 'dark');
-    await picture('template', PAGES.template, 'light');
-    await picture('instance', PAGES.instance, 'light');
-    await picture('activity', PAGES.activity, 'light');
-    await picture('connect', PAGES.connect, 'light');
-    await picture('users', PAGES.users, 'light');
+    const load = new AbortController();
+    const calls = makeCalls(load.signal);
+    await page.waitForTimeout(60_000);
+    await servers.at(-1)?.close();
+    await page.waitForTimeout(4_000);
+    await save('overview');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.waitForTimeout(1_000);
+    await save('overview-dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.getByRole('link', { name: 'everything', exact: true }).click();
+    await page.waitForTimeout(1_000);
+    await save('template');
+    await page.setViewportSize({ width: 380, height: 800 });
+    await save('phone');
+    await page.setViewportSize({ width: 1_280, height: 800 });
+    await page.getByRole('link', { name: 'everything-3' }).click();
+    await save('instance');
+    load.abort();
+    await calls;
+    await open('activity');
+    await page.locator('.row', { hasText: 'everything' }).first().waitFor();
+    await page.locator('.calls .list').evaluate((list) => list.scrollTo(0, 0));
+    await save('activity');
+    await open('connect?template=everything&client=claude-code');
+    await save('connect');
+    await open('users');
+    await save('users');
     await open('playground?template=everything&item=test_elicitation');
     await page.getByLabel(/^message/).fill('Who are you?');
     await page.getByRole('button', { name: 'Call', exact: true }).click();
     await page.getByRole('button', { name: 'Answer', exact: true }).waitFor();
     await save('playground');
-    await page.setViewportSize({ width: 380, height: 800 });
-    await picture('phone', PAGES.template, 'light');
   },
 );
 
@@ -202,7 +227,7 @@ async function open(path: string): Promise<void> {
 
 /** What axe says of the page, one line for each rule. Evaluated, because the policy of the page allows no such script. */
 async function axeFindings(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axe);
+  await page.evaluate(axe.source);
   const findings = await page.evaluate(
     `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
       .then(({ violations }) => violations.map(({ id, nodes }) => id + ' at ' + nodes.map(({ target }) => target).join('; ')))`,
@@ -214,21 +239,13 @@ async function scrollToEnd(list: Locator): Promise<void> {
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
 }
 
-/** Load for the charts: half a minute of calls. */
-async function makeCalls(): Promise<void> {
-  const call = { name: 'test_simple_text', arguments: {} };
-  const failing = { name: 'test_error_handling', arguments: {} };
-  const endMs = performance.now() + 30_000;
-  for (let count = 0; performance.now() < endMs; count += 1) {
-    await admin('POST /mcp/everything/tools/call', count % 50 === 0 ? failing : call);
+/** Load for the charts, until it is stopped. */
+async function makeCalls(until: AbortSignal): Promise<void> {
+  for (let count = 0; !until.aborted; count += 1) {
+    const name = count % 3 === 0 ? 'test_tool_with_logging' : 'test_simple_text';
+    await admin('POST /mcp/everything/tools/call', { name, arguments: {} });
+    await new Promise((resolve) => setTimeout(resolve, 20 + 15 * Math.sin(count / 100)));
   }
-}
-
-async function picture(name: string, path: string, colorScheme: 'light' | 'dark'): Promise<void> {
-  await watched.page.emulateMedia({ colorScheme });
-  await open(path);
-  await watched.page.waitForTimeout(2_500);
-  await save(name);
 }
 
 async function save(name: string): Promise<void> {

@@ -4,6 +4,7 @@ import { get } from '../api.ts';
 import { CopyButton } from '../parts/copy.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { Output } from '../parts/result.tsx';
+import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { route, setParams } from '../router.ts';
@@ -41,22 +42,37 @@ function Snippets({ template }: { readonly template: string }) {
   if (data === undefined) return <Loading what="clients" />;
   const kind = route.value.params.get('client');
   const shown = data.snippets.find((each) => each.kind === kind) ?? data.snippets[0];
+  const choose = (client: string): void => setParams({ client });
   return (
     <div class="playground">
-      <ul class="panel items list">
-        {data.snippets.map((each) => (
-          <li key={each.kind} class="line">
-            <button
-              type="button"
-              class="item"
-              aria-current={each === shown ? 'true' : undefined}
-              onClick={() => setParams({ client: each.kind })}
-            >
-              <span class="strong">{each.title}</span>
-            </button>
-          </li>
-        ))}
-      </ul>
+      {isNarrow.value ? (
+        <select
+          aria-label="Client"
+          value={shown?.kind}
+          onChange={(event) => choose(event.currentTarget.value)}
+        >
+          {data.snippets.map((each) => (
+            <option key={each.kind} value={each.kind}>
+              {each.title}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <ul class="panel items list">
+          {data.snippets.map((each) => (
+            <li key={each.kind} class="line">
+              <button
+                type="button"
+                class="item"
+                aria-current={each === shown ? 'true' : undefined}
+                onClick={() => choose(each.kind)}
+              >
+                <span class="strong">{each.title}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
       {shown !== undefined && <SnippetView snippet={shown} />}
     </div>
   );

@@ -46,6 +46,7 @@ export function Chart({ title, times, lines, format }: ChartProps) {
     };
   }, [colours]);
   useEffect(() => {
+    if (times.length < FEWEST_POINTS) return;
     const [first = 0] = times;
     const last = times.at(-1) ?? 0;
     const shownSeconds = Math.min(LONGEST_SECONDS, Math.max(SHORTEST_SECONDS, last - first));
