@@ -8,7 +8,6 @@ export interface Account {
   readonly name: string;
   readonly user_id: string | null;
   readonly scopes: readonly Scope[];
-  readonly auth_enabled?: boolean;
 }
 
 type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';

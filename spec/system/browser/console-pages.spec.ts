@@ -183,14 +183,14 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
     const load = new AbortController();
     const calls = makeCalls(load.signal);
     await page.waitForTimeout(60_000);
-    await servers.at(-1)?.close();
+    await servers.pop()?.close();
     await page.waitForTimeout(4_000);
     await save('overview');
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.waitForTimeout(1_000);
     await save('overview-dark');
     await page.emulateMedia({ colorScheme: 'light' });
-    await page.getByRole('link', { name: 'everything', exact: true }).click();
+    await page.getByRole('link', { name: 'everything', exact: true }).first().click();
     await page.waitForTimeout(1_000);
     await save('template');
     await page.setViewportSize({ width: 380, height: 800 });
@@ -204,6 +204,10 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
     await page.locator('.row', { hasText: 'everything' }).first().waitFor();
     await page.locator('.calls .list').evaluate((list) => list.scrollTo(0, 0));
     await save('activity');
+    await open('activity?filter=everything-3');
+    await page.locator('.calls .row').getByRole('button').first().click();
+    await page.getByRole('dialog').getByText('2 attempts').waitFor();
+    await save('call');
     await open('connect?template=everything&client=claude-code');
     await save('connect');
     await open('users');
