@@ -82,7 +82,7 @@ function SettingRow({ name, value, source, from, description }: Setting) {
   );
 }
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 /** It holds until the gateway starts again. */
 function LogLevel() {
