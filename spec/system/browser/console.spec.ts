@@ -1,5 +1,6 @@
 // The console in a real Chromium, as an operator uses it: signs in, registers an instance and watches it turn healthy, calls
-// a tool with a generated form, kills its process, drains, revokes a key, and goes on after a restart of the gateway.
+// a tool with a generated form, kills its process, drains, ends a session, revokes a key, and goes on after a restart of the
+// gateway. The tests are one story, in their order.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,6 +22,7 @@ let folder = '';
 let port = 0;
 let gateway: Program;
 let admin: Caller;
+let credentials: { readonly Authorization: string };
 let browser: Browser;
 let watched: WatchedPage;
 test.before(async () => {
@@ -86,6 +88,17 @@ inBrowser('calls a tool with a form, and answers what its server asks', async ()
     .waitFor();
 });
 
+inBrowser('copies the same call for a shell', async () => {
+  const { page } = watched;
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByLabel(/^message/).fill("It's me");
+  await page.getByRole('button', { name: 'Copy as curl' }).click();
+  await page.getByText('Copied').waitFor();
+  const copied = await page.evaluate('navigator.clipboard.readText()');
+  assert.match(String(copied), `curl -X POST '${url()}/mcp/everything/tools/call'`);
+  assert.match(String(copied), `--data '{"name":"test_elicitation","arguments":{"message":"It'\\''s me"}}'`);
+});
+
 inBrowser('shows the progress of a tool', async () => {
   const { page } = watched;
   await page.getByLabel('Filter tools').fill('progress');
@@ -133,8 +146,34 @@ inBrowser('drains, resumes and changes the weight of an instance', async () => {
   assert.is((await listed(admin))['everything/first']?.weight, 7);
 });
 
+inBrowser('lists the session of a client, and ends it', async () => {
+  const { page } = watched;
+  await follow('Sessions');
+  await page.getByText('No client has a session.').waitFor();
+  const post = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${url()}/mcp/everything`, {
+      method: 'POST',
+      headers: {
+        ...{ ...credentials, ...headers, 'Content-Type': 'application/json' },
+        Accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }),
+    });
+  const clientInfo = { name: 'an-old-client', version: '1.2' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+  const opened = await post({ method: 'initialize', params });
+  const session = { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
+  const row = page.locator('.sessions .row', { hasText: 'an-old-client 1.2' });
+  await row.getByRole('button', { name: 'End' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End the session' }).click();
+  await page.getByText('The session is ended.').waitFor();
+  await row.waitFor({ state: 'detached' });
+  assert.is((await post({ method: 'tools/list' }, session)).status, 404);
+});
+
 inBrowser('changes the strategy of a template', async () => {
   const { page } = watched;
+  await page.goto(`${url()}/console/template?name=everything`);
   await page.getByLabel('Strategy').selectOption('least_connections');
   await page.getByText('The settings of everything are in force.').waitFor();
   const template = await admin('GET /gateway/templates/everything');
@@ -212,7 +251,8 @@ async function startGateway(): Promise<void> {
     env: { ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: PASSWORD },
   });
   await gateway.url();
-  admin = caller(url(), await tokenOf(url(), 'admin', PASSWORD));
+  credentials = await tokenOf(url(), 'admin', PASSWORD);
+  admin = caller(url(), credentials);
 }
 
 function url(): string {
