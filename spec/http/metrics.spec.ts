@@ -2,8 +2,10 @@
 
 import { createServer } from 'node:http';
 import * as assert from 'uvu/assert';
+import { createGateway } from '../../src/gateway.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { metricsListener } from '../../src/metrics/metrics-listener.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { serving } from '../helpers/function-backend.ts';
 import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { startApp } from '../helpers/http-app.ts';
@@ -110,6 +112,22 @@ test('shows a caller of some templates these alone', async () => {
   assert.not.match(text, /demo|process_|nodejs_|stagedoor_http|stagedoor_build/);
   const refused = await app.as(await app.key(['tools:call']), 'GET', '/metrics');
   assert.is(refused.status, 403);
+});
+
+test('leaves instances of other nodes to these nodes', async () => {
+  const store = new MemoryStore();
+  const other = await createGateway({ store, nodeId: 'other' });
+  await other.register('programs', { id: 'theirs', command: process.execPath, args: ['-e', ''] });
+  await other.close({ graceMs: 0 });
+  const here = await startApp({ gateway: { store, nodeId: 'here' } });
+  assert.equal(
+    here.gateway.servers().map(({ definition }) => definition.id),
+    ['theirs'],
+  );
+  const { text } = await here.ask('GET', '/metrics');
+  assert.not.match(text, 'theirs');
+  assert.is(metricValue(parseMetrics(text), 'stagedoor_instances', { state: 'stopped' }), 0);
+  await here.close();
 });
 
 test('has counts from the start, although nothing was scraped', async () => {

@@ -92,9 +92,15 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'gauge',
     name: 'stagedoor_instances',
-    help: 'Registered instances by state',
+    help: 'Instances that run on this node, by state',
     labels: ['template', 'state'],
-    read: ({ templates }) => templates.flatMap(({ template, instances }) => statesOf(template, instances)),
+    read: ({ templates, traffic }) =>
+      templates.flatMap(({ template, instances }) =>
+        statesOf(
+          template,
+          instances.filter(({ serverId }) => traffic.instance(serverId) !== undefined),
+        ),
+      ),
   },
   {
     kind: 'gauge',

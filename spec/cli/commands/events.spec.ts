@@ -54,6 +54,22 @@ test('prints each as a line of JSON', async () => {
   assert.ok(events.every(({ type, at }) => type.startsWith('instance.') && !Number.isNaN(Date.parse(at))));
 });
 
+test('shows the load of each second by its totals', async () => {
+  const key = (await gateway.server.auth.accounts.createApiKey({ name: 'k', permissions: ['admin'] })).key;
+  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: key } });
+  const seen = Promise.withResolvers<string>();
+  const ended = main(['gateway', 'events', '-f', '--type', 'gateway.sampled'], {
+    ...terminal,
+    print: seen.resolve,
+  });
+  assert.match(
+    await seen.promise,
+    /gateway\.sampled {2}requests=\d+ {2}failures=\d+ {2}in_flight=0 {2}queued=0 {2}sessions=0 {2}p50_ms=/,
+  );
+  process.emit('SIGINT', 'SIGINT');
+  assert.is(await ended, 0);
+});
+
 test('goes on with what happens until a signal', async () => {
   const key = (await gateway.server.auth.accounts.createApiKey({ name: 'k', permissions: ['admin'] })).key;
   const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: key } });

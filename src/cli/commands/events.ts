@@ -88,7 +88,7 @@ function line(
 ): string {
   const clock = typeof at === 'string' ? new Date(at).toTimeString().slice(0, 8) : ' '.repeat(8);
   const place = [template, id].filter((part) => part !== undefined).join('/');
-  const details = Object.entries(rest)
+  const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest)
     .filter(([name, value]) => !isUsual(name, value))
     .map(([name, value]) => `${name}=${worded(value)}`);
   return [`${terminal.paint('dim', clock)} ${painted(terminal, String(type))}`, place, ...details]
