@@ -5,6 +5,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
 if (existsSync(new URL('../node_modules/vite/package.json', import.meta.url))) {
-  const { status } = spawnSync('npm', ['run', '--silent', 'build:console'], { stdio: 'inherit', shell: true });
+  const { status } = spawnSync('npm', ['run', '--silent', 'build:console'], {
+    stdio: 'inherit',
+    shell: true,
+  });
   process.exitCode = status ?? 1;
 }

@@ -3,7 +3,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { AuditLog, type AuditSettings } from '../../src/auth/audit.ts';
 import type { NewCall } from '../../src/auth/auth.ts';
-import type { AuditEntry } from '../../src/domain/account.ts';
+import type { AuditEntry } from '../../src/domain/audit.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';

@@ -1,12 +1,7 @@
 // What the audit log of every Store does, whatever is underneath.
 
 import * as assert from 'uvu/assert';
-import {
-  type AuditEntry,
-  type AuditedCall,
-  type AuditFilter,
-  CALL_ACTION,
-} from '../../src/domain/account.ts';
+import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION } from '../../src/domain/audit.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 

@@ -1,7 +1,8 @@
 // Users, keys and audit entries as rows.
 
 import * as assert from 'uvu/assert';
-import type { ApiKey, AuditEntry, User } from '../../src/domain/account.ts';
+import type { ApiKey, User } from '../../src/domain/account.ts';
+import type { AuditEntry } from '../../src/domain/audit.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { TEXT_LENGTH } from '../../src/persistence/entities.ts';
 import { apiKeyOf, rowOfApiKey, rowOfUser, userOf } from '../../src/persistence/orm-accounts.ts';

@@ -1,7 +1,7 @@
 // The audit log on a database, here SQLite in memory. The servers run the same: orm-store.*.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { AuditEntry } from '../../src/domain/account.ts';
+import type { AuditEntry } from '../../src/domain/audit.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { auditConformance } from '../conformance/audit.ts';
 import { suite } from '../helpers/suite.ts';

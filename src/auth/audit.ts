@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { Logger } from 'pino';
-import { type AuditEntry, CALL_ACTION } from '../domain/account.ts';
+import { type AuditEntry, CALL_ACTION } from '../domain/audit.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';

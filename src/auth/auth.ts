@@ -2,16 +2,8 @@
 // request; each route names the scope that it needs.
 
 import type { Observable } from 'rxjs';
-import type {
-  ApiKey,
-  AuditEntry,
-  AuditedCall,
-  AuditFilter,
-  Principal,
-  Role,
-  Scope,
-  User,
-} from '../domain/account.ts';
+import type { ApiKey, Principal, Role, Scope, User } from '../domain/account.ts';
+import type { AuditEntry, AuditedCall, AuditFilter } from '../domain/audit.ts';
 import type { JsonFields } from '../domain/json.ts';
 
 export interface Auth {

@@ -3,8 +3,6 @@
 
 import {
   type ApiKey,
-  type AuditEntry,
-  type AuditFilter,
   type EndedToken,
   isActiveAdmin,
   type User,
@@ -13,6 +11,7 @@ import {
   withChange,
   withEndedToken,
 } from '../domain/account.ts';
+import type { AuditEntry, AuditFilter } from '../domain/audit.ts';
 import {
   configIncomplete,
   duplicateServer,

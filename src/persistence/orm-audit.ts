@@ -2,7 +2,7 @@
 // key. A list merges the two.
 
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION } from '../domain/account.ts';
+import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION } from '../domain/audit.ts';
 import type { CallOutcome } from '../domain/call-report.ts';
 import { hasCode } from '../domain/errors.ts';
 import { type AuditCallRow, type AuditRow, fromDocument, type Tables, toDocument } from './entities.ts';

@@ -1,7 +1,8 @@
 // The interface of a store: the registry, the accounts, a few settings and the audit log. Values are domain types, whatever
 // stores them. Runtime state (health, counts) is never stored.
 
-import type { ApiKey, AuditEntry, AuditFilter, EndedToken, User, UserChange } from '../domain/account.ts';
+import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
+import type { AuditEntry, AuditFilter } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 

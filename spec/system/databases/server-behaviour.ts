@@ -1,7 +1,8 @@
 // What a store does on every database server besides the conformance suites: many processes, lost sessions, newer versions.
 
 import * as assert from 'uvu/assert';
-import type { ApiKey, AuditEntry } from '../../../src/domain/account.ts';
+import type { ApiKey } from '../../../src/domain/account.ts';
+import type { AuditEntry } from '../../../src/domain/audit.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';

@@ -11,7 +11,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
 
 /** How a call ended, as far as it is counted. */
-interface CallOutcome {
+interface CountedEnd {
   readonly outcome: ExchangeOutcome;
   readonly durationMs: number;
 }
@@ -92,7 +92,7 @@ export class CallCounter {
    * A call has ended; one that rested has gone on before. `hasReturned`: it has rested. A cancelled call says nothing about the
    * instance; an error answer is an answer.
    */
-  end(ownerId: string, { outcome, durationMs }: CallOutcome, hasReturned = false): void {
+  end(ownerId: string, { outcome, durationMs }: CountedEnd, hasReturned = false): void {
     this.#carried -= 1;
     if (hasReturned) this.#returned -= 1;
     this.#workingBy.giveBack(ownerId);

@@ -1,7 +1,7 @@
 // The audit log, for admins: newest entries first. Recording is ../middleware/audit-trail.ts.
 
 import Type, { type Static } from 'typebox';
-import type { AuditEntry, AuditedCall } from '../../domain/account.ts';
+import type { AuditEntry, AuditedCall } from '../../domain/audit.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
