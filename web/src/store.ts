@@ -96,7 +96,7 @@ function apply(event: GatewayEvent): void {
   if (type === 'gateway.sampled') addSample(event as GatewayEvent & Sample);
   else if (type.startsWith('exchange.')) calls.add(event);
   else if (type.startsWith('instance.')) changed.note(String(event.server_id));
-  else if (type.startsWith('session.')) sessionChanges.value += 1;
+  else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed') readAll();
   else if (type === 'registry.behind') isBehind.value = true;
   else if (type === 'registry.current') isBehind.value = false;
@@ -104,6 +104,21 @@ function apply(event: GatewayEvent): void {
     calls.miss(Number(event.count));
     readAll();
   }
+}
+
+const SESSIONS_MS = 5_000;
+let sessionsTimer: number | undefined;
+let sessionsReadMs = 0;
+
+/** At once, then at most once in a while: a busy gateway opens sessions all the time. */
+function noteSessions(): void {
+  if (sessionsTimer !== undefined) return;
+  const delayMs = Math.max(FIRST_READ_MS, sessionsReadMs + SESSIONS_MS - Date.now());
+  sessionsTimer = setTimeout(() => {
+    sessionsTimer = undefined;
+    sessionsReadMs = Date.now();
+    sessionChanges.value += 1;
+  }, delayMs);
 }
 
 function addSample(sample: Sample): void {
@@ -186,6 +201,11 @@ class ChangedState {
 }
 
 const changed = new ChangedState();
+
+/** Reads one instance again: events do not tell of all that its record has. */
+export function readInstance({ server_id }: Instance): void {
+  changed.note(server_id);
+}
 
 /** Reads the whole state, soon. */
 export function readAll(): void {

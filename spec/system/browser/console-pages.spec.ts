@@ -67,6 +67,8 @@ test.before(async () => {
     instance: { id: 'away', endpoint: 'http://127.0.0.1:9/mcp' },
   });
   await newKey(admin, 'nightly build');
+  const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
+  assert.is((await admin('POST /auth/users', ada)).status, 201);
   browser = await launchBrowser();
   watched = await browser.open();
   await watched.page.goto(`${url}/console/`);
@@ -98,6 +100,33 @@ for (const colorScheme of ['light', 'dark'] as const) {
     assert.equal(findings, []);
   });
 }
+
+inBrowser('axe finds nothing in dialogs, results and at sign-in', async () => {
+  const { page } = watched;
+  const findings: string[] = [];
+  const look = async (): Promise<void> => {
+    findings.push(...(await axeFindings(page)));
+  };
+  for (const name of ['New user', 'New key', 'Change', 'Delete']) {
+    await open('users');
+    await page.getByRole('button', { name, exact: true }).and(page.locator(':enabled')).first().click();
+    await page.getByRole('dialog').waitFor();
+    await look();
+  }
+  await open('playground?template=everything&item=test_elicitation');
+  await page.getByLabel(/^message/).fill('Who are you?');
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByRole('button', { name: 'Decline' }).waitFor();
+  await look();
+  await page.getByRole('button', { name: 'Decline' }).click();
+  await page.getByText('The whole result as JSON').waitFor();
+  await look();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await look();
+  await signIn(page);
+  assert.equal(findings, []);
+});
 
 inBrowser('axe finds a control without a name', async () => {
   const { page } = watched;

@@ -39,7 +39,7 @@ type Opened =
   | { readonly dialog: 'user' | 'key' }
   | { readonly dialog: 'shown'; readonly key: string }
   | { readonly dialog: 'revoke'; readonly subject: ApiKey }
-  | { readonly dialog: 'delete'; readonly subject: User };
+  | { readonly dialog: 'change' | 'delete'; readonly subject: User };
 
 export function UsersPage() {
   const users = useLoaded(() => get<readonly User[]>('auth/users'), []);
@@ -63,13 +63,19 @@ export function UsersPage() {
       )}
       <Part title="Users" loaded={users} action="New user" onAction={open({ dialog: 'user' })}>
         {(user: User) => (
-          <UserRow user={user} onChange={users.reload} onDelete={open({ dialog: 'delete', subject: user })} />
+          <UserRow
+            user={user}
+            onToggled={users.reload}
+            onChange={open({ dialog: 'change', subject: user })}
+            onDelete={open({ dialog: 'delete', subject: user })}
+          />
         )}
       </Part>
       <Part title="API keys" loaded={keys} action="New key" onAction={open({ dialog: 'key' })}>
         {(key: ApiKey) => <KeyRow apiKey={key} onRevoke={open({ dialog: 'revoke', subject: key })} />}
       </Part>
       {now?.dialog === 'user' && <NewUser onClose={close} onDone={users.reload} />}
+      {now?.dialog === 'change' && <ChangeUser user={now.subject} onClose={close} onDone={users.reload} />}
       {now?.dialog === 'key' && (
         <NewKey
           onClose={close}
@@ -156,17 +162,18 @@ function Part<T extends { readonly id: string }>({
 
 interface UserRowProps {
   readonly user: User;
+  readonly onToggled: () => void;
   readonly onChange: () => void;
   readonly onDelete: () => void;
 }
 
-function UserRow({ user, onChange, onDelete }: UserRowProps) {
+function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
   const { id, username, email, role, templates, is_active: isActive } = user;
   const isSelf = id === account.value?.user_id;
   const toggle = async (): Promise<void> => {
     const done = `${username} may ${isActive ? 'no longer ' : ''}sign in.`;
     await attempt(() => change('PATCH', `auth/users/${id}`, { is_active: !isActive }), done);
-    onChange();
+    onToggled();
   };
   return (
     <div class="row">
@@ -178,6 +185,9 @@ function UserRow({ user, onChange, onDelete }: UserRowProps) {
       <span>{role === 'admin' ? 'Administrator' : 'User'}</span>
       <Cell name="templates">{templates === null ? 'all templates' : templates.join(', ') || 'none'}</Cell>
       <span class="actions end">
+        <button type="button" class="small" onClick={onChange}>
+          Change
+        </button>
         <button type="button" class="small" disabled={isSelf} onClick={() => void toggle()}>
           {isActive ? 'Switch off' : 'Switch on'}
         </button>
@@ -217,15 +227,18 @@ function Activity({ isActive }: { readonly isActive: boolean }) {
   );
 }
 
-interface NewProps {
+interface FormDialogProps {
   readonly title: string;
+  /** The verb of the button. Default: Create. */
+  readonly action?: string;
+  readonly templates?: readonly string[] | null;
   readonly onClose: () => void;
   /** Rejects with what is wrong. */
   readonly onSave: (data: FormData) => Promise<void>;
   readonly children: ComponentChildren;
 }
 
-function NewDialog({ title, onClose, onSave, children }: NewProps) {
+function FormDialog({ title, action = 'Create', templates, onClose, onSave, children }: FormDialogProps) {
   const error = useSignal<string | undefined>(undefined);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
@@ -240,7 +253,7 @@ function NewDialog({ title, onClose, onSave, children }: NewProps) {
       <form onSubmit={(event) => void submit(event)}>
         {children}
         <Field label="Templates" hint="Names with commas between them. Empty: all.">
-          <input name="templates" />
+          <input name="templates" defaultValue={templates?.join(', ')} />
         </Field>
         {error.value !== undefined && <Failure text={error.value} />}
         <div class="actions end">
@@ -248,7 +261,7 @@ function NewDialog({ title, onClose, onSave, children }: NewProps) {
             Cancel
           </button>
           <button type="submit" class="primary">
-            Create
+            {action}
           </button>
         </div>
       </form>
@@ -275,7 +288,7 @@ function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly o
     onClose();
   };
   return (
-    <NewDialog title="New user" onClose={onClose} onSave={save}>
+    <FormDialog title="New user" onClose={onClose} onSave={save}>
       <Field label="User name" isRequired>
         <input
           name="username"
@@ -291,13 +304,53 @@ function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly o
       <Field label="Password" isRequired hint="At least 12 characters.">
         <input name="password" type="password" required autocomplete="new-password" />
       </Field>
-      <Field label="Role" hint="Users see and call; administrators also change.">
-        <select name="role">
-          <option value="user">User</option>
-          <option value="admin">Administrator</option>
-        </select>
+      <RoleField />
+    </FormDialog>
+  );
+}
+
+function RoleField({ value = 'user' }: { readonly value?: User['role'] }) {
+  return (
+    <Field label="Role" hint="Users see and call; administrators also change.">
+      <select name="role" defaultValue={value}>
+        <option value="user">User</option>
+        <option value="admin">Administrator</option>
+      </select>
+    </Field>
+  );
+}
+
+interface ChangeUserProps {
+  readonly user: User;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
+  const save = async (data: FormData): Promise<void> => {
+    const password = data.get('password');
+    await change('PATCH', `auth/users/${user.id}`, {
+      role: data.get('role'),
+      templates: templatesOf(data),
+      ...(password === '' ? {} : { password }),
+    });
+    notify(`${user.username} is changed.`);
+    onDone();
+    onClose();
+  };
+  return (
+    <FormDialog
+      title={`Change ${user.username}`}
+      action="Change"
+      templates={user.templates}
+      onClose={onClose}
+      onSave={save}
+    >
+      <Field label="New password" hint="Empty: as before. A new one ends all sessions of the user.">
+        <input name="password" type="password" autocomplete="new-password" />
       </Field>
-    </NewDialog>
+      <RoleField value={user.role} />
+    </FormDialog>
   );
 }
 
@@ -328,7 +381,7 @@ function NewKey({
     onDone(key);
   };
   return (
-    <NewDialog title="New API key" onClose={onClose} onSave={save}>
+    <FormDialog title="New API key" onClose={onClose} onSave={save}>
       <Field label="Name" isRequired hint="What uses it: nightly build.">
         <input name="name" required maxLength={128} autocomplete="off" />
       </Field>
@@ -344,7 +397,7 @@ function NewKey({
       <Field label="Expires" hint="Empty: never.">
         <input name="expires" type="date" />
       </Field>
-    </NewDialog>
+    </FormDialog>
   );
 }
 

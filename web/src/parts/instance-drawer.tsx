@@ -1,10 +1,11 @@
 // Everything about one instance, beside the list that it is opened from; with the actions that change it.
 
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { mayWrite } from '../account.ts';
 import { command, deregister } from '../actions.ts';
 import { day, duration, milliseconds } from '../format.ts';
-import { instanceSamples, minuteOf } from '../store.ts';
+import { instanceSamples, minuteOf, readInstance } from '../store.ts';
 import type { Instance } from '../types.ts';
 import { Confirm, Dialog } from './dialog.tsx';
 import { Fact } from './fact.tsx';
@@ -17,7 +18,8 @@ interface InstanceDrawerProps {
 }
 
 export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
-  const { id, reason, ejection, warnings, stderr } = instance;
+  const { id, server_id, reason, ejection, warnings, stderr } = instance;
+  useEffect(() => readInstance(instance), [server_id]);
   return (
     <Dialog title={id} onClose={onClose} isDrawer>
       <div class="actions">
