@@ -1,0 +1,225 @@
+// The dialogs that make and change users and API keys. A new key is shown in one of them, and nowhere again.
+
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { change, messageOf } from '../api.ts';
+import { CopyButton } from './copy.tsx';
+import { Dialog } from './dialog.tsx';
+import { Field } from './field.tsx';
+import { Icon } from './icon.tsx';
+import { notify } from './notices.tsx';
+import { Output } from './result.tsx';
+import { Failure } from './status.tsx';
+
+/** A user of GET /auth/users. */
+export interface User {
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+  readonly role: 'admin' | 'user';
+  readonly templates: readonly string[] | null;
+  readonly is_active: boolean;
+}
+
+/** A key of GET /auth/api-keys, without its secret. */
+export interface ApiKey {
+  readonly id: string;
+  readonly name: string;
+  readonly permissions: readonly string[];
+  readonly templates: readonly string[] | null;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+  readonly is_active: boolean;
+}
+
+interface FormDialogProps {
+  readonly title: string;
+  /** The verb of the button. Default: Create. */
+  readonly action?: string;
+  readonly templates?: readonly string[] | null;
+  readonly onClose: () => void;
+  /** Rejects with what is wrong. */
+  readonly onSave: (data: FormData) => Promise<void>;
+  readonly children: ComponentChildren;
+}
+
+function FormDialog({ title, action = 'Create', templates, onClose, onSave, children }: FormDialogProps) {
+  const error = useSignal<string | undefined>(undefined);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    try {
+      await onSave(new FormData(event.currentTarget as HTMLFormElement));
+    } catch (thrown) {
+      error.value = messageOf(thrown);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        {children}
+        <Field label="Templates" hint="Names with commas between them. Empty: all.">
+          <input name="templates" defaultValue={templates?.join(', ')} />
+        </Field>
+        {error.value !== undefined && <Failure text={error.value} />}
+        <div class="actions end">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary">
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function templatesOf(data: FormData): readonly string[] | null {
+  const names = String(data.get('templates'))
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
+  return names.length === 0 ? null : names;
+}
+
+export function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
+  const save = async (data: FormData): Promise<void> => {
+    const [username, email, password, role] = ['username', 'email', 'password', 'role'].map((name) =>
+      data.get(name),
+    );
+    await change('POST', 'auth/users', { username, email, password, role, templates: templatesOf(data) });
+    notify(`${username} may sign in.`);
+    onDone();
+    onClose();
+  };
+  return (
+    <FormDialog title="New user" onClose={onClose} onSave={save}>
+      <Field label="User name" isRequired>
+        <input
+          name="username"
+          required
+          autocomplete="off"
+          pattern="[A-Za-z0-9][A-Za-z0-9._@\-]*"
+          maxLength={64}
+        />
+      </Field>
+      <Field label="Email" isRequired>
+        <input name="email" required autocomplete="off" />
+      </Field>
+      <Field label="Password" isRequired hint="At least 12 characters.">
+        <input name="password" type="password" required autocomplete="new-password" />
+      </Field>
+      <RoleField />
+    </FormDialog>
+  );
+}
+
+function RoleField({ value = 'user' }: { readonly value?: User['role'] }) {
+  return (
+    <Field label="Role" hint="Users see and call; administrators also change.">
+      <select name="role" defaultValue={value}>
+        <option value="user">User</option>
+        <option value="admin">Administrator</option>
+      </select>
+    </Field>
+  );
+}
+
+interface ChangeUserProps {
+  readonly user: User;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
+  const save = async (data: FormData): Promise<void> => {
+    const password = data.get('password');
+    await change('PATCH', `auth/users/${user.id}`, {
+      role: data.get('role'),
+      templates: templatesOf(data),
+      ...(password === '' ? {} : { password }),
+    });
+    notify(`${user.username} is changed.`);
+    onDone();
+    onClose();
+  };
+  return (
+    <FormDialog
+      title={`Change ${user.username}`}
+      action="Change"
+      templates={user.templates}
+      onClose={onClose}
+      onSave={save}
+    >
+      <Field label="New password" hint="Empty: as before. A new one ends all sessions of the user.">
+        <input name="password" type="password" autocomplete="new-password" />
+      </Field>
+      <RoleField value={user.role} />
+    </FormDialog>
+  );
+}
+
+const SCOPES = {
+  'tools:call': 'Call tools',
+  'gateway:read': 'See instances and statistics',
+  'gateway:write': 'Register and change instances',
+  admin: 'Everything',
+} as const;
+
+export function NewKey({
+  onClose,
+  onDone,
+}: {
+  readonly onClose: () => void;
+  readonly onDone: (key: string) => void;
+}) {
+  const save = async (data: FormData): Promise<void> => {
+    const permissions = data.getAll('permissions');
+    if (permissions.length === 0) throw new Error('Choose what the key may do.');
+    const expires = String(data.get('expires'));
+    const { key } = await change<{ readonly key: string }>('POST', 'auth/api-keys', {
+      name: data.get('name'),
+      permissions,
+      templates: templatesOf(data),
+      expires_at: expires === '' ? null : new Date(`${expires}T23:59:59`).toISOString(),
+    });
+    onDone(key);
+  };
+  return (
+    <FormDialog title="New API key" onClose={onClose} onSave={save}>
+      <Field label="Name" isRequired hint="What uses it: nightly build.">
+        <input name="name" required maxLength={128} autocomplete="off" />
+      </Field>
+      <fieldset class="form">
+        <legend class="label">It may</legend>
+        {Object.entries(SCOPES).map(([scope, text]) => (
+          <label key={scope} class="check">
+            <input type="checkbox" name="permissions" value={scope} defaultChecked={scope === 'tools:call'} />
+            {text}
+          </label>
+        ))}
+      </fieldset>
+      <Field label="Expires" hint="Empty: never.">
+        <input name="expires" type="date" />
+      </Field>
+    </FormDialog>
+  );
+}
+
+export function ShownKey({ text, onClose }: { readonly text: string; readonly onClose: () => void }) {
+  return (
+    <Dialog title="The new key" onClose={onClose}>
+      <p class="callout warn">
+        <Icon name="warn" />
+        <span>It is shown only now. Keep it in a safe place.</span>
+      </p>
+      <Output text={text} />
+      <div class="actions end">
+        <CopyButton label="Copy" text={() => text} />
+        <button type="button" class="primary" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
