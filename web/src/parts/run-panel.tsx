@@ -76,7 +76,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
             <Icon name="playground" />
             {VERBS[item.kind]}
           </button>
-          {isRunning && (
+          {isRunning && run.answer === undefined && (
             <button type="button" onClick={cancel}>
               Cancel
             </button>
