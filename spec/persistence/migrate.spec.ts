@@ -23,6 +23,21 @@ test('applies everything once, and the tables are what the entities say', async 
   await orm.close();
 });
 
+test('brings a database of the first version up to date, with what is in it', async () => {
+  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+  await migrate(sqlite, orm, 1_000);
+  const entry = `insert into audit_log (id, at, actor, action, status) values ('a', 0, 'ada', 'POST /servers', 201)`;
+  await orm.connection.execute(entry);
+  const [first, ...later] = ours;
+  await orm.connection.execute('drop table audit_calls');
+  await orm.connection.execute(`delete from stagedoor_migrations where name <> '${first}'`);
+  assert.equal(await readMigrationStatus(sqlite, orm), { applied: [first], pending: later, unknown: [] });
+  assert.equal(await migrate(sqlite, orm, 1_000), { applied: ours, pending: [], unknown: [] });
+  assert.is(await schemaDifference(orm), '');
+  assert.equal(await orm.connection.execute('select actor from audit_log'), [{ actor: 'ada' }]);
+  await orm.close();
+});
+
 test('does nothing to a database of a newer version', async () => {
   const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
   await migrate(sqlite, orm, 1_000);
