@@ -12,7 +12,7 @@ const test = suite('accounts while authentication is off');
 
 test('are changed from this machine only, and never by a page', async () => {
   let isLocal = true;
-  const route = { method: 'POST', scope: 'admin' } as const;
+  const route = { method: 'POST', path: '/auth/users', scope: 'admin' } as const;
   const app = await startRoute(
     '/auth/users',
     ...localAccounts(route, false, { isLocal: () => isLocal }),

@@ -74,11 +74,11 @@ export function authorize(
  * but accounts outlast that state: they are changed from this machine only and never by a web page, like commands.
  */
 export function localAccounts(
-  { method, scope }: Pick<RouteAccess, 'method' | 'scope'>,
+  { method, path, scope }: Pick<RouteAccess, 'method' | 'path' | 'scope'>,
   isAuthEnabled: boolean,
   proxies: Pick<Proxies, 'isLocal'>,
 ): RouteMiddleware[] {
-  if (isAuthEnabled || scope !== 'admin' || method === 'GET') return [];
+  if (isAuthEnabled || scope !== 'admin' || method === 'GET' || !path.startsWith('/auth/')) return [];
   return [
     ({ req }, next) => {
       if (!proxies.isLocal(req) || req.headers.origin !== undefined) throw accountsFromHereOnly();
