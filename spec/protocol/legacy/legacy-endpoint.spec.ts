@@ -106,7 +106,7 @@ test('a call is one event with the bytes of the backend', async () => {
   const { call, session, charges, endpoint } = staged();
   const { reply, done } = call(0);
   await done;
-  const { canceller: _, tracker: __, ...asked } = session.last.request;
+  const { canceller: _, tracker: __, requestId: ___, ...asked } = session.last.request;
   assert.equal(asked, {
     method: 'tools/call',
     params: { name: 'add' },
@@ -130,7 +130,7 @@ test('whatever is answered is an event stream, as SDK servers do', async () => {
 test('a request without params has none', async () => {
   const { post, session } = staged();
   post(request('a', 'x/unknown'));
-  const { canceller: _, tracker: __, ...asked } = session.last.request;
+  const { canceller: _, tracker: __, requestId: ___, ...asked } = session.last.request;
   assert.equal(asked, { method: 'x/unknown', caller: session.ownerId });
 });
 

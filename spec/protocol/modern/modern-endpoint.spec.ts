@@ -25,7 +25,7 @@ test('a request reaches the backends as it is, and its result the client', async
     meta: { [KEY.clientInfo]: { name: 'c' }, traceparent: 't' },
   });
   const { request, options, params } = backends.last;
-  const { tracker: _, ...asked } = request;
+  const { tracker: _, requestId: __, ...asked } = request;
   assert.equal(
     { ...asked, params },
     {
