@@ -253,7 +253,7 @@ test('many requests with the same credentials ask the store once', async () => {
   stage.watch.asked.length = 0;
   const principals = await Promise.all(Array.from({ length: 200 }, () => stage.auth.authenticate(token)));
   assert.is(new Set(principals).size, 1);
-  assert.equal(stage.watch.asked, ['findUser']);
+  assert.equal(stage.watch.asked, ['findUser', 'isTokenEnded']);
 });
 
 test('a change on another node is noticed with the next news, and after 10 s without any', async () => {

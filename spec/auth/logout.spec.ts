@@ -1,9 +1,9 @@
 // The end of a token before its time, on this node and on others.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { authHarness } from './auth-harness.ts';
+import { authHarness, codeOf } from './auth-harness.ts';
 
 const test = suite('logout');
 
@@ -43,11 +43,13 @@ test('of an answer that was under way lets nothing slip through', async () => {
   const token = await bearer(await createUser('ada'));
   const gate = Promise.withResolvers<void>();
   watch.gate = gate.promise;
+  watch.asked.length = 0;
   const waiting = auth.authenticate(token);
+  while (watch.asked.length === 0) await turn();
   watch.gate = undefined;
   await auth.logout(token);
   gate.resolve();
-  await waiting;
+  assert.is(await codeOf(() => waiting), 'INVALID_CREDENTIALS');
   assert.is(await codeOf(() => auth.authenticate(token)), 'INVALID_CREDENTIALS');
 });
 
