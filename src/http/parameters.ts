@@ -41,6 +41,7 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   key_id: apiKeyNotFound,
   session_id: sessionUnknown,
   file: (name) => routeNotFound('GET', name),
+  path: (name) => routeNotFound('GET', name),
 };
 
 /** The error for params that a shape refused: 422 for invalid text, else the not-found error of the first invalid name. */

@@ -4,12 +4,16 @@
 import Type from 'typebox';
 import { CONSOLE_TYPES } from '../docs/console.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { text } from '../schemas.ts';
 
 const CACHED = {
   ETag: 'Send it as `If-None-Match` to hear only of changes',
   'Cache-Control': 'How long to keep it: files with a hash in their name for ever',
 };
+
+/** No page of the console has a `%` in its path: one is left only where the router could not decode it. */
+const ConsoleParams = Type.Object({
+  path: Type.String({ pattern: '^[^%\\u0000]*$', examples: ['templates'] }),
+});
 
 export const consoleRoutes: readonly Route[] = [
   consoleRoute('/console', 'The console for browsers'),
@@ -22,7 +26,7 @@ function consoleRoute(path: string, summary: string): Route {
     path,
     summary,
     scope: 'open',
-    ...(path.includes('*') ? { request: { params: Type.Object({ path: text('templates') }) } } : {}),
+    ...(path.includes('*') ? { request: { params: ConsoleParams } } : {}),
     answers: {
       200: {
         description: 'The page, or the file; compressed as `Accept-Encoding` allows',
