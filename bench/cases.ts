@@ -5,9 +5,26 @@ import { fileURLToPath } from 'node:url';
 import { listening, type Started, startNode } from './children.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
 import { type GuardedGateway, startGuardedGateway } from './guarded-gateway.ts';
+import { type ObservedGateways, startObservedGateways } from './observed-gateways.ts';
 import { initializeBody } from './open-session.ts';
 
-export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm';
+export type Letter =
+  | 'a'
+  | 'b'
+  | 'c'
+  | 'd'
+  | 'e'
+  | 'f'
+  | 'g'
+  | 'h'
+  | 'i'
+  | 'j'
+  | 'k'
+  | 'l'
+  | 'm'
+  | 'n'
+  | 'o'
+  | 'p';
 
 /** One thing to measure. */
 export interface BenchmarkCase {
@@ -46,7 +63,7 @@ const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
 
 /** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
 export async function openHarness(withGateway: boolean): Promise<Harness> {
-  const running: Started[] = [];
+  const running: Pick<Started, 'stop'>[] = [];
   const start = async (name: string, ...flags: string[]): Promise<Started & { ports: string[] }> => {
     const started = await startNode([pathOf(name), ...flags], listening);
     running.push(started);
@@ -107,6 +124,13 @@ export async function openHarness(withGateway: boolean): Promise<Harness> {
       } catch (error) {
         missing.push({ letters: 'i, j, k, l, m', reason: reasonOf(error) });
       }
+      try {
+        const observed = await startObservedGateways(instances);
+        running.push(observed);
+        cases.push(...observedCases(observed));
+      } catch (error) {
+        missing.push({ letters: 'n, o, p', reason: reasonOf(error) });
+      }
     }
     return { cases: cases.toSorted((one, other) => (one.letter < other.letter ? -1 : 1)), missing, stop };
   } catch (error) {
@@ -133,6 +157,19 @@ function guardedCases({ origin, pid, apiKey, token }: GuardedGateway): Benchmark
     { letter: 'f', title: '(c) with an API key', url: `${origin}${callPath}`, headers: withKey, ...common },
     { letter: 'g', title: '(d) with an API key', url: `${origin}${pipePath}`, headers: withKey, ...common },
     { letter: 'h', title: '(c) with a token', url: `${origin}${callPath}`, headers: withToken, ...common },
+  ];
+}
+
+/** The same calls as (d), by gateways that record more or less of them. */
+function observedCases({ silent, recording, watched }: ObservedGateways): BenchmarkCase[] {
+  const caseOf = (letter: Letter, title: string, { origin, pid }: StartedGateway): BenchmarkCase => ({
+    ...{ letter, title, body: call, pid },
+    url: `${origin}${pipePath}`,
+  });
+  return [
+    caseOf('n', '(d) without the audit of calls', silent),
+    caseOf('o', '(d) with the audit of calls and the log', recording),
+    caseOf('p', '(o) with 50 open consoles', watched),
   ];
 }
 

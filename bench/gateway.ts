@@ -31,11 +31,13 @@ const readyTimeoutMs = 20_000;
 
 /**
  * Starts a gateway in an empty folder of its own and waits until it listens; with instances, until all are healthy.
- * Authentication is off unless `environment` turns it on; the database is the default one, in that folder.
+ * Authentication is off unless `environment` turns it on; the database is the default one, in that folder. It logs errors only,
+ * unless `logLevel` says otherwise.
  */
 export async function startGateway(
   instances?: Instances,
   environment: Readonly<Record<string, string>> = { GATEWAY_AUTH_ENABLED: 'false' },
+  logLevel = 'error',
 ): Promise<StartedGateway> {
   if (!existsSync(programPath)) throw new Error('bin/stagedoor.mjs does not exist');
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-bench-'));
@@ -44,7 +46,7 @@ export async function startGateway(
   const registryPath = join(folder, 'registry.json');
   await writeFile(configPath, 'host: 127.0.0.1\n');
   await writeFile(registryPath, JSON.stringify({ templates: instances ? templatesOf(instances) : {} }));
-  const switches = ['--host', '127.0.0.1', '--port', '0', '--log-level', 'error'];
+  const switches = ['--host', '127.0.0.1', '--port', '0', '--log-level', logLevel];
   try {
     const parameters = [programPath, 'gateway', 'start', ...switches, '--config', configPath];
     const started = await startNode(parameters, announced, {

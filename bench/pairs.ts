@@ -14,14 +14,17 @@ export interface PairResult {
   readonly withIt: Letter;
   readonly differences: readonly number[];
   readonly cost: SureMedian;
+  /** Most that it may cost, in us. */
+  readonly limit: number;
   readonly failures: number;
 }
 
 /** What is compared with what. */
-const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt'>[] = [
-  { name: 'API key and rate limit, three HTTP instances', without: 'c', withIt: 'f' },
-  { name: 'token and rate limit, three HTTP instances', without: 'c', withIt: 'h' },
-  { name: 'API key and rate limit, one stdio process', without: 'd', withIt: 'g' },
+const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt' | 'limit'>[] = [
+  { name: 'API key and rate limit, three HTTP instances', without: 'c', withIt: 'f', limit: 8 },
+  { name: 'token and rate limit, three HTTP instances', without: 'c', withIt: 'h', limit: 8 },
+  { name: 'API key and rate limit, one stdio process', without: 'd', withIt: 'g', limit: 8 },
+  { name: 'audit of calls and log, one stdio process', without: 'n', withIt: 'o', limit: 10 },
 ];
 
 const connections = 16;
@@ -33,7 +36,7 @@ export async function measurePairs(
   onPair: (name: string, round: number, withoutIt: number, withIt: number) => void,
 ): Promise<PairResult[]> {
   const results: PairResult[] = [];
-  for (const { name, without, withIt } of PAIRS) {
+  for (const { name, without, withIt, limit } of PAIRS) {
     const one = cases.find(({ letter }) => letter === without);
     const other = cases.find(({ letter }) => letter === withIt);
     if (one === undefined || other === undefined) continue;
@@ -51,7 +54,7 @@ export async function measurePairs(
       differences.push(moreCpu - baseCpu);
       onPair(name, round, baseCpu, moreCpu);
     }
-    results.push({ name, without, withIt, differences, cost: sureMedian(differences), failures });
+    results.push({ name, without, withIt, differences, cost: sureMedian(differences), limit, failures });
   }
   return results;
 }
