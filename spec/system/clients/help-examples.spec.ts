@@ -22,6 +22,18 @@ const isOfDatabase = (example: string) => example.startsWith('db ');
 const SEARCH = 'stagedoor gateway register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';
 const LOGIN = 'stagedoor gateway login admin --password - < password.txt';
 
+const INITIALIZE = JSON.stringify({
+  ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+  params: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'spec', version: '1.0.0' },
+  },
+});
+const FINGERPRINTS = "stagedoor gateway sessions | grep -o '^[0-9a-f]\\{12\\}'";
+/** A client of the bridge opens a session, and is killed without ending it. */
+const OPEN_SESSION = `mkfifo in; stagedoor bridge everything < in > /dev/null & exec 3> in; cat initialize.json >&3; for i in $(seq 100); do ${FINGERPRINTS} && break; sleep 0.1; done; kill -9 $!; exec 3>&-`;
+
 /** What has to be true before an example, as lines to type; those of every pattern that fits. */
 const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway start --background/, 'stagedoor gateway stop'],
@@ -36,6 +48,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     /^gateway delete-template/,
     `${SEARCH} search-1; for id in $(stagedoor gateway list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor gateway deregister search $id; done`,
   ],
+  [/^gateway end-session/, OPEN_SESSION],
   [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   // A logout, and a new password of the admin, have ended its login.
   [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
@@ -69,6 +82,7 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
       ['postgresql://gateway@db.example.com/stagedoor', database?.url ?? 'sqlite:///other.db'],
       ['postgresql://127.0.0.1/stagedoor', database?.url ?? 'sqlite:///other.db'],
       ['/var/lib/stagedoor', '$HOME/state'],
+      ['0123456789ab', `$(${FINGERPRINTS} | head -n 1)`],
       ['1f2e3d4c5b6a7988', '$(stagedoor gateway create-api-key short-lived | cut -d_ -f2)'],
     ];
     const ended: Record<string, string> = {};
@@ -125,6 +139,7 @@ async function prepare(folder: string): Promise<void> {
   await writeFile(join(folder, 'servers.json'), registry);
   await writeFile(join(folder, 'mcp.json'), '{ "mcpServers": {} }');
   await writeFile(join(folder, 'gateway.yaml'), 'grace_seconds: 5\n');
+  await writeFile(join(folder, 'initialize.json'), `${INITIALIZE}\n`);
   await writeFile(join(folder, 'arguments.json'), '{ "message": "hello" }');
 }
 
