@@ -2,6 +2,7 @@
 // stand for the images that deploy/Dockerfile and deploy/compose.yaml name where no registry of images can be reached.
 
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, copyFile, cp, mkdir, readdir, realpath, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -47,7 +48,8 @@ export async function importNodeImage(
       await cp(join(packages, 'node_modules'), join(root, 'node_modules'), AS_IT_IS);
   };
   // Only its libraries: the program itself is in /usr/local/bin.
-  return importImage(engine, name, { files: await librariesOf(process.execPath), fill });
+  const libraries = await librariesOf(process.execPath);
+  return importImage(engine, name, { files: [...libraries, ...besideLibc(libraries)], fill });
 }
 
 /** Imports an image of PostgreSQL that understands the variables of the composition. */
@@ -124,6 +126,13 @@ async function openFolder(root: string, path: string): Promise<void> {
 
 async function librariesOf(file: string): Promise<string[]> {
   return (await run('ldd', [file])).stdout.match(/\/\S+/g) ?? [];
+}
+
+/** Parts of the C library that Node does not load, but a native package does; a real image has them. */
+function besideLibc(libraries: readonly string[]): string[] {
+  const libc = libraries.find((file) => basename(file) === 'libc.so.6');
+  const realTime = libc === undefined ? '' : join(dirname(libc), 'librt.so.1');
+  return existsSync(realTime) ? [realTime] : [];
 }
 
 async function which(program: string): Promise<string> {

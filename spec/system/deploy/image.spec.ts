@@ -63,6 +63,8 @@ withImage('serves from a read-only file system, without rights, and ends in orde
     assert.is(await healthy(podman, id), 'healthy', await logs(podman, id));
     const ask = "fetch('http://127.0.0.1:8080/health').then((answer) => answer.json()).then(console.log)";
     assert.match(await podman.podman('exec', id, 'node', '-e', ask), "database: 'connected'");
+    const look = "fetch('http://127.0.0.1:8080/console').then((answer) => answer.text()).then(console.log)";
+    assert.match(await podman.podman('exec', id, 'node', '-e', look), '<script type="module"');
     assert.is(await podman.podman('exec', id, 'node', '-p', 'process.getuid()'), '1000');
     await podman.podman('stop', '-t', '40', id);
     assert.is(await podman.podman('inspect', '--format', '{{.State.ExitCode}}', id), '0');
