@@ -45,6 +45,7 @@ test('tells how each server is doing and goes on when one fails', async () => {
   assert.match(said, /^poor-1 {2}failed: .*exited with code 3.*refusing to start: the fixture was told so/m);
   assert.match(said, /^1 of 2 servers are healthy\./m);
   assert.match(said, /^curl.* http:\/\/127\.0\.0\.1:1234\/mcp\/good\/tools\/list$/m);
+  assert.match(said, /^Console: http:\/\/127\.0\.0\.1:1234\/console$/m);
 });
 
 test('makes a key for its calls where one is needed, for reading and calling only', async () => {

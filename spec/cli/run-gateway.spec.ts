@@ -27,6 +27,7 @@ test('says where it listens, serves, and ends in order after a signal', async ()
     `stagedoor ${packageVersion()} listening on ${url}`,
     'database memory://: in memory, lost when the gateway stops',
     `MCP clients: ${url}/mcp/<template>; "npx stagedoor connect <template>" shows how`,
+    `console: ${url}/console`,
     'stopping after SIGTERM: calls in flight have 25 s to finish; a second signal stops at once',
   ]);
   assert.equal(terminal.complaints, []);

@@ -69,7 +69,9 @@ export function openDemo(stage: DemoSetup, terminal: Terminal, templates?: strin
         if (file !== undefined) writeFileSync(file.path, file.body);
         say(`\n${terminal.paint('dim', what)}\n${line}`);
       }
-      say(`\nHealth of everything: ${url}/gateway/health\nCtrl-C stops the gateway and its servers.`);
+      say(
+        `\nHealth of everything: ${url}/gateway/health\nConsole: ${url}/console\nCtrl-C stops the gateway and its servers.`,
+      );
     },
     remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
   };

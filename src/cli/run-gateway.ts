@@ -161,6 +161,7 @@ function announce(
     `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,
   );
   terminal.print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
+  terminal.print(`console: ${urls[0]}/console`);
   for (const notice of notices) terminal.print(notice);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
