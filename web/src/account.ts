@@ -20,10 +20,19 @@ function mayDo(scope: Scope): boolean {
   return account.value?.scopes.includes(scope) ?? false;
 }
 
+/** Of the account that read what this page holds: state, calls and their arguments. */
+let ownerId: string | undefined;
+
 /** Reads the account that the cookie belongs to, or the anonymous one while authentication is off. */
 export async function loadAccount(): Promise<void> {
   try {
-    account.value = await get<Account>('auth/me');
+    const now = await get<Account>('auth/me');
+    if (ownerId !== undefined && ownerId !== now.id) {
+      location.reload(); // another account sees none of it
+      return await new Promise(() => {});
+    }
+    ownerId = now.id;
+    account.value = now;
     accountError.value = undefined;
     hasExpired.value = false;
   } catch (thrown) {

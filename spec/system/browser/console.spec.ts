@@ -222,8 +222,11 @@ inBrowser('shows a user without further rights no control that is refused', asyn
   const user = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
   assert.is((await admin('POST /auth/users', user)).status, 201);
   const { page } = watched;
+  // The page of the administrator, with the arguments of calls and the state of all templates, is gone.
+  await page.evaluate('window.isPageOfAdmin = true');
   await page.getByRole('button', { name: 'Sign out' }).click();
   await signIn(page, 'ada');
+  assert.is(await page.evaluate('window.isPageOfAdmin'), undefined);
   await follow('Overview');
   await page.getByRole('link', { name: 'everything', exact: true }).click();
   await state('first', 'Healthy').waitFor();
