@@ -107,7 +107,7 @@ export const BEHIND_A_PROXY =
 
 /** While authentication is off: an account made from elsewhere would remain when authentication is turned on. */
 export function accountsFromHereOnly(): GatewayError {
-  const message = `While authentication is off, accounts are changed from this machine only. ${BEHIND_A_PROXY}`;
+  const message = `While authentication is off, accounts are changed from this machine only, and not from a web page. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 

@@ -14,6 +14,8 @@ export const hasExpired = signal(false);
 
 export const isAdmin = computed(() => mayDo('admin'));
 export const mayWrite = computed(() => mayDo('gateway:write'));
+/** Authentication is off: the gateway takes commands and changes of accounts from the command line only. */
+export const isOpen = computed(() => account.value?.kind === 'anonymous');
 export const mayCall = computed(() => mayDo('tools:call'));
 
 function mayDo(scope: Scope): boolean {

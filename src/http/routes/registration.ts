@@ -155,7 +155,7 @@ export function checkedCommand(
     // Only a caller on this machine, outside a browser, may run programs on it.
     if (request.isLocal && request.origin === undefined) return instance;
     throw commandNotAllowed(
-      `While authentication is off, commands are registered from this machine only. ${BEHIND_A_PROXY}`,
+      `While authentication is off, commands are registered from this machine only, and not from a web page. ${BEHIND_A_PROXY}`,
     );
   }
   if (mayDo(principal, ['admin'])) return instance;

@@ -2,7 +2,7 @@
 // connection to the latter two can be tested before it is kept.
 
 import { useSignal } from '@preact/signals';
-import { account, mayWrite } from '../account.ts';
+import { isOpen, mayWrite } from '../account.ts';
 import { change, get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
 import { Field } from '../parts/field.tsx';
@@ -120,7 +120,7 @@ export function RegisterPage() {
             ),
           )}
         </fieldset>
-        {kind !== 'endpoint' && account.value?.kind === 'anonymous' && <NoCommands />}
+        {kind !== 'endpoint' && isOpen.value && <NoCommands />}
         {kind === 'definition' && (
           <SchemaFields
             key={template.value}
@@ -175,7 +175,7 @@ function NoCommands() {
       <Icon name="warn" />
       <span>
         While authentication is off, the gateway takes commands from the command line of its machine only, not
-        from a browser: <code>stagedoor register</code>.
+        from a browser: <code>stagedoor gateway register</code>.
       </span>
     </p>
   );

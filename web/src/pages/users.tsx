@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { account } from '../account.ts';
+import { account, isOpen } from '../account.ts';
 import { change, get } from '../api.ts';
 import { day } from '../format.ts';
 import { type ApiKey, ChangeUser, NewKey, NewUser, ShownKey, type User } from '../parts/account-dialogs.tsx';
@@ -34,10 +34,13 @@ export function UsersPage() {
   return (
     <>
       <h1>Users and keys</h1>
-      {account.value?.kind === 'anonymous' && (
+      {isOpen.value && (
         <p class="callout idle">
           <Icon name="info" />
-          <span>Authentication is off: accounts and keys are kept, and needed only when it is on.</span>
+          <span>
+            While authentication is off, accounts are not needed, and are changed from the command line of the
+            gateway's machine only: <code>stagedoor gateway create-user</code>.
+          </span>
         </p>
       )}
       <Part title="Users" loaded={users} action="New user" onAction={open({ dialog: 'user' })}>
@@ -120,10 +123,12 @@ function Part<T extends { readonly id: string }>({
     <section aria-label={title}>
       <div class="title">
         <h2>{title}</h2>
-        <button type="button" onClick={onAction}>
-          <Icon name="plus" />
-          {action}
-        </button>
+        {!isOpen.value && (
+          <button type="button" onClick={onAction}>
+            <Icon name="plus" />
+            {action}
+          </button>
+        )}
       </div>
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Loading what={title} />}
@@ -148,7 +153,7 @@ interface UserRowProps {
 
 function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
   const { id, username, email, role, templates, is_active: isActive } = user;
-  const isSelf = id === account.value?.user_id;
+  const isFixed = isOpen.value || id === account.value?.user_id;
   const toggle = async (): Promise<void> => {
     const done = `${username} may ${isActive ? 'no longer ' : ''}sign in.`;
     await attempt(() => change('PATCH', `auth/users/${id}`, { is_active: !isActive }), done);
@@ -164,13 +169,13 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
       <span>{role === 'admin' ? 'Administrator' : 'User'}</span>
       <Cell name="templates">{templates === null ? 'all templates' : templates.join(', ') || 'none'}</Cell>
       <span class="actions end">
-        <button type="button" class="small" onClick={onChange}>
+        <button type="button" class="small" disabled={isOpen.value} onClick={onChange}>
           Change
         </button>
-        <button type="button" class="small" disabled={isSelf} onClick={() => void toggle()}>
+        <button type="button" class="small" disabled={isFixed} onClick={() => void toggle()}>
           {isActive ? 'Switch off' : 'Switch on'}
         </button>
-        <button type="button" class="small danger" disabled={isSelf} onClick={onDelete}>
+        <button type="button" class="small danger" disabled={isFixed} onClick={onDelete}>
           Delete
         </button>
       </span>
@@ -190,7 +195,13 @@ function KeyRow({ apiKey, onRevoke }: { readonly apiKey: ApiKey; readonly onRevo
       <span>{expires_at === null ? 'Never expires' : `Until ${day(expires_at)}`}</span>
       <Cell name="last used">{last_used_at === null ? 'never used' : day(last_used_at)}</Cell>
       <span class="actions end">
-        <button type="button" class="small danger" aria-label={`Revoke ${name}`} onClick={onRevoke}>
+        <button
+          type="button"
+          class="small danger"
+          aria-label={`Revoke ${name}`}
+          disabled={isOpen.value}
+          onClick={onRevoke}
+        >
           Revoke
         </button>
       </span>

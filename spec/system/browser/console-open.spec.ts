@@ -1,0 +1,69 @@
+// The console of a gateway without authentication: no sign-in, every tool can be called, and what the gateway refuses to a
+// browser is not offered.
+
+import * as assert from 'uvu/assert';
+import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
+import { startEverything } from '../../fixtures/everything-server.ts';
+import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
+import { caller } from '../../helpers/caller.ts';
+import { canUseConsole, NO_CONSOLE, PASSWORD } from '../../helpers/console.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the console without authentication', { timeoutMs: 60_000 });
+const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
+
+let gateway: Program;
+let url = '';
+let server: EverythingHttp;
+let browser: Browser;
+let watched: WatchedPage;
+test.before(async () => {
+  if (!canUseConsole) return;
+  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1', '--no-auth']);
+  url = await gateway.url();
+  const local = caller(url, {});
+  server = await startEverything({ name: 'everything-1' });
+  await register(local, 'everything', [{ id: 'everything-1', endpoint: server.url }]);
+  const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
+  assert.is((await local('POST /auth/users', ada)).status, 201);
+  browser = await launchBrowser();
+  watched = await browser.open();
+  watched.page.setDefaultTimeout(10_000);
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+  await server?.close();
+});
+
+inBrowser('shows the gateway at once, and calls a tool', async () => {
+  const { page } = watched;
+  await page.goto(url);
+  await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
+  await page.getByText('Authentication is off: no account is needed.').waitFor();
+  await page.goto(`${url}/console/playground?template=everything&item=test_simple_text`);
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByText('The whole result as JSON').waitFor();
+  await page.getByText('by everything-1').waitFor();
+});
+
+inBrowser('offers no change of accounts and no command, and says where they are made', async () => {
+  const { page } = watched;
+  await page.goto(`${url}/console/users`);
+  await page.getByText('stagedoor gateway create-user').waitFor();
+  await page.getByText('ada@localhost').waitFor();
+  assert.is(await page.getByRole('button', { name: /^New / }).count(), 0);
+  assert.ok(await page.getByRole('button', { name: 'Change' }).isDisabled());
+  assert.ok(await page.getByRole('button', { name: 'Delete' }).isDisabled());
+  await page.goto(`${url}/console/register`);
+  await page.getByRole('button', { name: 'A command' }).click();
+  await page.getByText('stagedoor gateway register').waitFor();
+});
+
+inBrowser('complains of nothing', () => {
+  assert.equal(watched.complaints, []);
+});
+
+test.run();
