@@ -1,7 +1,7 @@
 // The forms of the console: which control a JSON Schema needs, and what a form begins with.
 
 import * as assert from 'uvu/assert';
-import { controlOf, initialValue, resolved, type Schema } from '../../web/src/schema.ts';
+import { controlOf, formSchema, initialValue, resolved, type Schema } from '../../web/src/schema.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('forms of the console');
@@ -86,6 +86,17 @@ test('a reference to itself, and one to elsewhere, end', () => {
   const root = { $defs: { node: { $ref: '#/$defs/node' } } };
   assert.equal(kindOf(resolved({ $ref: '#/$defs/node' }, root)), 'json');
   assert.equal(resolved({ $ref: 'https://example.org/schema' }, {}), {});
+});
+
+test('a schema that makes too many fields of itself is edited as JSON', () => {
+  const tree = (names: readonly string[]): Schema => ({
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name, { $ref: '#' }])),
+  });
+  const narrow = tree(['a', 'b']);
+  assert.is(formSchema(narrow), narrow);
+  const wide = tree(Array.from({ length: 50 }, (_, index) => `p${index}`));
+  assert.is(kindOf(formSchema(wide)), 'json');
 });
 
 test('a form begins with the defaults, and with what required fields cannot lack', () => {

@@ -2,6 +2,7 @@
 // come on the stream of its answer, and a server that asks something answers with its questions.
 
 import { ApiError, send } from './api.ts';
+import { formSchema } from './schema.ts';
 import { readEvents } from './sse.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -120,7 +121,7 @@ function questionsOf({ resultType, inputRequests }: JsonObject): readonly Questi
   if (resultType !== 'input_required') return [];
   return Object.entries(Object(inputRequests)).map(([key, asked]) => {
     const { message = '', requestedSchema = {} } = Object(Object(asked).params);
-    return { key, message, schema: requestedSchema };
+    return { key, message, schema: formSchema(Object(requestedSchema)) };
   });
 }
 

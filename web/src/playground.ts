@@ -4,7 +4,7 @@
 import { signal } from '@preact/signals';
 import { ApiError, get, messageOf, urlOf } from './api.ts';
 import { continued, type JsonObject, type McpAnswer, type Reply, repeated, request } from './mcp.ts';
-import type { Schema } from './schema.ts';
+import { formSchema, type Schema } from './schema.ts';
 
 export type ItemKind = 'tools' | 'resources' | 'prompts';
 
@@ -39,6 +39,8 @@ export interface Run {
 
 const KEPT_RUNS = 50;
 const KEPT_MESSAGES = 200;
+/** Of one list: a server may never end it. */
+const MOST_PAGES = 100;
 
 /** Newest first. */
 export const history = signal<readonly Run[]>([]);
@@ -63,12 +65,13 @@ export async function listItems(template: string, kind: ItemKind): Promise<reado
 async function listTools(template: string): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = [];
   let cursor: unknown;
-  do {
+  for (let page = 0; page < MOST_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const { result } = await request({ template, method: 'tools/list', params });
     if (Array.isArray(result.tools)) tools.push(...result.tools);
     cursor = result.nextCursor;
-  } while (cursor !== undefined);
+    if (typeof cursor !== 'string') break;
+  }
   return tools;
 }
 
@@ -179,7 +182,7 @@ function toolItem(tool: JsonObject): Item {
     id: String(name),
     title: String(title ?? Object(annotations).title ?? name),
     description: String(description ?? ''),
-    schema: Object(inputSchema),
+    schema: formSchema(Object(inputSchema)),
   };
 }
 

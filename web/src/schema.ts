@@ -46,6 +46,26 @@ export function controlOf(schema: Schema): Control {
   return { kind: 'json' };
 }
 
+/** With more fields a page would stand still: a server may send a schema that contains itself many times. */
+const MOST_FIELDS = 500;
+
+/** The schema of a form; without its parts when these have too many fields, so that it is edited as JSON. */
+export function formSchema(schema: Schema): Schema {
+  return fieldsIn(schema, schema, MOST_FIELDS) > MOST_FIELDS ? {} : schema;
+}
+
+/** Fields of its form at the beginning; counts up to `most` and a few more. */
+function fieldsIn(schema: Schema, root: Schema, most: number, depth = 0): number {
+  const control = controlOf(resolved(schema, root));
+  if (control.kind !== 'object' || depth > DEEPEST) return 1;
+  let count = 0;
+  for (const [, part] of control.properties) {
+    count += fieldsIn(part, root, most - count, depth + 1);
+    if (count > most) break;
+  }
+  return count;
+}
+
 /** Replaces a reference into the same document by what it names, and an alternative by its first form. */
 export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
   if (depth > DEEPEST) return {};
