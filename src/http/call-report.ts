@@ -18,8 +18,8 @@ export class HttpCallReport implements CallReport {
   readonly method: string;
   /** Name of the called tool: as the client wrote it, then as its instance knows it. As a Tracker. */
   tool: string | undefined;
-  /** Of the tool, as they came. */
-  readonly arguments: JsonFields[string];
+  /** Of the tool, as they came; until its end, since a client may read its answer long after that. */
+  arguments: JsonFields[string];
   /** Of the client. */
   readonly address: string | undefined;
   /** As a Tracker. */
@@ -59,5 +59,6 @@ export class HttpCallReport implements CallReport {
     if (end.kind === 'error') this.errorCode = end.error.code;
     if (end.kind === 'failed') this.errorCode = end.code;
     this.#onEnded(this);
+    this.arguments = undefined;
   }
 }
