@@ -26,9 +26,16 @@ export class ApiError extends Error {
   }
 }
 
-/** The address of a path of the gateway: `mcp/everything`. */
+/**
+ * The address of a path of the gateway: `mcp/everything`. Names in it may come from the address of the page, which a foreign
+ * page chooses: ApiError for a path that means another one (`mcp/../auth/logout`).
+ */
 export function urlOf(path: string): string {
-  return new URL(path, GATEWAY).href;
+  const url = new URL(path, GATEWAY);
+  const [written = ''] = path.split('?', 1);
+  if (url.origin + url.pathname !== GATEWAY.href + written)
+    throw new ApiError(`"${written}" is no path of the gateway.`, 0);
+  return url.href;
 }
 
 interface CallOptions {

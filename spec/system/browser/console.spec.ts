@@ -218,6 +218,18 @@ inBrowser('asks for sign-in when the session ends, and keeps the page', async ()
   await heading('Users and keys').waitFor();
 });
 
+inBrowser('a link with a path for a name makes no request to that path', async () => {
+  const { page } = watched;
+  for (const name of ['../auth/logout', '..%2Fauth/logout', '.%09./auth%5Clogout']) {
+    await page.goto(`${url()}/console/playground?template=${name}`);
+    await page.getByText('is no path of the gateway').waitFor();
+  }
+  assert.equal(
+    watched.requests.filter((each) => each.endsWith('logout') && !each.includes('template=')),
+    [],
+  );
+});
+
 inBrowser('shows a user without further rights no control that is refused', async () => {
   const user = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
   assert.is((await admin('POST /auth/users', user)).status, 201);
