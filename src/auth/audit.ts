@@ -124,9 +124,9 @@ export class AuditLog implements Audit {
 
   /** Writes what waits; bounded in time. What cannot be written is lost, with a warning that says how much. */
   async close(): Promise<void> {
-    clearInterval(this.#trimTimer);
     this.#digest();
     await this.#flusher.close();
+    clearInterval(this.#trimTimer); // not before the last writing, which may start it
     const lost = this.#waiting.length + this.#dropped;
     if (lost > 0) this.#log.warn({ entries: lost }, 'entries of the audit log were lost');
   }
