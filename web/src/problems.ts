@@ -79,6 +79,8 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
     yield { level: 'bad', template, text: `${share} of its calls failed in the last minute.` };
   }
   const queued = templateSamples.value.get(template)?.queued ?? 0;
-  if (queued > 0)
-    yield { level: 'warn', template, text: `${plural(queued, 'call')} wait for a free instance.` };
+  if (queued > 0) {
+    const verb = queued === 1 ? 'waits' : 'wait';
+    yield { level: 'warn', template, text: `${plural(queued, 'call')} ${verb} for a free instance.` };
+  }
 }
