@@ -98,8 +98,8 @@ async function errorOf(response: Response): Promise<ApiError> {
   const body = parsed(text);
   const { detail, error_code: code = '', error } = Object(body);
   if (Array.isArray(detail)) {
-    const findings = detail.map(({ loc, msg }: ValidationItem) => `${loc.slice(1).join('.')}: ${msg}`);
-    return new ApiError(findings.join('; '), response.status, code);
+    const issues = detail.map(({ loc, msg }: ValidationItem) => `${loc.slice(1).join('.')}: ${msg}`);
+    return new ApiError(issues.join('; '), response.status, code);
   }
   const message = detail ?? Object(error).message ?? `The gateway answers with status ${response.status}.`;
   return new ApiError(String(message), response.status, String(code));
