@@ -43,7 +43,7 @@ export function checkBars(
     atMost('(k) CPU per call, modern client to HTTP', 90, cpu('k'), ' us'),
     atMost('(l) CPU per call, modern client to stdio', 70, cpu('l'), ' us'),
     atLeast('(m) new legacy sessions a second', 3000, rate('m'), ''),
-    atLeast('(p) throughput with 50 open consoles, relative to (o)', 0.95, ratio(rate('p'), rate('o')), ' x'),
+    atLeast('(o) throughput with 50 open consoles, relative to (n)', 0.95, ratio(rate('o'), rate('n')), ' x'),
     atMost('memory of an idle session', 8, kilobytes(sessions?.bytesPerSession), ' kB'),
     ...pairs.map(({ name, cost, limit, failures }) =>
       atMost(`${name}: CPU per call`, limit, failures === 0 ? cost.median : undefined, ' us'),

@@ -31,8 +31,8 @@ const readyTimeoutMs = 20_000;
 
 /**
  * Starts a gateway in an empty folder of its own and waits until it listens; with instances, until all are healthy.
- * Authentication is off unless `environment` turns it on; the database is the default one, in that folder. It logs errors only,
- * unless `logLevel` says otherwise.
+ * Authentication is off unless `environment` turns it on; the database is the default one, in that folder. It logs errors only
+ * and records no calls, unless `logLevel` and `environment` say otherwise.
  */
 export async function startGateway(
   instances?: Instances,
@@ -50,7 +50,7 @@ export async function startGateway(
   try {
     const parameters = [programPath, 'gateway', 'start', ...switches, '--config', configPath];
     const started = await startNode(parameters, announced, {
-      environment: { ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
+      environment: { GATEWAY_AUDIT_CALLS: 'false', ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
       // The database is made in the working folder.
       workingFolder: folder,
     });

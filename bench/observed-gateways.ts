@@ -1,10 +1,9 @@
-// Three gateways with the same instances, for the cost of observing them: one that records no calls, one with the audit of calls
-// and the log, and one like it with open consoles, each of which reads the samples of the load.
+// Two gateways with the same instances, for the cost of observing them: one with the audit of calls and the log, and one like it
+// with open consoles, each of which reads the samples of the load.
 
 import { type Instances, type StartedGateway, startGateway } from './gateway.ts';
 
 export interface ObservedGateways {
-  readonly silent: StartedGateway;
   readonly recording: StartedGateway;
   readonly watched: StartedGateway;
   stop(): Promise<void>;
@@ -15,10 +14,10 @@ const consoles = 50;
 const eventsPath = '/events?follow=true&type=gateway.sampled,instance,session,template';
 
 export async function startObservedGateways(instances: Instances): Promise<ObservedGateways> {
-  const open = { GATEWAY_AUTH_ENABLED: 'false' };
   const started: StartedGateway[] = [];
-  const start = async (audit: boolean, logLevel: string): Promise<StartedGateway> => {
-    const gateway = await startGateway(instances, { ...open, GATEWAY_AUDIT_CALLS: String(audit) }, logLevel);
+  const start = async (): Promise<StartedGateway> => {
+    const environment = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_AUDIT_CALLS: 'true' };
+    const gateway = await startGateway(instances, environment, 'info');
     started.push(gateway);
     return gateway;
   };
@@ -28,11 +27,10 @@ export async function startObservedGateways(instances: Instances): Promise<Obser
     for (const gateway of started) await gateway.stop();
   };
   try {
-    const silent = await start(false, 'error');
-    const recording = await start(true, 'info');
-    const watched = await start(true, 'info');
+    const recording = await start();
+    const watched = await start();
     await Promise.all(Array.from({ length: consoles }, () => read(watched.origin, readers.signal)));
-    return { silent, recording, watched, stop };
+    return { recording, watched, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -24,7 +24,7 @@ const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt' | 'limit'>[
   { name: 'API key and rate limit, three HTTP instances', without: 'c', withIt: 'f', limit: 8 },
   { name: 'token and rate limit, three HTTP instances', without: 'c', withIt: 'h', limit: 8 },
   { name: 'API key and rate limit, one stdio process', without: 'd', withIt: 'g', limit: 8 },
-  { name: 'audit of calls and log, one stdio process', without: 'n', withIt: 'o', limit: 10 },
+  { name: 'audit of calls and log, one stdio process', without: 'd', withIt: 'n', limit: 10 },
 ];
 
 const connections = 16;
