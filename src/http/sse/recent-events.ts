@@ -135,7 +135,7 @@ export class RecentEvents {
 
   /** Emits as much as its client accepts now, and its part of the rate allows. */
   #emitAllowed(reading: Reading): void {
-    const { subscriber, reader, isSelected } = reading;
+    const { subscriber, reader } = reading;
     const end = Math.min(this.#next, reading.end);
     const mayGoOn = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
     while (mayGoOn() && (reading.missed > 0 || reading.number < end)) {
@@ -144,17 +144,26 @@ export class RecentEvents {
         reading.missed = 0;
         continue;
       }
+      const event = this.#nextSelected(reading, end);
+      if (event === undefined) break;
       const slot = reading.number % this.#size;
-      const event = this.#ring[slot];
       const id = `${this.#run}-${reading.number}`;
       reading.number += 1;
-      if (event === undefined || !isSelected(event)) continue;
       reading.allowance -= 1;
       this.#texts[slot] ??= JSON.stringify(eventView(event));
       subscriber.next({ name: event.type, id, data: this.#texts[slot] });
     }
     const isAtEnd = reading.number >= end && reading.missed === 0;
     if (isAtEnd && (this.#isOver || reading.number >= reading.end)) subscriber.complete();
+  }
+
+  /** Skips what is not selected: nearly all of it, for a reader that does not read calls. Moves to the event that it returns. */
+  #nextSelected(reading: Reading, end: number): GatewayEvent | undefined {
+    for (; reading.number < end; reading.number += 1) {
+      const event = this.#ring[reading.number % this.#size];
+      if (event !== undefined && reading.isSelected(event)) return event;
+    }
+    return undefined;
   }
 
   /** Where reading begins, and how many events since `after` are no longer kept. */
