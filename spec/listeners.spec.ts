@@ -127,12 +127,12 @@ test('cuts who sends a body by drops, and serves the others on', async () => {
   assert.is(ends[0], 'broken off');
 });
 
-test('lets an answer under way arrive and closes its connection, while new ones are refused', async () => {
+test('lets an answer under way arrive and closes its connection, and serves new ones until it closes', async () => {
   const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const listeners = await open([0], {
-    serve: async (_, response) => {
+    serve: async ({ method }, response) => {
       started.resolve();
-      await finish.promise;
+      if (method === 'GET') await finish.promise;
       response.end('late');
     },
   });
@@ -140,9 +140,11 @@ test('lets an answer under way arrive and closes its connection, while new ones 
   const answer = request(port, agent);
   await started.promise;
 
-  listeners.stopAccepting();
-  assert.is(await accepts(port), false);
+  listeners.drain();
+  const late = await fetch(String(listeners.urls[0]), { method: 'HEAD' });
+  assert.is(late.headers.get('connection'), 'close');
   const closed = listeners.close(60_000);
+  assert.is(await accepts(port), false);
   finish.resolve();
   assert.is(await text(await answer), 'late');
   await closed;
@@ -153,7 +155,7 @@ test('closes idle connections at once', async () => {
   const listeners = await open([0]);
   const agent = new Agent({ keepAlive: true });
   await text(await request(portOf(listeners), agent));
-  listeners.stopAccepting();
+  listeners.drain();
   await listeners.close(60_000);
   agent.destroy();
 });

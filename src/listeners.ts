@@ -8,7 +8,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import { type Socket, Server as TcpServer } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ListenAddress } from './config/listeners.ts';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -30,9 +30,9 @@ export interface Listeners {
   readonly places: readonly string[];
   /** One line each: a default port in use by another program. */
   readonly warnings: readonly string[];
-  /** Accepts no more connections. Open ones are served, and closed with their next answer. */
-  stopAccepting(): void;
-  /** Closes idle connections now and the others after their answer, or after `timeoutMs` in any case. */
+  /** Each connection is closed after its next answer. New ones are accepted until `close`. */
+  drain(): void;
+  /** Accepts no more connections. Closes idle ones now and the others after their answer, or after `timeoutMs` in any case. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -95,8 +95,8 @@ export async function openListeners(
     urls: opened.map(({ url }) => url),
     places: opened.map(({ place }) => place),
     warnings: failed.map(({ port }) => `port ${port} is already in use; continuing without it`),
-    stopAccepting: () => {
-      for (const listener of opened) listener.stopAccepting();
+    drain: () => {
+      for (const listener of opened) listener.drain();
     },
     close: async (timeoutMs) => {
       await Promise.all(opened.map((listener) => listener.close(timeoutMs)));
@@ -134,6 +134,7 @@ class Listener {
   /** Why it could not be opened. */
   error: NodeJS.ErrnoException | undefined;
   readonly #server: Server;
+  #isDraining = false;
   /** Resolves when it does not listen any more and its last connection has ended. */
   readonly #gone: Promise<void>;
 
@@ -151,7 +152,7 @@ class Listener {
     };
     const begin: RequestListener = (request, response) => {
       if (response.destroyed) return; // its client left while it waited
-      if (!server.listening) response.setHeader('Connection', 'close');
+      if (this.#isDraining) response.setHeader('Connection', 'close');
       if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
       else if (hasSeveralHosts(request)) refuseHeaders(response, 400);
       else serve(request, response);
@@ -195,12 +196,12 @@ class Listener {
     });
   }
 
-  stopAccepting(): void {
-    // Not the HTTP server's own close: that also cuts idle connections, on which a request may be on its way.
-    TcpServer.prototype.close.call(this.#server);
+  drain(): void {
+    this.#isDraining = true;
   }
 
   async close(timeoutMs: number): Promise<void> {
+    this.drain();
     this.#server.close();
     // A kept-alive connection becomes idle after its answer, and Node does not check again by itself.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS);

@@ -39,8 +39,8 @@ export interface RunningServer {
   readonly gateway: Gateway;
   readonly auth: Auth;
   /**
-   * Ends in order: not ready, no new connections, calls in flight finish within the grace time, children stop, event
-   * streams end, connections close, the database closes. Idempotent.
+   * Ends in order: not ready, no new calls, calls in flight finish within the grace time, children stop, event streams
+   * end, connections close, the database closes. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -179,7 +179,8 @@ async function start(
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // from here on it is not ready and refuses new calls
-    listeners.stopAccepting();
+    // Connections are accepted until the calls have ended: their clients answer what is asked of them on further connections.
+    listeners.drain();
     try {
       await drained;
     } finally {

@@ -8,9 +8,10 @@ import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { type Caller, caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { eventually, get } from '../../helpers/gateway-client.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { change, type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
-import type { Message } from '../../helpers/mcp-wire.ts';
+import { type Message, Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: questions of servers', { timeoutMs: 30_000 });
@@ -137,6 +138,35 @@ for (const template of ['far', 'near', 'modern']) {
       'each one once',
     );
     await client.close();
+  });
+}
+
+for (const far of [true, false]) {
+  const transport = far ? 'HTTP' : 'stdio';
+  test(`${transport}: a stop waits for the client, which answers on a new connection`, async () => {
+    const ending = await startHarness();
+    const wire = new Wire(ending.url);
+    try {
+      const instance = far
+        ? { id: 'one', endpoint: backends[0]?.url ?? '' }
+        : { id: 'one', ...everythingProgram({ era: 'legacy' }) };
+      await register(ending.admin, 'ending', [instance]);
+      const client = await LegacyClient.open(ending.wire, '/mcp/ending', { capabilities });
+      const call = await client.wire.stream('/mcp/ending', { headers: client.headers, body: ask });
+      const { id } = await call.sees(isQuestion);
+      ending.program.signal('SIGTERM');
+      await eventually(
+        () => get(ending.url, '/readyz'),
+        ({ status }) => status === 503,
+      );
+      const body = JSON.stringify({ jsonrpc: '2.0', id, result: answerOf('ada')() });
+      assert.is((await wire.exchange('/mcp/ending', { headers: client.headers, body })).status, 202);
+      assert.match(textOf(await call.sees(isAnswer)), '"username":"ada"');
+      assert.equal(await ending.program.end(5_000), { code: 0, signal: null });
+    } finally {
+      wire.close();
+      await ending.remove();
+    }
   });
 }
 
