@@ -57,11 +57,11 @@ test('errors have their codes', async () => {
 });
 
 test('a change voids tokens when it is about password, role or activity, and only then', async () => {
-  const stage = authHarness();
-  const { accounts } = stage.auth;
-  const user = await stage.createUser('ada');
-  stage.clock.pass(5_000);
-  const now = new Date(stage.clock.nowMs).toISOString();
+  const harness = authHarness();
+  const { accounts } = harness.auth;
+  const user = await harness.createUser('ada');
+  harness.clock.pass(5_000);
+  const now = new Date(harness.clock.nowMs).toISOString();
   const same = { email: 'new@localhost', role: 'user', isActive: true, templates: ['demo'] } as const;
   assert.equal(await accounts.changeUser(user.id, same), { ...user, ...same, updatedAt: now });
   assert.is((await accounts.changeUser(user.id, { templates: null })).templates, undefined);
@@ -74,13 +74,13 @@ test('a change voids tokens when it is about password, role or activity, and onl
     { isActive: true },
     { password: 'long enough' },
   ] as const;
-  await stage.createUser('other', 'admin');
+  await harness.createUser('other', 'admin');
   for (const change of changes) {
     const changed = await accounts.changeUser(user.id, change);
     assert.ok(changed.credentialsChangedAt > credentialsChangedAt, 'also within one millisecond');
     credentialsChangedAt = changed.credentialsChangedAt;
   }
-  stage.clock.pass(-60_000);
+  harness.clock.pass(-60_000);
   const { credentialsChangedAt: earlier } = await accounts.changeUser(user.id, { role: 'user' });
   assert.ok(earlier > credentialsChangedAt, 'also when the clock was set back');
 });
@@ -99,10 +99,10 @@ test('a field that is there but undefined changes nothing', async () => {
 });
 
 test('a key is shown once, and listed with what is true of it now', async () => {
-  const stage = authHarness();
-  const { accounts } = stage.auth;
-  const admin = await stage.createUser('ada', 'admin');
-  await stage.createUser('other', 'admin');
+  const harness = authHarness();
+  const { accounts } = harness.auth;
+  const admin = await harness.createUser('ada', 'admin');
+  await harness.createUser('other', 'admin');
   const expiresAt = '2030-05-06T08:00:00+00:00';
   const { apiKey, key } = await accounts.createApiKey({
     name: 'robot',
@@ -132,38 +132,41 @@ test('a key is shown once, and listed with what is true of it now', async () => 
   assert.equal(await activity(), [false, true]);
   await accounts.changeUser(admin.id, { isActive: true });
   assert.equal(await activity(), [true, true]);
-  stage.clock.nowMs = Date.parse(expiresAt);
+  harness.clock.nowMs = Date.parse(expiresAt);
   assert.equal(await activity(), [false, true]);
 });
 
 test('the list of keys tells when they were used', async () => {
-  const stage = authHarness();
-  const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
-  stage.clock.pass(7);
-  await stage.auth.authenticate({ apiKey: key });
-  const [view] = await stage.auth.accounts.apiKeys();
+  const harness = authHarness();
+  const { key } = await harness.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
+  harness.clock.pass(7);
+  await harness.auth.authenticate({ apiKey: key });
+  const [view] = await harness.auth.accounts.apiKeys();
   assert.is(view?.apiKey.lastUsedAt, new Date(START_MS + 7).toISOString());
 });
 
 test('a new password of the first admin is told, nobody else’s is', async () => {
-  const stage = authHarness();
-  const [admin, other] = [await stage.createUser('Admin', 'admin'), await stage.createUser('other', 'admin')];
-  await stage.auth.accounts.changeUser(other.id, { password: 'long enough' });
-  await stage.auth.accounts.changeUser(admin.id, { email: 'new@localhost' });
-  assert.equal(stage.adminChanges, []);
-  await stage.auth.accounts.changeUser(admin.id, { password: 'long enough' });
-  assert.is(stage.adminChanges.length, 1);
-  await stage.auth.accounts.deleteUser(admin.id);
-  assert.is(stage.adminChanges.length, 2);
+  const harness = authHarness();
+  const [admin, other] = [
+    await harness.createUser('Admin', 'admin'),
+    await harness.createUser('other', 'admin'),
+  ];
+  await harness.auth.accounts.changeUser(other.id, { password: 'long enough' });
+  await harness.auth.accounts.changeUser(admin.id, { email: 'new@localhost' });
+  assert.equal(harness.adminChanges, []);
+  await harness.auth.accounts.changeUser(admin.id, { password: 'long enough' });
+  assert.is(harness.adminChanges.length, 1);
+  await harness.auth.accounts.deleteUser(admin.id);
+  assert.is(harness.adminChanges.length, 2);
 });
 
 test('while the database is away nothing changes and the code says so', async () => {
-  const stage = authHarness();
-  const user = await stage.createUser('ada');
-  stage.watch.isAway = true;
-  const { accounts } = stage.auth;
+  const harness = authHarness();
+  const user = await harness.createUser('ada');
+  harness.watch.isAway = true;
+  const { accounts } = harness.auth;
   const attempts = [
-    () => stage.createUser('bob'),
+    () => harness.createUser('bob'),
     () => accounts.users(),
     () => accounts.changeUser(user.id, { password: passwordOf('bob') }),
     () => accounts.deleteUser(user.id),
@@ -172,7 +175,7 @@ test('while the database is away nothing changes and the code says so', async ()
     () => accounts.apiKeys(),
   ];
   for (const attempt of attempts) assert.is(await codeOf(attempt), 'DATABASE_UNAVAILABLE');
-  assert.equal(await stage.store.accounts.listUsers(), [user]);
+  assert.equal(await harness.store.accounts.listUsers(), [user]);
 });
 
 test.run();

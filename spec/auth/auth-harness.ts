@@ -1,4 +1,4 @@
-// A stage for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
+// A harness for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
 
 import { Subject } from 'rxjs';
 import type { StoreChange } from '../../src/auth/authenticator.ts';

@@ -10,39 +10,39 @@ const minuteMs = 60_000;
 const test = suite('authentication');
 
 test('what was verified is known without a promise and without a question to the store', async () => {
-  const stage = authHarness();
-  const user = await stage.createUser('ada');
-  const token = await stage.bearer(user);
-  const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
+  const harness = authHarness();
+  const user = await harness.createUser('ada');
+  const token = await harness.bearer(user);
+  const { key } = await harness.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
   const forms: Credentials[] = [token, { apiKey: key }, { authorization: `Bearer ${key}` }];
   for (const credentials of forms) {
-    const principal = await stage.auth.authenticate(credentials);
-    stage.watch.asked.length = 0;
-    assert.is(stage.auth.authenticate(credentials), principal);
-    assert.equal(stage.watch.asked, []);
+    const principal = await harness.auth.authenticate(credentials);
+    harness.watch.asked.length = 0;
+    assert.is(harness.auth.authenticate(credentials), principal);
+    assert.equal(harness.watch.asked, []);
   }
   assert.is(
-    idOf(stage.auth.authenticate({ apiKey: ` ${key} ` })),
-    idOf(stage.auth.authenticate({ apiKey: key })),
+    idOf(harness.auth.authenticate({ apiKey: ` ${key} ` })),
+    idOf(harness.auth.authenticate({ apiKey: key })),
   );
   const shouted = { authorization: (token.authorization ?? '').replace('Bearer ', 'BEARER   ') };
-  assert.is(idOf(stage.auth.authenticate(shouted)), `user:${user.id}`);
+  assert.is(idOf(harness.auth.authenticate(shouted)), `user:${user.id}`);
 });
 
 test('bad credentials are refused with the right code, in words that repeat nothing of them', async () => {
-  const stage = authHarness();
+  const harness = authHarness();
   const [ada, bob, eve, ida, joe] = await Promise.all(
-    ['ada', 'bob', 'eve', 'ida', 'joe'].map((name) => stage.createUser(name)),
+    ['ada', 'bob', 'eve', 'ida', 'joe'].map((name) => harness.createUser(name)),
   );
   assert.ok(ada && bob && eve && ida && joe);
-  const token = await stage.bearer(ada);
-  const [deleted, disabled, changed, promoted] = await Promise.all([bob, eve, ida, joe].map(stage.bearer));
-  await stage.auth.accounts.deleteUser(bob.id);
-  await stage.auth.accounts.changeUser(eve.id, { isActive: false });
-  await stage.auth.accounts.changeUser(ida.id, { password: 'a new password' });
-  await stage.auth.accounts.changeUser(joe.id, { role: 'admin' });
+  const token = await harness.bearer(ada);
+  const [deleted, disabled, changed, promoted] = await Promise.all([bob, eve, ida, joe].map(harness.bearer));
+  await harness.auth.accounts.deleteUser(bob.id);
+  await harness.auth.accounts.changeUser(eve.id, { isActive: false });
+  await harness.auth.accounts.changeUser(ida.id, { password: 'a new password' });
+  await harness.auth.accounts.changeUser(joe.id, { role: 'admin' });
   const makeKey = async (ownerId?: string, expiresAt?: string): Promise<{ key: string; id: string }> => {
-    const { key, apiKey } = await stage.auth.accounts.createApiKey({
+    const { key, apiKey } = await harness.auth.accounts.createApiKey({
       name: 'robot',
       permissions: ['tools:call'],
       ownerId,
@@ -54,9 +54,9 @@ test('bad credentials are refused with the right code, in words that repeat noth
   const other = await makeKey();
   const ofDisabled = await makeKey(eve.id);
   const revoked = await makeKey();
-  await stage.auth.accounts.revokeApiKey(revoked.id);
+  await harness.auth.accounts.revokeApiKey(revoked.id);
   const short = await makeKey(undefined, new Date(START_MS + 500).toISOString());
-  stage.clock.pass(501);
+  harness.clock.pass(501);
   const jwt = (token.authorization ?? '').slice('Bearer '.length);
   const [head = '', body = '', signature = ''] = jwt.split('.');
   const none = Buffer.from('{"alg":"none"}').toString('base64url');
@@ -124,7 +124,7 @@ test('bad credentials are refused with the right code, in words that repeat noth
   ];
   const sentences = new Set<string>();
   for (const [what, credentials, code] of table) {
-    const error = await failureOf(() => stage.auth.authenticate(credentials));
+    const error = await failureOf(() => harness.auth.authenticate(credentials));
     assert.is(error.code, code, what);
     const text = JSON.stringify([error.message, error.stack, error.facts, String(error.cause)]);
     for (const part of [credentials.authorization?.split(' ')[1], credentials.apiKey])
@@ -137,106 +137,110 @@ test('bad credentials are refused with the right code, in words that repeat noth
     { apiKey: good.key },
     { authorization: `Bearer ${good.key}`, apiKey: good.key },
   ])
-    assert.is(await codeOf(() => stage.auth.authenticate(credentials)), 'none', 'the table is not about all');
-  assert.equal(stage.warnings, []);
+    assert.is(
+      await codeOf(() => harness.auth.authenticate(credentials)),
+      'none',
+      'the table is not about all',
+    );
+  assert.equal(harness.warnings, []);
 });
 
 test('what was verified ends when it says', async () => {
-  const stage = authHarness();
-  const token = await stage.bearer(await stage.createUser('ada'));
+  const harness = authHarness();
+  const token = await harness.bearer(await harness.createUser('ada'));
   const expiresAt = new Date(START_MS + 2_000).toISOString();
-  const { key } = await stage.auth.accounts.createApiKey({
+  const { key } = await harness.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
     expiresAt,
   });
-  await stage.auth.authenticate(token);
-  await stage.auth.authenticate({ apiKey: key });
-  stage.clock.pass(1_999);
-  assert.ok(!(stage.auth.authenticate({ apiKey: key }) instanceof Promise));
-  stage.clock.pass(1);
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
-  stage.hear('answered');
-  assert.ok(!(stage.auth.authenticate(token) instanceof Promise));
-  stage.clock.pass(LIFETIME_MS);
-  stage.hear('answered');
-  assert.is(await codeOf(() => stage.auth.authenticate(token)), 'TOKEN_EXPIRED');
+  await harness.auth.authenticate(token);
+  await harness.auth.authenticate({ apiKey: key });
+  harness.clock.pass(1_999);
+  assert.ok(!(harness.auth.authenticate({ apiKey: key }) instanceof Promise));
+  harness.clock.pass(1);
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
+  harness.hear('answered');
+  assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
+  harness.clock.pass(LIFETIME_MS);
+  harness.hear('answered');
+  assert.is(await codeOf(() => harness.auth.authenticate(token)), 'TOKEN_EXPIRED');
   assert.is(
-    await codeOf(() => stage.auth.authenticate(token)),
+    await codeOf(() => harness.auth.authenticate(token)),
     'TOKEN_EXPIRED',
     'also when it is no longer remembered',
   );
 });
 
 test('a change on this node is in force when its promise resolves', async () => {
-  const stage = authHarness();
-  const { accounts } = stage.auth;
-  const user = await stage.createUser('ada', 'admin');
-  await stage.createUser('other-admin', 'admin');
+  const harness = authHarness();
+  const { accounts } = harness.auth;
+  const user = await harness.createUser('ada', 'admin');
+  await harness.createUser('other-admin', 'admin');
   const { key, apiKey } = await accounts.createApiKey({
     name: 'robot',
     permissions: ['admin'],
     ownerId: user.id,
   });
-  const token = await stage.bearer(user);
-  await stage.auth.authenticate(token);
-  assert.is((await stage.auth.authenticate({ apiKey: key })).scopes.size, 4);
+  const token = await harness.bearer(user);
+  await harness.auth.authenticate(token);
+  assert.is((await harness.auth.authenticate({ apiKey: key })).scopes.size, 4);
 
   await accounts.changeUser(user.id, { role: 'user' });
-  assert.is(await codeOf(() => stage.auth.authenticate(token)), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(() => harness.auth.authenticate(token)), 'INVALID_CREDENTIALS');
   assert.equal(
-    (await stage.auth.authenticate({ apiKey: key })).scopes,
+    (await harness.auth.authenticate({ apiKey: key })).scopes,
     new Set(['gateway:read', 'tools:call']),
   );
 
   await accounts.changeUser(user.id, { templates: ['demo'] });
-  assert.equal((await stage.auth.authenticate({ apiKey: key })).templates, new Set(['demo']));
+  assert.equal((await harness.auth.authenticate({ apiKey: key })).templates, new Set(['demo']));
 
   await accounts.revokeApiKey(apiKey.apiKey.id);
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
 
   const second = await accounts.createApiKey({ name: 'robot', permissions: ['admin'], ownerId: user.id });
-  await stage.auth.authenticate({ apiKey: second.key });
+  await harness.auth.authenticate({ apiKey: second.key });
   await accounts.deleteUser(user.id);
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: second.key })), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: second.key })), 'INVALID_CREDENTIALS');
 });
 
 test('a change that does not concern somebody leaves him remembered', async () => {
-  const stage = authHarness();
-  const [ada, bob] = [await stage.createUser('ada'), await stage.createUser('bob')];
-  const token = await stage.bearer(ada);
-  await stage.auth.authenticate(token);
-  await stage.auth.accounts.changeUser(bob.id, { password: 'a new password' });
-  assert.ok(!(stage.auth.authenticate(token) instanceof Promise));
+  const harness = authHarness();
+  const [ada, bob] = [await harness.createUser('ada'), await harness.createUser('bob')];
+  const token = await harness.bearer(ada);
+  await harness.auth.authenticate(token);
+  await harness.auth.accounts.changeUser(bob.id, { password: 'a new password' });
+  assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
 });
 
 test('a token issued right after a change of the password is good, one issued right before is not', async () => {
-  const stage = authHarness();
-  const before = await stage.createUser('ada');
-  const old = await stage.bearer(before);
-  const after = await stage.auth.accounts.changeUser(before.id, { password: 'a new password' });
-  const fresh = await stage.bearer(after);
-  assert.is(await codeOf(() => stage.auth.authenticate(old)), 'INVALID_CREDENTIALS');
-  assert.is(await codeOf(() => stage.auth.authenticate(fresh)), 'none', 'in the same millisecond');
-  const again = await stage.auth.accounts.changeUser(before.id, { password: passwordOf('ada') });
-  assert.is(await codeOf(() => stage.auth.authenticate(fresh)), 'INVALID_CREDENTIALS');
-  assert.is(await codeOf(async () => stage.auth.authenticate(await stage.bearer(again))), 'none');
+  const harness = authHarness();
+  const before = await harness.createUser('ada');
+  const old = await harness.bearer(before);
+  const after = await harness.auth.accounts.changeUser(before.id, { password: 'a new password' });
+  const fresh = await harness.bearer(after);
+  assert.is(await codeOf(() => harness.auth.authenticate(old)), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(() => harness.auth.authenticate(fresh)), 'none', 'in the same millisecond');
+  const again = await harness.auth.accounts.changeUser(before.id, { password: passwordOf('ada') });
+  assert.is(await codeOf(() => harness.auth.authenticate(fresh)), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(async () => harness.auth.authenticate(await harness.bearer(again))), 'none');
 });
 
 test('a revocation while the store is being asked wins', async () => {
-  const stage = authHarness();
-  const { key, apiKey } = await stage.auth.accounts.createApiKey({
+  const harness = authHarness();
+  const { key, apiKey } = await harness.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
   });
   const gate = Promise.withResolvers<void>();
-  stage.watch.gate = gate.promise;
-  const asked = stage.auth.authenticate({ apiKey: key });
+  harness.watch.gate = gate.promise;
+  const asked = harness.auth.authenticate({ apiKey: key });
   await turns();
-  await stage.store.accounts.deleteApiKey(apiKey.apiKey.id);
-  stage.watch.gate = undefined;
-  await stage.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
-  const after = codeOf(() => stage.auth.authenticate({ apiKey: key }));
+  await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
+  harness.watch.gate = undefined;
+  await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
+  const after = codeOf(() => harness.auth.authenticate({ apiKey: key }));
   assert.is(
     await after,
     'INVALID_CREDENTIALS',
@@ -244,159 +248,159 @@ test('a revocation while the store is being asked wins', async () => {
   );
   gate.resolve();
   await asked;
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
 });
 
 test('many requests with the same credentials ask the store once', async () => {
-  const stage = authHarness();
-  const token = await stage.bearer(await stage.createUser('ada'));
-  stage.watch.asked.length = 0;
-  const principals = await Promise.all(Array.from({ length: 200 }, () => stage.auth.authenticate(token)));
+  const harness = authHarness();
+  const token = await harness.bearer(await harness.createUser('ada'));
+  harness.watch.asked.length = 0;
+  const principals = await Promise.all(Array.from({ length: 200 }, () => harness.auth.authenticate(token)));
   assert.is(new Set(principals).size, 1);
-  assert.equal(stage.watch.asked, ['findUser', 'isTokenEnded']);
+  assert.equal(harness.watch.asked, ['findUser', 'isTokenEnded']);
 });
 
 test('a change on another node is noticed with the next news, and after 10 s without any', async () => {
   for (const notice of ['news', 'silence']) {
-    const stage = authHarness();
-    const { key, apiKey } = await stage.auth.accounts.createApiKey({
+    const harness = authHarness();
+    const { key, apiKey } = await harness.auth.accounts.createApiKey({
       name: 'robot',
       permissions: ['tools:call'],
     });
-    await stage.auth.authenticate({ apiKey: key });
-    await stage.store.accounts.deleteApiKey(apiKey.apiKey.id);
-    assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'none');
-    if (notice === 'news') stage.hear('changed');
-    else stage.clock.pass(10_001);
-    assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS', notice);
+    await harness.auth.authenticate({ apiKey: key });
+    await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
+    assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'none');
+    if (notice === 'news') harness.hear('changed');
+    else harness.clock.pass(10_001);
+    assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS', notice);
   }
 });
 
 test('the first answer of the store is no proof for what was verified before it', async () => {
-  const stage = authHarness({ hasAnswered: false });
-  const token = await stage.bearer(await stage.createUser('ada'));
-  await stage.auth.authenticate(token);
-  stage.hear('away');
-  stage.hear('answered');
-  assert.ok(stage.auth.authenticate(token) instanceof Promise);
-  await stage.auth.authenticate(token);
-  stage.hear('answered');
-  assert.ok(!(stage.auth.authenticate(token) instanceof Promise));
+  const harness = authHarness({ hasAnswered: false });
+  const token = await harness.bearer(await harness.createUser('ada'));
+  await harness.auth.authenticate(token);
+  harness.hear('away');
+  harness.hear('answered');
+  assert.ok(harness.auth.authenticate(token) instanceof Promise);
+  await harness.auth.authenticate(token);
+  harness.hear('answered');
+  assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
 });
 
 test('an answer that was under way when news of a change came is asked for again', async () => {
-  const stage = authHarness();
-  const token = await stage.bearer(await stage.createUser('ada'));
+  const harness = authHarness();
+  const token = await harness.bearer(await harness.createUser('ada'));
   const gate = Promise.withResolvers<void>();
-  stage.watch.gate = gate.promise;
-  const asked = stage.auth.authenticate(token);
+  harness.watch.gate = gate.promise;
+  const asked = harness.auth.authenticate(token);
   await turns();
-  stage.hear('changed');
-  stage.watch.gate = undefined;
+  harness.hear('changed');
+  harness.watch.gate = undefined;
   gate.resolve();
   await asked;
-  assert.ok(stage.auth.authenticate(token) instanceof Promise);
+  assert.ok(harness.auth.authenticate(token) instanceof Promise);
 });
 
 test('while the database is away: those known are served for 15 min, others get DATABASE_UNAVAILABLE', async () => {
   for (const story of ['away', 'changed, then away', 'away without a word']) {
-    const stage = authHarness();
-    const [ada, bob] = [await stage.createUser('ada'), await stage.createUser('bob')];
-    const known = await stage.bearer(ada);
-    const unknown = await stage.bearer(bob);
-    await stage.auth.authenticate(known);
-    stage.hear('answered');
-    stage.watch.isAway = true;
-    if (story === 'changed, then away') stage.hear('changed');
-    if (story !== 'away without a word') stage.hear('away');
-    assert.is(idOf(await stage.auth.authenticate(known)), `user:${ada.id}`, story);
-    assert.is(await codeOf(() => stage.auth.authenticate(unknown)), 'DATABASE_UNAVAILABLE', story);
-    stage.clock.pass(15 * minuteMs);
-    assert.is(await codeOf(() => stage.auth.authenticate(known)), 'none', story);
-    stage.clock.pass(1_001);
-    assert.is(await codeOf(() => stage.auth.authenticate(known)), 'DATABASE_UNAVAILABLE', story);
-    stage.watch.isAway = false;
-    stage.hear('answered');
-    assert.is(await codeOf(() => stage.auth.authenticate(known)), 'none', 'it is back');
-    assert.is(await codeOf(() => stage.auth.authenticate(unknown)), 'none', 'it is back');
+    const harness = authHarness();
+    const [ada, bob] = [await harness.createUser('ada'), await harness.createUser('bob')];
+    const known = await harness.bearer(ada);
+    const unknown = await harness.bearer(bob);
+    await harness.auth.authenticate(known);
+    harness.hear('answered');
+    harness.watch.isAway = true;
+    if (story === 'changed, then away') harness.hear('changed');
+    if (story !== 'away without a word') harness.hear('away');
+    assert.is(idOf(await harness.auth.authenticate(known)), `user:${ada.id}`, story);
+    assert.is(await codeOf(() => harness.auth.authenticate(unknown)), 'DATABASE_UNAVAILABLE', story);
+    harness.clock.pass(15 * minuteMs);
+    assert.is(await codeOf(() => harness.auth.authenticate(known)), 'none', story);
+    harness.clock.pass(1_001);
+    assert.is(await codeOf(() => harness.auth.authenticate(known)), 'DATABASE_UNAVAILABLE', story);
+    harness.watch.isAway = false;
+    harness.hear('answered');
+    assert.is(await codeOf(() => harness.auth.authenticate(known)), 'none', 'it is back');
+    assert.is(await codeOf(() => harness.auth.authenticate(unknown)), 'none', 'it is back');
   }
 });
 
 test('while the database is known to be away nobody waits for it', async () => {
-  const stage = authHarness();
-  const token = await stage.bearer(await stage.createUser('ada'));
-  await stage.auth.authenticate(token);
-  stage.hear('changed');
-  stage.hear('away');
-  stage.watch.isAway = true;
-  stage.watch.asked.length = 0;
-  assert.ok(!(stage.auth.authenticate(token) instanceof Promise));
-  assert.equal(stage.watch.asked, []);
+  const harness = authHarness();
+  const token = await harness.bearer(await harness.createUser('ada'));
+  await harness.auth.authenticate(token);
+  harness.hear('changed');
+  harness.hear('away');
+  harness.watch.isAway = true;
+  harness.watch.asked.length = 0;
+  assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
+  assert.equal(harness.watch.asked, []);
 });
 
 test('before the news says so, one request a second finds out', async () => {
-  const stage = authHarness();
-  const token = await stage.bearer(await stage.createUser('ada'));
-  await stage.auth.authenticate(token);
-  stage.hear('changed');
-  stage.watch.isAway = true;
-  stage.watch.asked.length = 0;
-  for (let request = 0; request < 50; request += 1) await stage.auth.authenticate(token);
-  assert.equal(stage.watch.asked, ['findUser']);
-  stage.clock.pass(1_001);
-  await stage.auth.authenticate(token);
-  assert.equal(stage.watch.asked, ['findUser', 'findUser']);
+  const harness = authHarness();
+  const token = await harness.bearer(await harness.createUser('ada'));
+  await harness.auth.authenticate(token);
+  harness.hear('changed');
+  harness.watch.isAway = true;
+  harness.watch.asked.length = 0;
+  for (let request = 0; request < 50; request += 1) await harness.auth.authenticate(token);
+  assert.equal(harness.watch.asked, ['findUser']);
+  harness.clock.pass(1_001);
+  await harness.auth.authenticate(token);
+  assert.equal(harness.watch.asked, ['findUser', 'findUser']);
 });
 
 test('who was revoked on this node is not served while the database is away', async () => {
-  const stage = authHarness();
-  const { key, apiKey } = await stage.auth.accounts.createApiKey({
+  const harness = authHarness();
+  const { key, apiKey } = await harness.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
   });
-  await stage.auth.authenticate({ apiKey: key });
-  await stage.auth.accounts.revokeApiKey(apiKey.apiKey.id);
-  stage.watch.isAway = true;
-  stage.hear('away');
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'DATABASE_UNAVAILABLE');
+  await harness.auth.authenticate({ apiKey: key });
+  await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
+  harness.watch.isAway = true;
+  harness.hear('away');
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'DATABASE_UNAVAILABLE');
 });
 
 test('who was refused for good is not served when the database goes away afterwards', async () => {
-  const stage = authHarness();
-  const { key, apiKey } = await stage.auth.accounts.createApiKey({
+  const harness = authHarness();
+  const { key, apiKey } = await harness.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
   });
-  await stage.auth.authenticate({ apiKey: key });
-  await stage.store.accounts.deleteApiKey(apiKey.apiKey.id);
-  stage.hear('changed');
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
-  stage.watch.isAway = true;
-  stage.hear('away');
-  assert.is(await codeOf(() => stage.auth.authenticate({ apiKey: key })), 'DATABASE_UNAVAILABLE');
+  await harness.auth.authenticate({ apiKey: key });
+  await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
+  harness.hear('changed');
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
+  harness.watch.isAway = true;
+  harness.hear('away');
+  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'DATABASE_UNAVAILABLE');
 });
 
 test('a header that is much longer than any credential is not looked at', async () => {
-  const stage = authHarness();
-  const token = await stage.bearer(await stage.createUser('ada'));
-  const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
+  const harness = authHarness();
+  const token = await harness.bearer(await harness.createUser('ada'));
+  const { key } = await harness.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
   const blanks = ' '.repeat(4_096);
   const padded = { authorization: (token.authorization ?? '').replace(' ', blanks) };
-  assert.is(await codeOf(() => stage.auth.authenticate(padded)), 'INVALID_CREDENTIALS');
+  assert.is(await codeOf(() => harness.auth.authenticate(padded)), 'INVALID_CREDENTIALS');
   assert.is(
-    await codeOf(() => stage.auth.authenticate({ apiKey: `${blanks}${key}` })),
+    await codeOf(() => harness.auth.authenticate({ apiKey: `${blanks}${key}` })),
     'INVALID_CREDENTIALS',
   );
 });
 
 test('10,000 credentials are remembered, and the next one takes the place of the oldest', async () => {
-  const stage = authHarness();
-  const user = await stage.createUser('ada');
+  const harness = authHarness();
+  const user = await harness.createUser('ada');
   const headers: Credentials[] = [];
-  for (let index = 0; index <= 10_000; index += 1) headers.push(await stage.bearer(user));
-  for (const header of headers) await stage.auth.authenticate(header);
+  for (let index = 0; index <= 10_000; index += 1) headers.push(await harness.bearer(user));
+  for (const header of headers) await harness.auth.authenticate(header);
   const isRemembered = (index: number): boolean =>
-    !(stage.auth.authenticate(headers[index] ?? {}) instanceof Promise);
+    !(harness.auth.authenticate(headers[index] ?? {}) instanceof Promise);
   assert.is(isRemembered(10_000), true);
   assert.is(isRemembered(1), true);
   assert.is(isRemembered(0), false);

@@ -70,18 +70,18 @@ test('switched off, every caller is the anonymous admin, and accounts are manage
 });
 
 test('the end writes what was not written', async () => {
-  const stage = authHarness();
-  const { key, apiKey } = await stage.auth.accounts.createApiKey({
+  const harness = authHarness();
+  const { key, apiKey } = await harness.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['tools:call'],
   });
-  await stage.auth.authenticate({ apiKey: key });
-  stage.auth.audit.record({ actor: 'local', actorName: 'local', action: 'x', subject: 'y', status: 0 });
-  await stage.auth.close();
-  const stored = await stage.store.accounts.findApiKey(apiKey.apiKey.id);
-  assert.is(stored?.lastUsedAt, new Date(stage.clock.nowMs).toISOString());
-  assert.is((await stage.store.audit.list({ limit: 5 })).length, 1);
-  assert.is(stage.storeChanges$.observed, false);
+  await harness.auth.authenticate({ apiKey: key });
+  harness.auth.audit.record({ actor: 'local', actorName: 'local', action: 'x', subject: 'y', status: 0 });
+  await harness.auth.close();
+  const stored = await harness.store.accounts.findApiKey(apiKey.apiKey.id);
+  assert.is(stored?.lastUsedAt, new Date(harness.clock.nowMs).toISOString());
+  assert.is((await harness.store.audit.list({ limit: 5 })).length, 1);
+  assert.is(harness.storeChanges$.observed, false);
 });
 
 test('news that end or fail leave a gateway that asks every 10 s', async () => {
@@ -110,16 +110,16 @@ test('a Redis URL that is none ends the start', async () => {
 });
 
 test('no secret reaches a log, an error, the audit log or a record, whatever goes wrong', async () => {
-  const stage = authHarness();
-  const { auth, clock } = stage;
-  const user = await stage.createUser('ada', 'admin');
+  const harness = authHarness();
+  const { auth, clock } = harness;
+  const user = await harness.createUser('ada', 'admin');
   const secrets = [
     passwordOf('ada'),
     'planted wrong password',
     'planted new password',
     new TextDecoder().decode(SECRET),
   ];
-  const said: unknown[] = stage.warnings;
+  const said: unknown[] = harness.warnings;
   const attempt = async (work: () => unknown): Promise<void> => {
     try {
       await work();
@@ -137,7 +137,7 @@ test('no secret reaches a log, an error, the audit log or a record, whatever goe
   secrets.push(accessToken, accessToken.split('.')[2] ?? '', key, key.slice(20));
   said.push(apiKey, await auth.accounts.apiKeys());
   for (const isAway of [false, true]) {
-    stage.watch.isAway = isAway;
+    harness.watch.isAway = isAway;
     await attempt(() => auth.login({ username: 'ada', password: 'planted wrong password', address: '::1' }));
     await attempt(() => auth.login({ username: 'planted wrong password', password: '', address: '::1' }));
     await attempt(() =>
@@ -149,7 +149,7 @@ test('no secret reaches a log, an error, the audit log or a record, whatever goe
     await attempt(() => auth.authenticate({ authorization: `Bearer ${accessToken}`, apiKey: key }));
     await attempt(() => auth.authenticate({ apiKey: `${key}x` }));
   }
-  stage.watch.isAway = false;
+  harness.watch.isAway = false;
   clock.pass(LIFETIME_MS);
   await attempt(() => auth.authenticate({ authorization: `Bearer ${accessToken}` }));
   said.push(await auth.audit.list({ limit: 100 }));

@@ -104,12 +104,12 @@ test('a bad configured password is an error of configuration that does not repea
 });
 
 test('does not come back when others have taken over', async () => {
-  const stage = authHarness();
-  const { accounts } = stage.store;
+  const harness = authHarness();
+  const { accounts } = harness.store;
   await ensureFirstAdmin(options(accounts));
-  await stage.createUser('ada', 'admin');
+  await harness.createUser('ada', 'admin');
   const first = await accounts.findUserByName('admin');
-  await stage.auth.accounts.deleteUser(first?.id ?? '');
+  await harness.auth.accounts.deleteUser(first?.id ?? '');
   const configured = { ...options(accounts), configuredPassword: 'configured password' };
   assert.equal(await ensureFirstAdmin(configured), { kind: 'exists', isConfiguredIgnored: true });
   assert.is(await accounts.findUserByName('admin'), undefined);
@@ -122,9 +122,9 @@ test('is made beside users who are no admins, but not beside an admin or somebod
     ['ada', 'admin', 'exists'],
     ['Admin', 'user', 'exists'],
   ] as const) {
-    const stage = authHarness();
-    await stage.createUser(username, role);
-    const first = await ensureFirstAdmin({ ...options(stage.store.accounts), isTerminal: true });
+    const harness = authHarness();
+    await harness.createUser(username, role);
+    const first = await ensureFirstAdmin({ ...options(harness.store.accounts), isTerminal: true });
     assert.is(first.kind, kind, `${username} ${role}`);
   }
 });

@@ -16,188 +16,188 @@ test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
 test.after.each(() => mock.timers.reset());
 
 test('a key or a user that another node deleted, disabled or changed is told; an address is nobody else', async () => {
-  const { stage, told, enter, key } = made();
+  const { harness, told, enter, key } = made();
   const names = ['deleted', 'disabled', 'renewed', 'confined', 'untouched'];
   const users = new Map<string, User>();
-  for (const name of names) users.set(name, await stage.createUser(name));
+  for (const name of names) users.set(name, await harness.createUser(name));
   const idOf = (name: string) => users.get(name)?.id ?? '';
   const ids = new Map<string, string>();
   for (const [name, user] of users) {
-    ids.set(name, await enter(await stage.bearer(user)));
+    ids.set(name, await enter(await harness.bearer(user)));
     ids.set(`key of ${name}`, await enter(await key(idOf(name))));
   }
-  const free = await stage.auth.accounts.createApiKey({ name: 'free', permissions: ['tools:call'] });
+  const free = await harness.auth.accounts.createApiKey({ name: 'free', permissions: ['tools:call'] });
   ids.set('free key', await enter({ apiKey: free.key }));
-  stage.hear('changed');
+  harness.hear('changed');
   await settled();
   assert.equal(told, []);
 
   const elsewhere = (name: string, change: Omit<UserChange, 'updatedAt'>) =>
-    stage.store.accounts.changeUser(idOf(name), { ...change, updatedAt: later });
-  await stage.store.accounts.deleteApiKey(free.apiKey.apiKey.id);
-  await stage.store.accounts.deleteUser(idOf('deleted'));
+    harness.store.accounts.changeUser(idOf(name), { ...change, updatedAt: later });
+  await harness.store.accounts.deleteApiKey(free.apiKey.apiKey.id);
+  await harness.store.accounts.deleteUser(idOf('deleted'));
   await elsewhere('disabled', { isActive: false, credentialsChangedAt: later });
   await elsewhere('renewed', { passwordHash: 'x', credentialsChangedAt: later });
   await elsewhere('confined', { templates: ['demo'] });
   await elsewhere('untouched', { email: 'other@example.org' });
   await settled();
   assert.equal(told, []);
-  stage.hear('changed');
+  harness.hear('changed');
   await settled();
   const lost = [...ids].filter(([name]) => !name.endsWith('untouched')).map(([, id]) => id);
   assert.equal(told.toSorted(), lost.toSorted());
 
   // Once: who is still there stands as he stands now.
   told.length = 0;
-  stage.hear('changed');
+  harness.hear('changed');
   await settled();
   const gone = ['free key', 'deleted', 'disabled'].flatMap((name) => [name, `key of ${name}`]);
   assert.equal(told.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
 });
 
 test('a key that expires is told within a look, without news and without a question', async () => {
-  const { stage, told, enter, key } = made();
+  const { harness, told, enter, key } = made();
   const short = await enter(await key(undefined, START_MS + 5_000));
   await enter(await key(undefined, START_MS + 50_000));
-  stage.watch.asked.length = 0;
+  harness.watch.asked.length = 0;
   for (const passedMs of [2_000, 4_000]) {
-    await tick(stage);
-    assert.equal([stage.clock.nowMs, told], [START_MS + passedMs, []]);
+    await tick(harness);
+    assert.equal([harness.clock.nowMs, told], [START_MS + passedMs, []]);
   }
-  await tick(stage);
+  await tick(harness);
   assert.equal(told, [short]);
-  assert.equal(stage.watch.asked, []);
+  assert.equal(harness.watch.asked, []);
 });
 
 test('a token that ends costs nothing: its user may come with the next one', async () => {
-  const { stage, told, enter } = made();
-  const ada = await stage.createUser('ada');
-  await enter(await stage.bearer(ada));
-  stage.clock.pass(LIFETIME_MS + 1);
-  stage.hear('answered');
-  await tick(stage);
-  await enter(await stage.bearer(ada));
-  await tick(stage);
+  const { harness, told, enter } = made();
+  const ada = await harness.createUser('ada');
+  await enter(await harness.bearer(ada));
+  harness.clock.pass(LIFETIME_MS + 1);
+  harness.hear('answered');
+  await tick(harness);
+  await enter(await harness.bearer(ada));
+  await tick(harness);
   assert.equal(told, []);
 });
 
 test('the store is asked by two questions for all, and only when it may have news', async () => {
-  const { stage, open, enter, key } = made();
+  const { harness, open, enter, key } = made();
   for (let count = 0; count < 20; count += 1) await enter(await key());
   open.add('anonymous');
-  stage.watch.asked.length = 0;
-  await tick(stage);
-  assert.equal(stage.watch.asked, []);
-  stage.hear('changed');
+  harness.watch.asked.length = 0;
+  await tick(harness);
+  assert.equal(harness.watch.asked, []);
+  harness.hear('changed');
   await settled();
-  assert.equal(stage.watch.asked, ['findApiKeys', 'findUsers']);
-  await tick(stage);
-  assert.is(stage.watch.asked.length, 2);
+  assert.equal(harness.watch.asked, ['findApiKeys', 'findUsers']);
+  await tick(harness);
+  assert.is(harness.watch.asked.length, 2);
   // No news at all for long: then it is asked anyway.
-  for (let count = 0; count < 6; count += 1) await tick(stage, 'silent');
-  assert.is(stage.watch.asked.length, 4);
+  for (let count = 0; count < 6; count += 1) await tick(harness, 'silent');
+  assert.is(harness.watch.asked.length, 4);
 });
 
 test('many are asked about in pieces', async () => {
-  const { stage, open, told } = made();
+  const { harness, open, told } = made();
   for (let count = 0; count <= MOST_FOUND; count += 1) open.add(`key:${count}`);
-  stage.watch.asked.length = 0;
-  await tick(stage);
-  assert.is(stage.watch.asked.length, 4);
+  harness.watch.asked.length = 0;
+  await tick(harness);
+  assert.is(harness.watch.asked.length, 4);
   assert.is(told.length, MOST_FOUND + 1, 'those without an account');
 });
 
 test('who has nothing open is not asked about', async () => {
-  const { stage, open, told, enter, key } = made();
+  const { harness, open, told, enter, key } = made();
   open.delete(await enter(await key()));
-  stage.watch.asked.length = 0;
-  stage.hear('changed');
+  harness.watch.asked.length = 0;
+  harness.hear('changed');
   await settled();
-  assert.equal([told, stage.watch.asked], [[], []]);
+  assert.equal([told, harness.watch.asked], [[], []]);
 });
 
 test('a database that is away costs nobody anything, and is asked again when it is back', async () => {
-  const { stage, told, enter, key } = made();
+  const { harness, told, enter, key } = made();
   const id = await enter(await key());
-  await stage.store.accounts.deleteApiKey(id.slice('key:'.length));
-  stage.watch.isAway = true;
-  stage.hear('changed');
+  await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
+  harness.watch.isAway = true;
+  harness.hear('changed');
   await settled();
-  stage.hear('away');
-  await tick(stage, 'silent');
-  assert.equal([told, stage.warnings], [[], []]);
-  stage.watch.isAway = false;
-  stage.hear('answered');
-  await tick(stage);
+  harness.hear('away');
+  await tick(harness, 'silent');
+  assert.equal([told, harness.warnings], [[], []]);
+  harness.watch.isAway = false;
+  harness.hear('answered');
+  await tick(harness);
   assert.equal(told, [id]);
 });
 
 test('a store that is broken is told of', async () => {
-  const { stage, enter, key } = made();
+  const { harness, enter, key } = made();
   await enter(await key());
-  stage.watch.gate = Promise.reject(new TypeError('a fault of ours'));
-  stage.watch.gate.catch(() => undefined); // before anybody waits for it
-  stage.hear('changed');
+  harness.watch.gate = Promise.reject(new TypeError('a fault of ours'));
+  harness.watch.gate.catch(() => undefined); // before anybody waits for it
+  harness.hear('changed');
   await settled();
-  assert.is(stage.warnings.length, 1);
+  assert.is(harness.warnings.length, 1);
 });
 
 test('what changed while the store was asked is asked about again', async () => {
-  const { stage, told, enter, key } = made();
+  const { harness, told, enter, key } = made();
   const id = await enter(await key());
   const gate = Promise.withResolvers<void>();
-  stage.watch.gate = gate.promise;
-  stage.hear('changed');
+  harness.watch.gate = gate.promise;
+  harness.hear('changed');
   await settled();
-  await stage.store.accounts.deleteApiKey(id.slice('key:'.length));
-  stage.hear('changed');
+  await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
+  harness.hear('changed');
   gate.resolve();
   await settled();
   assert.equal(told, []);
-  await tick(stage);
+  await tick(harness);
   assert.equal(told, [id]);
 });
 
 test('who logs in again after a change elsewhere loses what was opened before, once', async () => {
-  const { stage, told, enter } = made();
-  const ada = await stage.createUser('ada');
-  const id = await enter(await stage.bearer(ada));
-  const changed = await stage.store.accounts.changeUser(ada.id, {
+  const { harness, told, enter } = made();
+  const ada = await harness.createUser('ada');
+  const id = await enter(await harness.bearer(ada));
+  const changed = await harness.store.accounts.changeUser(ada.id, {
     passwordHash: 'x',
     credentialsChangedAt: later,
     updatedAt: later,
   });
-  stage.clock.pass(1);
-  await enter(await stage.bearer(changed));
+  harness.clock.pass(1);
+  await enter(await harness.bearer(changed));
   assert.equal(told.splice(0), [id]);
-  stage.hear('changed');
+  harness.hear('changed');
   await settled();
   assert.equal(told, []);
 });
 
 test('a revocation on this node reaches who was let in while it happened', async () => {
-  const { stage, told, open, key } = made();
+  const { harness, told, open, key } = made();
   const credentials = await key();
   const gate = Promise.withResolvers<void>();
-  stage.watch.gate = gate.promise;
-  const entering = stage.auth.authenticate(credentials);
+  harness.watch.gate = gate.promise;
+  const entering = harness.auth.authenticate(credentials);
   await settled();
-  stage.watch.gate = undefined;
+  harness.watch.gate = undefined;
   const id = `key:${credentials.apiKey.slice(3, 19)}`;
-  await stage.auth.accounts.revokeApiKey(id.slice('key:'.length));
+  await harness.auth.accounts.revokeApiKey(id.slice('key:'.length));
   gate.resolve();
   assert.is((await entering).id, id);
   open.add(id); // a session, say, that nobody will be able to use
   assert.equal(told.splice(0), [id]);
-  await tick(stage);
+  await tick(harness);
   assert.equal(told, [id]);
 });
 
 test('looks end with the handle, and never begin while authentication is off', async () => {
-  const { stage, told, enter, key } = made();
+  const { harness, told, enter, key } = made();
   await enter(await key(undefined, START_MS + 1_000));
-  await stage.auth.close();
-  await tick(stage);
+  await harness.auth.close();
+  await tick(harness);
   assert.equal(told, []);
 
   const off = authHarness({ enabled: false });
@@ -214,24 +214,24 @@ const later = new Date(START_MS + 60_000).toISOString();
 
 /** A session revalidator with a source of open sessions; records the accounts it reports. */
 function made() {
-  const stage = authHarness();
+  const harness = authHarness();
   const open = new Set<string>();
   const told: string[] = [];
-  stage.auth.changed$.subscribe((id) => told.push(id));
-  stage.auth.watchSessions(() => open);
+  harness.auth.changed$.subscribe((id) => told.push(id));
+  harness.auth.watchSessions(() => open);
   return {
-    stage,
+    harness,
     open,
     told,
     /** Lets somebody in who opens something. */
-    enter: async (credentials: Parameters<typeof stage.auth.authenticate>[0]): Promise<string> => {
-      const { id } = await stage.auth.authenticate(credentials);
+    enter: async (credentials: Parameters<typeof harness.auth.authenticate>[0]): Promise<string> => {
+      const { id } = await harness.auth.authenticate(credentials);
       open.add(id);
       return id;
     },
     key: async (ownerId?: string, expiresAtMs?: number) => {
       const expiresAt = expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString();
-      const made = await stage.auth.accounts.createApiKey({
+      const made = await harness.auth.accounts.createApiKey({
         name: 'robot',
         permissions: ['tools:call'],
         ownerId,
@@ -244,11 +244,11 @@ function made() {
 
 /** One look later. */
 async function tick(
-  stage: ReturnType<typeof authHarness>,
+  harness: ReturnType<typeof authHarness>,
   news: 'answered' | 'silent' = 'answered',
 ): Promise<void> {
-  stage.clock.pass(lookMs);
-  if (news === 'answered') stage.hear(news);
+  harness.clock.pass(lookMs);
+  if (news === 'answered') harness.hear(news);
   mock.timers.tick(lookMs);
   await settled();
 }

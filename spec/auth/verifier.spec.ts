@@ -7,15 +7,15 @@ import { authHarness, codeOf, LIMITS, START_MS } from './auth-harness.ts';
 const test = suite('verification against the store');
 
 test('a token is its user until it ends, a key itself until it expires', async () => {
-  const { verifier, stage } = made();
-  const user = await stage.createUser('ada');
-  const { accessToken } = await stage.tokens.issue(user);
+  const { verifier, harness } = made();
+  const user = await harness.createUser('ada');
+  const { accessToken } = await harness.tokens.issue(user);
   const identity = await verifier.verify(accessToken);
   assert.is(identity.principal.id, `user:${user.id}`);
   assert.is(identity.expiresAtMs, (Math.floor(START_MS / 1000) + 3_600) * 1_000);
   assert.is(identity.keyId, undefined);
 
-  const { apiKey, key } = await stage.auth.accounts.createApiKey({
+  const { apiKey, key } = await harness.auth.accounts.createApiKey({
     name: 'robot',
     permissions: ['gateway:read'],
     expiresAt: '2031-01-01T00:00:00+01:00',
@@ -30,9 +30,9 @@ test('a token is its user until it ends, a key itself until it expires', async (
 });
 
 test('unknown, revoked and wrong keys get one answer in the same words', async () => {
-  const { verifier, stage } = made();
-  const { apiKey, key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['admin'] });
-  const { key: other } = await stage.auth.accounts.createApiKey({ name: 'other', permissions: ['admin'] });
+  const { verifier, harness } = made();
+  const { apiKey, key } = await harness.auth.accounts.createApiKey({ name: 'robot', permissions: ['admin'] });
+  const { key: other } = await harness.auth.accounts.createApiKey({ name: 'other', permissions: ['admin'] });
   const secretOfOther = other.slice(-43);
   const said = new Set<string>();
   const refused = async (text: string): Promise<void> => {
@@ -46,7 +46,7 @@ test('unknown, revoked and wrong keys get one answer in the same words', async (
   await refused(`sd_${apiKey.apiKey.id}_${secretOfOther}`);
   await refused(`sd_0000000000000000_${secretOfOther}`);
   await refused('sd_nonsense');
-  await stage.auth.accounts.revokeApiKey(apiKey.apiKey.id);
+  await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
   await refused(key);
   assert.is(said.size, 1);
   assert.is(await codeOf(() => verifier.verify(other)), 'none');
@@ -58,10 +58,10 @@ test('a text is taken for a key by its beginning', () => {
 });
 
 function made() {
-  const stage = authHarness();
-  const { tokens, clock, store } = stage;
+  const harness = authHarness();
+  const { tokens, clock, store } = harness;
   return {
-    stage,
+    harness,
     verifier: new Verifier({ accounts: store.accounts, tokens, limits: LIMITS, now: clock.now }),
   };
 }

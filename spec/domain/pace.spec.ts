@@ -9,7 +9,7 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('scheduler');
 
 test('does a few things at once, and the rest a few in each turn, in the order of coming', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 2 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   for (let number = 1; number <= 7; number += 1) scheduler.run(task(number));
   assert.equal([done, scheduler.waiting], [[1, 2], 5]);
   await turn();
@@ -21,7 +21,7 @@ test('does a few things at once, and the rest a few in each turn, in the order o
 });
 
 test('does what comes later at once again, and arranges no turns for nothing', async () => {
-  const { scheduler, turn, done, task, arranged } = staged({ perTurn: 2 });
+  const { scheduler, turn, done, task, arranged } = setUp({ perTurn: 2 });
   for (const number of [1, 2, 3]) scheduler.run(task(number));
   for (let turns = 0; turns < 4; turns += 1) await turn();
   assert.is(arranged(), 0);
@@ -30,7 +30,7 @@ test('does what comes later at once again, and arranges no turns for nothing', a
 });
 
 test('lets nobody in before those who wait', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
   for (const number of [1, 2]) scheduler.run(task(number));
   scheduler.run(task(3));
   for (let turns = 0; turns < 4; turns += 1) await turn();
@@ -38,7 +38,7 @@ test('lets nobody in before those who wait', async () => {
 });
 
 test('begins nothing more in a turn that has taken long, but one thing in each', async () => {
-  const { scheduler, turn, done, task, clock } = staged({ perTurn: 10, turnMs: 5 });
+  const { scheduler, turn, done, task, clock } = setUp({ perTurn: 10, turnMs: 5 });
   const slow = (number: number) => () => {
     clock.nowMs += 3;
     task(number)();
@@ -53,7 +53,7 @@ test('begins nothing more in a turn that has taken long, but one thing in each',
 });
 
 test('does nothing that was forgotten meanwhile, also by what follows from the one before', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
   const [third, fourth] = [task(3), task(4)];
   scheduler.run(task(1));
   scheduler.run(() => void Promise.resolve().then(() => scheduler.forget(third)));
@@ -64,7 +64,7 @@ test('does nothing that was forgotten meanwhile, also by what follows from the o
 });
 
 test('tells whoever asks when it is their turn', async () => {
-  const { scheduler, turn, done } = staged({ perTurn: 1 });
+  const { scheduler, turn, done } = setUp({ perTurn: 1 });
   assert.is(scheduler.turn(), undefined);
   void scheduler.turn()?.then(() => done.push(1));
   await turn();
@@ -74,7 +74,7 @@ test('tells whoever asks when it is their turn', async () => {
 });
 
 test('visits all, a few in each turn, and waits for what the visits began', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 2 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   const begun = Promise.withResolvers<void>();
   let isOver = false;
   const walk = scheduler.each([1, 2, 3, 4], (number) => {
@@ -94,7 +94,7 @@ test('visits all, a few in each turn, and waits for what the visits began', asyn
 });
 
 test('lets several walks take turns', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
   void scheduler.each([1, 2, 3], (number) => task(number)());
   void scheduler.each([10, 20], (number) => task(number)());
   for (let turns = 0; turns < 12; turns += 1) await turn();
@@ -102,7 +102,7 @@ test('lets several walks take turns', async () => {
 });
 
 test('ends a walk with what a visit throws, whether at once or later, and goes on with the rest', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 2 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   const failing = (at: number) => (number: number) => {
     if (number === at) throw new Error(`failed at ${number}`);
     task(number)();
@@ -128,7 +128,7 @@ test('takes its turns in real time, whatever timers were simulated when it was m
 });
 
 test('leaves no rejection to nobody while a walk goes on: that would end the program', async () => {
-  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
+  const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
   const unheard: unknown[] = [];
   const hear = (reason: unknown) => void unheard.push(reason);
   process.on('unhandledRejection', hear);
@@ -150,7 +150,7 @@ test('leaves no rejection to nobody while a walk goes on: that would end the pro
 
 test.run();
 
-function staged({ perTurn, turnMs = 1_000 }: { readonly perTurn: number; readonly turnMs?: number }) {
+function setUp({ perTurn, turnMs = 1_000 }: { readonly perTurn: number; readonly turnMs?: number }) {
   const clock = { nowMs: 0 };
   const done: number[] = [];
   let next: (() => void)[] = [];

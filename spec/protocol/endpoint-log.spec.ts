@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { suite } from '../helpers/suite.ts';
-import { notification, request, staged } from './legacy/legacy-harness.ts';
+import { legacyHarness, notification, request } from './legacy/legacy-harness.ts';
 import { modernHarness, nestedTooDeeply } from './modern/modern-harness.ts';
 
 const test = suite('what the endpoint tells the log');
@@ -12,7 +12,7 @@ const HELLO = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { n
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
 test('the method of a message, before anything else can go wrong', async () => {
-  const { post } = staged();
+  const { post } = legacyHarness();
   const gone = { 'mcp-session-id': 'gone' };
   for (const message of [request(1, 'tools/list'), notification('notifications/initialized')]) {
     const { reply, done } = post(message, gone);
@@ -25,7 +25,7 @@ test('the method of a message, before anything else can go wrong', async () => {
 });
 
 test('the session that was opened', async () => {
-  const { post } = staged();
+  const { post } = legacyHarness();
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   await done;
   assert.equal(reply.facts, [
@@ -35,7 +35,7 @@ test('the session that was opened', async () => {
 });
 
 test('the code of an error, from whomever it comes, and nothing of a result', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const [fine, refused, failed, deep] = [call(1), call(2), call(3), call(4)];
   await Promise.all([fine, refused, failed, deep].map(({ done }) => done));
   const [one, two, three, four] = session.exchanges;
@@ -56,7 +56,7 @@ test('the code of an error, from whomever it comes, and nothing of a result', as
 });
 
 test('how many messages came at once, and what was wrong with each of them', async () => {
-  const { post, session } = staged({ protocolVersion: '2025-03-26' });
+  const { post, session } = legacyHarness({ protocolVersion: '2025-03-26' });
   const long = request(2, 'tools/list', { cursor: 'x'.repeat(10_000) });
   const { reply, done } = post([request(1, 'tools/list'), long, notification('notifications/initialized')]);
   await done;

@@ -67,14 +67,14 @@ test('a batch of either era in the wrong place is refused', async () => {
 });
 
 test('who hears of a fault cannot break the answer', async () => {
-  const stage = modernHarness();
-  Object.assign(stage.faults, {
+  const harness = modernHarness();
+  Object.assign(harness.faults, {
     push: () => {
       throw new Error('the log is full');
     },
   });
-  const reply = await stage.send('tools/list');
-  stage.backends.last.fail(new Error('a fault of ours'));
+  const reply = await harness.send('tools/list');
+  harness.backends.last.fail(new Error('a fault of ours'));
   assert.is(outcomeOf(reply), '500 -32603');
 });
 

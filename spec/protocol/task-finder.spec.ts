@@ -15,7 +15,7 @@ const KNOWN: ExchangeEvent = { kind: 'result', result: JsonText.ofValue({ status
 const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 'Unknown task' } };
 
 /** Instances of which some know the task, and some are gone. */
-function staged(instanceIds: readonly string[], knowing: readonly string[], gone: readonly string[] = []) {
+function setUp(instanceIds: readonly string[], knowing: readonly string[], gone: readonly string[] = []) {
   const finder = new TaskFinder();
   const asked: [ExchangeRequest, InquiryOptions][] = [];
   const backends = {
@@ -38,7 +38,7 @@ function staged(instanceIds: readonly string[], knowing: readonly string[], gone
 }
 
 test('asks who may know, in the words of the client, and remembers for him who does', () => {
-  const { finder, seek, asked, askedIds } = staged(['a', 'b'], ['b'], ['a']);
+  const { finder, seek, asked, askedIds } = setUp(['a', 'b'], ['b'], ['a']);
   assert.equal(seek('t'), ['b']);
   assert.equal(asked[1], [
     { method: 'tasks/get', params: { taskId: '1', _meta: { x: 1 } } },
@@ -50,19 +50,19 @@ test('asks who may know, in the words of the client, and remembers for him who d
 });
 
 test('looks for nothing at the path of a template that has one instance', () => {
-  const { seek, askedIds } = staged(['a'], ['a']);
+  const { seek, askedIds } = setUp(['a'], ['a']);
   assert.equal([seek('t'), askedIds()], ['no choice', []]);
 });
 
 test('looks over all templates even for one instance, and finds nobody where there is none', () => {
-  const one = staged(['t/a'], ['t/a']);
+  const one = setUp(['t/a'], ['t/a']);
   assert.equal([one.seek(undefined), one.askedIds()], [['t/a'], ['t/a']]);
-  const none = staged([], []);
+  const none = setUp([], []);
   assert.equal([none.seek(undefined), none.seek('t')], [[NOT_FOUND], 'no choice']);
 });
 
 test('takes what two templates know for nobody’s, and remembers neither', () => {
-  const { finder, seek } = staged(['t/a', 'u/a'], ['t/a', 'u/a']);
+  const { finder, seek } = setUp(['t/a', 'u/a'], ['t/a', 'u/a']);
   assert.equal(seek(undefined), [undefined]);
   assert.is(finder.memory.size, 0);
 });
@@ -73,7 +73,7 @@ for (const [template, where, named] of [
 ] as const) {
   test(`does not ask for a task where another one began it, at ${where}`, () => {
     const ids = ['a', 'b'].map(named);
-    const { finder, seek, askedIds } = staged(ids, ids);
+    const { finder, seek, askedIds } = setUp(ids, ids);
     finder.memory.begun({ ownerId: 'bob', template: 't' }, '1', 'a');
     assert.equal([seek(template), askedIds()], [[named('b')], [named('b')]]);
     finder.memory.begun({ ownerId: 'bob', template: 't' }, '1', 'b');
@@ -82,14 +82,14 @@ for (const [template, where, named] of [
 }
 
 test('does not look again at once for what nobody knew, and tells whether all have said so', () => {
-  const all = staged(['t/a', 'u/a'], []);
+  const all = setUp(['t/a', 'u/a'], []);
   assert.equal(
     [all.seek(undefined), all.seek(undefined), all.askedIds()],
     [[NOT_FOUND], [NOT_FOUND], ['t/a', 'u/a']],
   );
-  const some = staged(['a', 'b'], [], ['b']);
+  const some = setUp(['a', 'b'], [], ['b']);
   assert.equal([some.seek('t'), some.seek('t'), some.askedIds()], [[undefined], [undefined], ['a', 'b']]);
-  const many = staged(
+  const many = setUp(
     Array.from({ length: 33 }, (_, id) => `${id}`),
     [],
   );

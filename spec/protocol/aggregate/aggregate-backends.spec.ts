@@ -29,7 +29,7 @@ class Telling extends ListingBackends {
   }
 }
 
-function staged() {
+function setUp() {
   const a = new Telling({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
   const b = new Telling({ tools: [{ name: 'x' }] });
   a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
@@ -63,7 +63,7 @@ function staged() {
 }
 
 test('always has lists, and offers what any of them offers to who may use it', () => {
-  const { joined } = staged();
+  const { joined } = setUp();
   const capabilitiesFor = (owner: Owner) =>
     joined.peers(owner).map(({ capabilities }) => Object.keys(capabilities));
   const lists = ['tools', 'prompts', 'resources'];
@@ -73,7 +73,7 @@ test('always has lists, and offers what any of them offers to who may use it', (
 });
 
 test('lists all, calls the owner, and names the instance with its template', async () => {
-  const { ask, b } = staged();
+  const { ask, b } = setUp();
   assert.equal((await ask({ method: 'tools/list' })).said, { tools: [shownTool('a__x'), shownTool('b__x')] });
   assert.equal(await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, 'b/two'), {
     said: { called: { name: 'x' } },
@@ -84,7 +84,7 @@ test('lists all, calls the owner, and names the instance with its template', asy
 });
 
 test('does not take an instance of one template to another', async () => {
-  const { ask, b } = staged();
+  const { ask, b } = setUp();
   for (const instanceId of ['a/two', 'two', ''])
     await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, instanceId);
   assert.equal(
@@ -94,7 +94,7 @@ test('does not take an instance of one template to another', async () => {
 });
 
 test('refuses what is outside of a caller’s templates in the words for what is unknown', async () => {
-  const { ask } = staged();
+  const { ask } = setUp();
   const owner = { id: 'key:1', templates: new Set(['b']) };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } }, owner);
   assert.equal(await call('a__x'), await call('nobody__x'));
@@ -102,7 +102,7 @@ test('refuses what is outside of a caller’s templates in the words for what is
 });
 
 test('waits for changes of all, and for updates of the owner of a resource only', async () => {
-  const { joined, a, b } = staged();
+  const { joined, a, b } = setUp();
   const heard: ServerNotification[] = [];
   const wanted = { lists: new Set<ListField>(['tools']), resources: new Set(['a:1', 'nobody:1']) };
   const subscription = joined.changes(ADA, PROFILE, wanted).subscribe((message) => heard.push(message));
@@ -123,7 +123,7 @@ test('waits for changes of all, and for updates of the owner of a resource only'
 });
 
 test('tells of a template that comes later, to who may use it, once, and hears it from then on', () => {
-  const { joined, b, listChanges$, templates } = staged();
+  const { joined, b, listChanges$, templates } = setUp();
   templates.pop();
   const tools = new Set<ListField>(['tools']);
   const listen = (owner: Owner) => {
@@ -153,7 +153,7 @@ test('tells of a template that comes later, to who may use it, once, and hears i
 });
 
 test('subscribes to a resource when its template is there', async () => {
-  const { joined, b, listChanges$ } = staged();
+  const { joined, b, listChanges$ } = setUp();
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
   const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
@@ -173,7 +173,7 @@ test('subscribes to a resource when its template is there', async () => {
 });
 
 test('looks up who owns what once, however much is listened to', async () => {
-  const { joined, a, b } = staged();
+  const { joined, a, b } = setUp();
   const uris = Array.from({ length: 100 }, (_, number) => `nobody:${number}`);
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'a:2', ...uris]) };
   a.lists = { resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
@@ -188,7 +188,7 @@ test('looks up who owns what once, however much is listened to', async () => {
 });
 
 test('tells which lists changed', () => {
-  const { joined, listChanges$ } = staged();
+  const { joined, listChanges$ } = setUp();
   const lists: ListField[] = [];
   joined.listChanged$.subscribe((list) => lists.push(list));
   listChanges$.next({ template: 'a', list: 'prompts' });
@@ -196,7 +196,7 @@ test('tells which lists changed', () => {
 });
 
 test('knows a tool by its joined name', () => {
-  const { joined } = staged();
+  const { joined } = setUp();
   assert.equal(
     ['a__x', 'a__y', 'c__x', 'x'].map((name) => joined.tool(name, ADA)?.name),
     ['x', undefined, undefined, undefined],
@@ -207,7 +207,7 @@ test('knows a tool by its joined name', () => {
 });
 
 test('asks again for a tool by its joined name, and only where its caller may', async () => {
-  const { joined } = staged();
+  const { joined } = setUp();
   assert.equal(await joined.relisted('a__x', ADA), [{ name: 'x' }]);
   for (const name of ['a__y', 'c__x', 'x']) assert.equal(await joined.relisted(name, ADA), []);
   const owner = { id: 'key:1', templates: new Set(['b']) };
@@ -215,7 +215,7 @@ test('asks again for a tool by its joined name, and only where its caller may', 
 });
 
 test('a session is served as its owner is by now, and for him only', async () => {
-  const { joined, a } = staged();
+  const { joined, a } = setUp();
   const { id } = await joined.openSession(ADA, PROFILE);
   const call = async (owner: Owner) => {
     const session = joined.session(id, owner);
@@ -232,7 +232,7 @@ test('a session is served as its owner is by now, and for him only', async () =>
 });
 
 test('passes cancelling on', async () => {
-  const { joined, a } = staged();
+  const { joined, a } = setUp();
   const source = new Subject<never>();
   const request = { method: 'resources/read', params: { uri: 'a:1' } };
   await firstValueFrom(joined.exchange(request, { owner: ADA, profile: PROFILE }));
@@ -245,7 +245,7 @@ test('passes cancelling on', async () => {
 });
 
 test('names the instances of servers that run tasks, in templates that he may use, one of each in turn', () => {
-  const { joined, a, b } = staged();
+  const { joined, a, b } = setUp();
   a.instanceIds = ['1', '2', '3'];
   b.instanceIds = ['1', '2'];
   assert.equal(joined.modernInstanceIds(ADA), []);
@@ -257,7 +257,7 @@ test('names the instances of servers that run tasks, in templates that he may us
 });
 
 test('asks an instance of a template that he may use, and of no other', async () => {
-  const { joined, a } = staged();
+  const { joined, a } = setUp();
   const request = { method: 'tasks/get', params: { taskId: '1' } };
   const inquire = (owner: Owner, instanceId: string) =>
     firstValueFrom(joined.inquire(request, { owner, instanceId })).then(

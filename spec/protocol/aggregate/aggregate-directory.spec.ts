@@ -11,7 +11,7 @@ const test = suite('joined directory');
 
 const LONG = 'l'.repeat(100);
 
-function staged(visible = ['a', 'b']) {
+function setUp(visible = ['a', 'b']) {
   const all = new Map([
     [
       'a',
@@ -38,7 +38,7 @@ function staged(visible = ['a', 'b']) {
 }
 
 test('lists everything under joined names', async () => {
-  const { directory } = staged();
+  const { directory } = setUp();
   assert.equal(await directory.list('tools', CLIENT), [
     { ...shownTool('a__read'), title: 'A' },
     shownTool(aggregateName({ template: 'a', name: LONG })),
@@ -52,21 +52,21 @@ test('lists everything under joined names', async () => {
 });
 
 test('finds the owner of a name without a look at the lists', async () => {
-  const { named, all } = staged();
+  const { named, all } = setUp();
   assert.equal(await named('b__read'), { template: 'b', name: 'read' });
   assert.equal(await named('b__not__listed'), { template: 'b', name: 'not__listed' });
   assert.is(all.get('a')?.asked.length, 0);
 });
 
 test('looks up a name that may be a cut one', async () => {
-  const { named } = staged();
+  const { named } = setUp();
   assert.equal(await named(aggregateName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
   const whole = `b__${'t'.repeat(40)}_0123abcd`;
   assert.equal(await named(whole), { template: 'b', name: whole.slice(3) });
 });
 
 test('looks a name up once that only looks like a cut one', async () => {
-  const { named, all } = staged();
+  const { named, all } = setUp();
   const name = `${'t'.repeat(40)}_0123abcd`;
   const b = all.get('b');
   assert.ok(b);
@@ -78,7 +78,7 @@ test('looks a name up once that only looks like a cut one', async () => {
 });
 
 test('lists a name once, and means the first who has it', async () => {
-  const { directory, named, all } = staged();
+  const { directory, named, all } = setUp();
   const a = all.get('a');
   assert.ok(a);
   const cut = aggregateName({ template: 'a', name: LONG });
@@ -101,7 +101,7 @@ test('lists a name once, and means the first who has it', async () => {
 });
 
 test('gives no resource to a template where nobody is any more', async () => {
-  const { resource, all } = staged();
+  const { resource, all } = setUp();
   assert.is(await resource('file:///both'), 'a');
   const a = all.get('a');
   assert.ok(a);
@@ -111,7 +111,7 @@ test('gives no resource to a template where nobody is any more', async () => {
 });
 
 test('knows nothing of templates that the caller may not use', async () => {
-  const { named, resource } = staged(['b']);
+  const { named, resource } = setUp(['b']);
   assert.is(await named('a__read'), undefined);
   assert.is(await named(aggregateName({ template: 'a', name: LONG })), undefined);
   assert.is(await named('read'), undefined);
@@ -119,7 +119,7 @@ test('knows nothing of templates that the caller may not use', async () => {
 });
 
 test('gives a resource to the first who lists it, then to whose template fits', async () => {
-  const { resource } = staged();
+  const { resource } = setUp();
   assert.is(await resource('b:1'), 'b');
   assert.is(await resource('file:///both'), 'a');
   assert.is(await resource('a://7/data'), 'a');
@@ -128,7 +128,7 @@ test('gives a resource to the first who lists it, then to whose template fits', 
 });
 
 test('asks the only template there is for what nobody lists', async () => {
-  assert.is(await staged(['b']).resource('c:1'), 'b');
+  assert.is(await setUp(['b']).resource('c:1'), 'b');
 });
 
 test.run();

@@ -10,7 +10,7 @@ const test = suite('joined grant');
 
 const mayUse = (...templates: string[]) => ({ id: 'key:1', templates: new Set(templates) });
 
-function staged(grant: AggregateGrant) {
+function setUp(grant: AggregateGrant) {
   const changes$ = new Subject<TemplateListChange>();
   const heard: string[] = [];
   const subscription = grant.changesIn(changes$).subscribe((list) => heard.push(list));
@@ -19,7 +19,7 @@ function staged(grant: AggregateGrant) {
 
 test('passes on what changes on templates that its owner may use, as he is by then', () => {
   const grant = new AggregateGrant(mayUse('a'));
-  const { changes$, heard } = staged(grant);
+  const { changes$, heard } = setUp(grant);
   changes$.next({ template: 'a', list: 'tools' });
   changes$.next({ template: 'b', list: 'prompts' });
   grant.take(mayUse('b'));
@@ -60,12 +60,12 @@ test('looks at no more templates than it takes to tell', () => {
 test('says once, now or later, that all lists are others', () => {
   const grant = new AggregateGrant(mayUse('a'));
   grant.take(mayUse('b'));
-  const { heard, subscription } = staged(grant);
+  const { heard, subscription } = setUp(grant);
   assert.equal(heard.splice(0), ['tools', 'prompts', 'resources']);
   grant.take(mayUse('a'));
   assert.equal(heard, ['tools', 'prompts', 'resources']);
   subscription.unsubscribe();
-  assert.equal(staged(grant).heard, []);
+  assert.equal(setUp(grant).heard, []);
 });
 
 test.run();

@@ -15,7 +15,7 @@ const test = suite('joined lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-function staged() {
+function setUp() {
   const all = {
     fast: new ListingBackends({ tools: [{ name: 'f' }] }),
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
@@ -27,15 +27,15 @@ function staged() {
   return { ...all, late, gather, lists };
 }
 
-const names = (gathered: Awaited<ReturnType<ReturnType<typeof staged>['gather']>>) =>
+const names = (gathered: Awaited<ReturnType<ReturnType<typeof setUp>['gather']>>) =>
   gathered.map(({ template, items }) => `${template}: ${items.map(({ name }) => name).join()}`);
 
 test('gathers what every template lists, in their order', async () => {
-  assert.equal(names(await staged().gather()), ['fast: f', 'slow: s']);
+  assert.equal(names(await setUp().gather()), ['fast: f', 'slow: s']);
 });
 
 test('waits a second for a slow one, and tells when it answers after all', async () => {
-  const { slow, late, gather } = staged();
+  const { slow, late, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
   const gathered = gather();
@@ -49,7 +49,7 @@ test('waits a second for a slow one, and tells when it answers after all', async
 });
 
 test('waits once for one that hangs, whoever asks, and again for the next answer', async () => {
-  const { slow, gather } = staged();
+  const { slow, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
   const first = gather();
@@ -73,7 +73,7 @@ test('waits once for one that hangs, whoever asks, and again for the next answer
 });
 
 test('asks nobody for what nobody announced, nor where nobody is', async () => {
-  const { fast, slow, lists } = staged();
+  const { fast, slow, lists } = setUp();
   fast.peer = { ...fast.peer, capabilities: { resources: {} } };
   slow.peer = { ...slow.peer, era: 'bare', capabilities: {} };
   const gather = (list: ListField) => lists.gather(list, ['fast', 'slow'], CLIENT);
@@ -88,7 +88,7 @@ test('asks nobody for what nobody announced, nor where nobody is', async () => {
 });
 
 test('leaves no timer behind', async () => {
-  const { gather } = staged();
+  const { gather } = setUp();
   const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   mock.timers.reset();
   for (let turn = 0; turn < 10; turn += 1) await gather();
@@ -98,7 +98,7 @@ test('leaves no timer behind', async () => {
 });
 
 test('says nothing when the late answer is the known one', async () => {
-  const { slow, late, gather } = staged();
+  const { slow, late, gather } = setUp();
   await gather();
   const answer = new Subject<Answer>();
   slow.instead = answer;
@@ -112,7 +112,7 @@ test('says nothing when the late answer is the known one', async () => {
 });
 
 test('lists what a dead one listed last, and nothing of one that never did', async () => {
-  const { fast, slow, gather } = staged();
+  const { fast, slow, gather } = setUp();
   slow.instead = throwError(() => new Error('dead'));
   assert.equal(names(await gather()), ['fast: f', 'slow: ']);
   slow.instead = undefined;
@@ -126,7 +126,7 @@ test('lists what a dead one listed last, and nothing of one that never did', asy
 });
 
 test('asks a template once for all who ask at the same time', async () => {
-  const { slow, gather } = staged();
+  const { slow, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
   const both = [gather(), gather()];
@@ -141,7 +141,7 @@ test('asks a template once for all who ask at the same time', async () => {
 });
 
 test('asks again when the list changed meanwhile, and forgets what it was before', async () => {
-  const { slow, gather } = staged();
+  const { slow, gather } = setUp();
   const [before, after] = [new Subject<Answer>(), new Subject<Answer>()];
   slow.instead = before;
   const early = gather();
@@ -165,13 +165,13 @@ test('asks again when the list changed meanwhile, and forgets what it was before
 });
 
 test('what cannot be written spoils nobody else’s list', async () => {
-  const { slow, gather } = staged();
+  const { slow, gather } = setUp();
   slow.lists = { tools: [{ name: 's' }, { name: 'deep', x: nestedTooDeeply() }] };
   assert.equal(names(await gather()), ['fast: f', 'slow: ']);
 });
 
 test('all together have 64 MiB: who comes after that lists nothing', async () => {
-  const { fast, slow, lists } = staged();
+  const { fast, slow, lists } = setUp();
   fast.lists = { tools: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
   const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];
   const gathered = await lists.gather('tools', templates, CLIENT);
@@ -183,7 +183,7 @@ test('all together have 64 MiB: who comes after that lists nothing', async () =>
 });
 
 test('follows the pages of one instance', async () => {
-  const { fast, gather } = staged();
+  const { fast, gather } = setUp();
   const pages = [
     answered({ tools: [{ name: '1' }], nextCursor: '' }, 'b'),
     answered({ tools: [{ name: '2' }] }),
@@ -203,7 +203,7 @@ test('follows the pages of one instance', async () => {
 });
 
 test('takes an error answer for a list that is not offered', async () => {
-  const { slow, gather } = staged();
+  const { slow, gather } = setUp();
   slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
   assert.equal(names(await gather()), ['fast: f', 'slow: ']);
 });

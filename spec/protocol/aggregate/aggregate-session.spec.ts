@@ -20,7 +20,7 @@ const test = suite('joined session');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-function staged(owner: Owner = ADA) {
+function setUp(owner: Owner = ADA) {
   const a = new ListingBackends({ tools: [{ name: 'x' }] });
   const b = new ListingBackends({ tools: [{ name: 'y' }] });
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
@@ -51,7 +51,7 @@ function staged(owner: Owner = ADA) {
 }
 
 test('opens a session with a template when it is first used, once', async () => {
-  const { a, b, ask, call } = staged();
+  const { a, b, ask, call } = setUp();
   assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('a__x'), shownTool('b__y')] });
   assert.equal([a.sessions.length, b.sessions.length], [0, 0]);
   assert.equal(await Promise.all([call('a__x'), call('a__x')]), [
@@ -62,13 +62,13 @@ test('opens a session with a template when it is first used, once', async () => 
 });
 
 test('names who answered with the template', async () => {
-  const { session } = staged();
+  const { session } = setUp();
   const request = { method: 'tools/call', params: { name: 'a__x' } };
   assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
 });
 
 test('opens another when an inner session has ended', async () => {
-  const { a, call } = staged();
+  const { a, call } = setUp();
   await call('a__x');
   await a.sessions[0]?.close();
   await settled();
@@ -77,7 +77,7 @@ test('opens another when an inner session has ended', async () => {
 });
 
 test('forgets a session that could not be opened', async () => {
-  const { a, call } = staged();
+  const { a, call } = setUp();
   const open = a.openSession.bind(a);
   a.openSession = () => Promise.reject(new Error('full'));
   await call('a__x').then(
@@ -89,7 +89,7 @@ test('forgets a session that could not be opened', async () => {
 });
 
 test('lets a call wait for a session no longer than for its answer, and opens it all the same', async () => {
-  const { a, session, call } = staged();
+  const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
   const opening = Promise.withResolvers<void>();
   a.openSession = async (owner, profile) => {
@@ -113,7 +113,7 @@ test('lets a call wait for a session no longer than for its answer, and opens it
 });
 
 test('tells the log level to those that log, now or when they are opened', async () => {
-  const { a, b, session, ask, call } = staged();
+  const { a, b, session, ask, call } = setUp();
   await call('a__x');
   const request = { method: 'logging/setLevel', params: { level: 'debug' } };
   assert.equal(await ask(request), {});
@@ -127,7 +127,7 @@ test('tells the log level to those that log, now or when they are opened', async
 });
 
 test('hears its inner sessions, those opened later too, and the lists of its templates', async () => {
-  const { a, b, session, call, listChanges$ } = staged({ id: 'key:1', templates: new Set(['a', 'b']) });
+  const { a, b, session, call, listChanges$ } = setUp({ id: 'key:1', templates: new Set(['a', 'b']) });
   await call('a__x');
   const heard: ServerMessage[] = [];
   let isOver = false;
@@ -155,7 +155,7 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
 });
 
 test('tells that its lists are others when its owner may use other templates, also who listens later', async () => {
-  const { session } = staged({ id: 'key:1', templates: new Set(['a']) });
+  const { session } = setUp({ id: 'key:1', templates: new Set(['a']) });
   const heard: string[] = [];
   const listen = () => session.messages$.subscribe(({ method }) => heard.push(method));
   session.servesAs({ id: 'key:1', templates: new Set(['a']) });
@@ -174,7 +174,7 @@ test('tells that its lists are others when its owner may use other templates, al
 });
 
 test('is held while a call runs', async () => {
-  const { a, session, call } = staged();
+  const { a, session, call } = setUp();
   const answer = new Subject<never>();
   await call('a__x');
   a.instead = answer;
@@ -190,7 +190,7 @@ test('is held while a call runs', async () => {
 });
 
 test('counts its calls, and not what only holds it, and tells its table of the end of each', async () => {
-  const { a, session, call, uses } = staged();
+  const { a, session, call, uses } = setUp();
   const letGo = session.hold();
   assert.is(session.calls, 0);
   await call('a__x');
@@ -215,7 +215,7 @@ test('counts its calls, and not what only holds it, and tells its table of the e
 });
 
 test('ends with its inner sessions, and refuses calls from then on', async () => {
-  const { a, session, call } = staged();
+  const { a, session, call } = setUp();
   await call('a__x');
   await session.close();
   await session.close();
@@ -228,7 +228,7 @@ test('ends with its inner sessions, and refuses calls from then on', async () =>
 });
 
 test('ends what its owner may use no longer, and offers it no more', async () => {
-  const { a, b, session, ask, call, listChanges$ } = staged();
+  const { a, b, session, ask, call, listChanges$ } = setUp();
   await call('a__x');
   await call('b__y');
   const heard: ServerMessage[] = [];
@@ -251,7 +251,7 @@ test('ends what its owner may use no longer, and offers it no more', async () =>
 });
 
 test('a session that was being opened while its template was taken away is closed', async () => {
-  const { a, session, call } = staged();
+  const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
   const opening = Promise.withResolvers<void>();
   a.openSession = async (owner, profile) => {
@@ -270,12 +270,12 @@ test('a session that was being opened while its template was taken away is close
 });
 
 test('refuses what is nobody’s', async () => {
-  const { call } = staged();
+  const { call } = setUp();
   assert.equal(await call('x'), { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } });
 });
 
 test('is where its session with a template is, as long as its owner may use that', async () => {
-  const { a, session, call } = staged();
+  const { a, session, call } = setUp();
   const at = () => ['a/one', 'a/two', 'b/one', 'one'].map((id) => session.at(id)?.id);
   assert.equal(at(), [undefined, undefined, undefined, undefined]);
   await call('a__x');

@@ -4,10 +4,10 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import type { RecordedReply } from '../recorded-reply.ts';
-import { notification, request, staged } from './legacy-harness.ts';
+import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy batches');
-const batching = () => staged({ protocolVersion: '2025-03-26' });
+const batching = () => legacyHarness({ protocolVersion: '2025-03-26' });
 const idsOf = ({ events }: RecordedReply) => events.messages.map(({ id }) => id);
 const NO_MESSAGE = { status: 400, code: -32600, id: null };
 
@@ -101,7 +101,7 @@ test('a batch is refused as a whole', async () => {
 
 test('other revisions have none', async () => {
   for (const protocolVersion of ['2024-11-05', '2025-06-18', '2025-11-25']) {
-    const { post } = staged({ protocolVersion });
+    const { post } = legacyHarness({ protocolVersion });
     assert.equal(await post([request(1, 'ping')]).done, NO_MESSAGE);
   }
 });

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { ClientReply } from '../../../src/domain/client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
-import { notification, request, staged } from './legacy-harness.ts';
+import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation asks');
 const ASKABLE = { capabilities: { elicitation: {} } };
@@ -21,7 +21,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 
 test.after.each(() => mock.timers.reset());
 
 test('a question goes to the stream of its call, and the answer back', () => {
-  const { call, post, session } = staged(ASKABLE);
+  const { call, post, session } = legacyHarness(ASKABLE);
   const { reply } = call(0);
   session.last.ask('elicitation/create', { message: 'name?' });
   const question = reply.events.messages[0];
@@ -34,7 +34,7 @@ test('a question goes to the stream of its call, and the answer back', () => {
 });
 
 test('an error of the client is an answer', () => {
-  const { call, post, session } = staged(ASKABLE);
+  const { call, post, session } = legacyHarness(ASKABLE);
   const { reply } = call(0);
   session.last.ask('sampling/createMessage');
   const error = { code: -1, message: 'User rejected', data: [1] };
@@ -43,7 +43,7 @@ test('an error of the client is an answer', () => {
 });
 
 test('questions of two calls, and of two sessions, have ids of their own', () => {
-  const { call, post, session, backends } = staged(ASKABLE);
+  const { call, post, session, backends } = legacyHarness(ASKABLE);
   const other = backends.add('two', 'ann');
   const [first, second] = [call(0), call(1)];
   const theirs = post(request(0, 'tools/call'), { 'mcp-session-id': 'two' });
@@ -59,7 +59,7 @@ test('questions of two calls, and of two sessions, have ids of their own', () =>
 });
 
 test('a question that its call did not wait for is taken back', () => {
-  const { call, post, session, endpoint } = staged(ASKABLE);
+  const { call, post, session, endpoint } = legacyHarness(ASKABLE);
   const { reply } = call(0);
   session.last.ask('elicitation/create');
   session.last.result();
@@ -76,7 +76,7 @@ test('a question that its call did not wait for is taken back', () => {
 });
 
 test('a question outside of any call goes to the listening stream, and only there', () => {
-  const { call, listen, post, session } = staged(ASKABLE);
+  const { call, listen, post, session } = legacyHarness(ASKABLE);
   const open = listen();
   const { reply } = call(0);
   const replies: unknown[] = [];
@@ -94,7 +94,7 @@ test('a question outside of any call goes to the listening stream, and only ther
 
 test('a message that cannot be written is dropped and told of; a question has its answer at once', () => {
   const faults: unknown[] = [];
-  const { call, listen, session } = staged(ASKABLE, 'one', (error) => faults.push(error));
+  const { call, listen, session } = legacyHarness(ASKABLE, 'one', (error) => faults.push(error));
   const open = listen();
   call(0);
   const replies: ClientReply[] = [];
@@ -118,7 +118,7 @@ test('a message that cannot be written is dropped and told of; a question has it
 });
 
 test('a question that the server takes back is not passed on: it has another id there', () => {
-  const { call, listen, session } = staged(ASKABLE);
+  const { call, listen, session } = legacyHarness(ASKABLE);
   const { reply } = call(0);
   session.last.ask('elicitation/create');
   session.last.notify('notifications/cancelled', { requestId: reply.events.messages[0]?.id ?? 0 });
@@ -133,7 +133,7 @@ test('a question that the server takes back is not passed on: it has another id 
 });
 
 test('without a listening stream it goes to an open call', () => {
-  const { call, session } = staged(ASKABLE);
+  const { call, session } = legacyHarness(ASKABLE);
   session.isShared = false;
   const gone = call(0);
   const { reply } = call(1);
@@ -148,7 +148,7 @@ test('without a listening stream it goes to an open call', () => {
 });
 
 test('without either it waits for the next listening stream', () => {
-  const { call, listen, session } = staged(ASKABLE);
+  const { call, listen, session } = legacyHarness(ASKABLE);
   session.isShared = false;
   call(0);
   session.last.result();
@@ -162,7 +162,7 @@ test('without either it waits for the next listening stream', () => {
 });
 
 test('what waits is bounded, and questions push notifications out', () => {
-  const { call, listen, session } = staged(ASKABLE);
+  const { call, listen, session } = legacyHarness(ASKABLE);
   session.isShared = false;
   call(0);
   session.last.result();
@@ -181,7 +181,7 @@ test('what waits is bounded, and questions push notifications out', () => {
 });
 
 test('a question that nobody answers is given up', () => {
-  const { call, listen, session } = staged(ASKABLE);
+  const { call, listen, session } = legacyHarness(ASKABLE);
   const open = listen();
   const { reply } = call(0);
   session.last.ask('elicitation/create');
@@ -214,7 +214,7 @@ for (const [how, isDeleted] of [
   ['ends by itself', false],
 ] as const) {
   test(`when its session ${how} a question outside of any call is answered, and nothing is left`, async () => {
-    const { call, listen, send, session, endpoint } = staged(ASKABLE);
+    const { call, listen, send, session, endpoint } = legacyHarness(ASKABLE);
     session.isShared = false;
     listen();
     call(0);
@@ -228,7 +228,7 @@ for (const [how, isDeleted] of [
 }
 
 test('a question that waits for a listening stream is not forgotten before it is given up', () => {
-  const { call, listen, session, endpoint } = staged(ASKABLE);
+  const { call, listen, session, endpoint } = legacyHarness(ASKABLE);
   session.isShared = false;
   call(0);
   session.last.result();
@@ -244,7 +244,7 @@ test('a question that waits for a listening stream is not forgotten before it is
 });
 
 test('the listening stream begins at once, holds the session and carries notifications', () => {
-  const { listen, session, endpoint } = staged();
+  const { listen, session, endpoint } = legacyHarness();
   const { reply } = listen();
   assert.equal([reply.events.events.map(({ data }) => data), session.holds], [[''], 1]);
   session.messages.next({
@@ -260,7 +260,7 @@ test('the listening stream begins at once, holds the session and carries notific
 });
 
 test('a lost listening stream is resumed with what was missed', () => {
-  const { listen, session } = staged();
+  const { listen, session } = legacyHarness();
   const say = (method: string) => session.messages.next({ kind: 'notification', method, params: {} });
   const { reply } = listen();
   say('a');
@@ -278,7 +278,7 @@ test('a lost listening stream is resumed with what was missed', () => {
 });
 
 test('one that is not kept any more begins anew', () => {
-  const { listen, session } = staged();
+  const { listen, session } = legacyHarness();
   const { reply } = listen();
   reply.lose();
   pass(200_000);
@@ -288,7 +288,7 @@ test('one that is not kept any more begins anew', () => {
 });
 
 test('answers never come on it', () => {
-  const { call, listen, session } = staged();
+  const { call, listen, session } = legacyHarness();
   const open = listen();
   call(1);
   session.last.result();
@@ -296,7 +296,7 @@ test('answers never come on it', () => {
 });
 
 test('it ends with the session', () => {
-  const { listen, session, endpoint } = staged();
+  const { listen, session, endpoint } = legacyHarness();
   const { reply } = listen();
   void session.close();
   assert.equal([reply.events.isEnded, session.holds, endpoint.conversations], [true, 0, 0]);
@@ -307,7 +307,7 @@ test('calls of clients that can be asked nothing do not listen', () => {
     [{}, false],
     [ASKABLE, true],
   ] as const) {
-    const { call, session } = staged(profile);
+    const { call, session } = legacyHarness(profile);
     session.isShared = isShared;
     call(0);
     assert.is(session.messages.observed, false);

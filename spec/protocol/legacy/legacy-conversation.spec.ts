@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { placeYielded } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
-import { notification, request, staged } from './legacy-harness.ts';
+import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation');
 const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
@@ -19,7 +19,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 
 test.after.each(() => mock.timers.reset());
 
 test('a notification makes a stream of the answer, with an id to come back with first', () => {
-  const { call, session, endpoint } = staged();
+  const { call, session, endpoint } = legacyHarness();
   const { reply } = call('c');
   session.last.notify('notifications/progress', { progressToken: 'tok', progress: 1 });
   session.last.result('{"ok":true}');
@@ -38,7 +38,7 @@ test('a notification makes a stream of the answer, with an id to come back with 
 });
 
 test('older clients get no event without data', () => {
-  const { call, session } = staged({ protocolVersion: '2025-06-18' });
+  const { call, session } = legacyHarness({ protocolVersion: '2025-06-18' });
   const { reply } = call();
   session.last.notify('notifications/message');
   session.last.interrupt(500);
@@ -48,7 +48,7 @@ test('older clients get no event without data', () => {
 });
 
 test('a lost connection is resumed: what was missed comes again, then what is new', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   const { lastEventId } = reply.events;
@@ -70,7 +70,7 @@ test('a lost connection is resumed: what was missed comes again, then what is ne
 });
 
 test('an answer that nobody was there for is kept for a minute', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   reply.lose();
@@ -85,7 +85,7 @@ test('an answer that nobody was there for is kept for a minute', async () => {
 });
 
 test('after that minute it is gone', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   reply.lose();
@@ -96,7 +96,7 @@ test('after that minute it is gone', async () => {
 });
 
 test('what a connection has not taken when the stream ends is kept', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   const { lastEventId } = reply.events;
@@ -109,7 +109,7 @@ test('what a connection has not taken when the stream ends is kept', async () =>
 });
 
 test('what a connection has taken when the stream ends may not be with its client: it is kept for 15 s', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   const { lastEventId } = reply.events;
@@ -125,7 +125,7 @@ test('what a connection has taken when the stream ends may not be with its clien
 });
 
 test('after that nothing is left of it', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   session.last.result();
@@ -135,7 +135,7 @@ test('after that nothing is left of it', async () => {
 });
 
 test('a connection that hangs is replaced by the one that resumes', () => {
-  const { call, listen, session } = staged();
+  const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   const again = listen(reply.events.lastEventId);
@@ -148,7 +148,7 @@ test('a connection that hangs is replaced by the one that resumes', () => {
 });
 
 test("another session's events are not to be had", async () => {
-  const { call, send, session, backends } = staged();
+  const { call, send, session, backends } = legacyHarness();
   backends.add('two', 'ann');
   const { reply } = call(1);
   session.last.notify('secret');
@@ -160,7 +160,7 @@ test("another session's events are not to be had", async () => {
 });
 
 test('a backend that wants to be polled is polled by the client, too', () => {
-  const { call, listen, session } = staged();
+  const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   session.last.interrupt(700);
   const { events, isEnded } = reply.events;
@@ -175,7 +175,7 @@ test('a backend that wants to be polled is polled by the client, too', () => {
 });
 
 test('whether a client polls, its request says', () => {
-  const { post, session } = staged();
+  const { post, session } = legacyHarness();
   const { reply } = post(request(1, 'tools/call'), { 'mcp-protocol-version': '2025-03-26' });
   session.last.interrupt(700);
   assert.equal([reply.events.events, reply.events.isEnded], [[], false]);
@@ -184,7 +184,7 @@ test('whether a client polls, its request says', () => {
 });
 
 test('a client that left before the stream began hears nothing, and the exchange goes on', () => {
-  const { call, session, endpoint } = staged();
+  const { call, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   reply.lose();
   session.last.notify('a');
@@ -194,7 +194,7 @@ test('a client that left before the stream began hears nothing, and the exchange
 });
 
 test('the stream of a long call begins before there is anything to say, so that it can be resumed', () => {
-  const { call, listen, session } = staged();
+  const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   pass(30_000);
   assert.equal(
@@ -207,14 +207,14 @@ test('the stream of a long call begins before there is anything to say, so that 
 });
 
 test('calls of one session are bounded', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   for (let id = 0; id < 1000; id += 1) call(id);
   assert.equal(session.exchanges.length, 1000);
   assert.equal(await call(1000).done, { status: 429, code: 429, id: 1000 });
 });
 
 test('the session learns when its client is away from its calls for 60 s, and when it is back', async () => {
-  const { call, listen, post, session } = staged();
+  const { call, listen, post, session } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   const { lastEventId } = reply.events;
@@ -238,7 +238,7 @@ test('the session learns when its client is away from its calls for 60 s, and wh
 });
 
 test('a client whose call is not answered yet, or that listens, is not away', async () => {
-  const { call, listen, session } = staged();
+  const { call, listen, session } = legacyHarness();
   call(1).reply.lose();
   const { reply } = listen();
   pass(120_000);
@@ -255,7 +255,7 @@ test('a client whose call is not answered yet, or that listens, is not away', as
 });
 
 test('the error of a call that gave its place up is kept for its client', async () => {
-  const { call, listen, session } = staged();
+  const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
   reply.lose();

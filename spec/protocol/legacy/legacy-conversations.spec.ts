@@ -17,7 +17,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
 /** Conversations, and the beginning of a call in one of them. */
-function staged() {
+function legacyHarness() {
   const backends = new ScriptedBackends();
   const conversations = new LegacyConversations(() => {}, steadyPace());
   const call = (sessionId: string) => {
@@ -31,7 +31,7 @@ function staged() {
 }
 
 test('a session has one, while there is something to remember', () => {
-  const { conversations, call } = staged();
+  const { conversations, call } = legacyHarness();
   const { session, conversation } = call('one');
   call('two');
   assert.is(conversations.of(session), conversation);
@@ -42,7 +42,7 @@ test('a session has one, while there is something to remember', () => {
 });
 
 test('one that is over is not taken for the next of its session', () => {
-  const { conversations, call } = staged();
+  const { conversations, call } = legacyHarness();
   const first = call('one').conversation;
   first.cancel(1);
   const next = call('one').conversation;
@@ -51,7 +51,7 @@ test('one that is over is not taken for the next of its session', () => {
 });
 
 test('the stream of a call begins with an event id when it lasts longer than a second', () => {
-  const { call } = staged();
+  const { call } = legacyHarness();
   const [first, short] = [call('one'), call('three')];
   first.session.instanceId = 'near';
   mock.timers.tick(400);
@@ -78,7 +78,7 @@ test('the stream of a call begins with an event id when it lasts longer than a s
 });
 
 test('thousands of streams begin a few in a turn', async () => {
-  const { call } = staged();
+  const { call } = legacyHarness();
   const replies = Array.from({ length: 1_000 }, (_, n) => call(`session ${n}`).reply);
   const opened = () => replies.filter((reply) => reply.opened !== undefined).length;
   mock.timers.tick(1_000);
@@ -87,14 +87,14 @@ test('thousands of streams begin a few in a turn', async () => {
 });
 
 test('all of them end with an error', () => {
-  const { conversations, call } = staged();
+  const { conversations, call } = legacyHarness();
   const replies = [call('one').reply, call('two').reply];
   conversations.close(shuttingDown());
   assert.equal([conversations.size, replies.map(({ isAnswered }) => isAnswered)], [0, [true, true]]);
 });
 
 test('all of them end a few in a turn', async () => {
-  const { conversations, call } = staged();
+  const { conversations, call } = legacyHarness();
   for (let count = 0; count < 100; count += 1) call(`${count}`);
   const sizes = [conversations.size];
   const closed = conversations.close(shuttingDown());

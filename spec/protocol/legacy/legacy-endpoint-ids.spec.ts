@@ -2,12 +2,12 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { notification, request, staged } from './legacy-harness.ts';
+import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy endpoint ids');
 
 test('ids of two types are two requests, and of one are not', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const number = call(1);
   const text = call('1');
   const again = call(1);
@@ -20,7 +20,7 @@ test('ids of two types are two requests, and of one are not', async () => {
 });
 
 test('an id may be used again after its answer', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   call(1);
   session.last.result();
   const { reply } = call(1);
@@ -29,7 +29,7 @@ test('an id may be used again after its answer', async () => {
 });
 
 test('two sessions with the same ids do not meet', async () => {
-  const { call, post, session, backends } = staged();
+  const { call, post, session, backends } = legacyHarness();
   const other = backends.add('two', 'ann');
   const mine = call(0);
   const theirs = post(request(0, 'tools/call', { name: 'add' }), { 'mcp-session-id': 'two' });
@@ -41,7 +41,7 @@ test('two sessions with the same ids do not meet', async () => {
 });
 
 test('a cancelled call is cancelled on the backend and gets no answer', async () => {
-  const { call, post, session, endpoint } = staged();
+  const { call, post, session, endpoint } = legacyHarness();
   const { reply } = call(5);
   post(notification('notifications/cancelled', { requestId: '5' }));
   assert.is(session.last.isCancelled, false);
@@ -52,7 +52,7 @@ test('a cancelled call is cancelled on the backend and gets no answer', async ()
 });
 
 test('while a call is cancelled its backend can be told what the client says, and not before or after', async () => {
-  const { call, post, session } = staged();
+  const { call, post, session } = legacyHarness();
   const reasons: (string | undefined)[] = [];
   for (const [id, reason] of [
     [1, 'too slow'],
@@ -85,7 +85,7 @@ test('while a call is cancelled its backend can be told what the client says, an
 });
 
 test('a cancelled call that had begun to speak ends without an answer, and cannot be come back to', async () => {
-  const { call, post, listen, session, endpoint } = staged();
+  const { call, post, listen, session, endpoint } = legacyHarness();
   const { reply } = call(5);
   session.last.notify('notifications/progress', { progressToken: 5 });
   const { lastEventId } = reply.events;

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { noHealthyInstance, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { notification, request, staged } from './legacy-harness.ts';
+import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy endpoint');
 const HELLO = {
@@ -17,7 +17,7 @@ const HELLO = {
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
 test('initialize opens a session and says what its backend said', async () => {
-  const { post, backends, charges } = staged();
+  const { post, backends, charges } = legacyHarness();
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   assert.is(await done, undefined);
   assert.equal([reply.status, reply.contentType], [200, 'text/event-stream']);
@@ -37,7 +37,7 @@ test('initialize opens a session and says what its backend said', async () => {
 });
 
 test('initialize without a healthy instance is refused with the id of the request', async () => {
-  const { post, backends } = staged();
+  const { post, backends } = legacyHarness();
   backends.opening = async () => {
     throw noHealthyInstance('t');
   };
@@ -47,7 +47,7 @@ test('initialize without a healthy instance is refused with the id of the reques
 });
 
 test('a session whose opener left is closed', async () => {
-  const { post, backends } = staged();
+  const { post, backends } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   backends.opening = () => opening.promise;
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
@@ -59,19 +59,19 @@ test('a session whose opener left is closed', async () => {
 });
 
 test('initialize inside of a session is refused', async () => {
-  const { post } = staged();
+  const { post } = legacyHarness();
   assert.equal(await post(request(0, 'initialize', HELLO)).done, { status: 400, code: -32600, id: null });
 });
 
 test('initialize after a lost session opens another', async () => {
-  const { post } = staged();
+  const { post } = legacyHarness();
   const { reply, done } = post(request(0, 'initialize', HELLO), { 'mcp-session-id': 'gone' });
   await done;
   assert.is(reply.status, 200);
 });
 
 test('a stream begins when that of the backend is open, with what was said meanwhile', async () => {
-  const { listen, session } = staged();
+  const { listen, session } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   session.opening = opening.promise;
   const { reply, done } = listen();
@@ -84,7 +84,7 @@ test('a stream begins when that of the backend is open, with what was said meanw
 });
 
 test('a stream begins after a moment where that of the backend does not open', async () => {
-  const { listen, session } = staged();
+  const { listen, session } = legacyHarness();
   session.opening = new Promise(() => {});
   const { reply, done } = listen();
   assert.is(await done, undefined);
@@ -92,7 +92,7 @@ test('a stream begins after a moment where that of the backend does not open', a
 });
 
 test('a stream is refused whose session ends before it begins', async () => {
-  const { listen, session, endpoint } = staged();
+  const { listen, session, endpoint } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   session.opening = opening.promise;
   const { reply, done } = listen();
@@ -103,7 +103,7 @@ test('a stream is refused whose session ends before it begins', async () => {
 });
 
 test('a call is one event with the bytes of the backend', async () => {
-  const { call, session, charges, endpoint } = staged();
+  const { call, session, charges, endpoint } = legacyHarness();
   const { reply, done } = call(0);
   await done;
   const { canceller: _, tracker: __, requestId: ___, ...asked } = session.last.request;
@@ -120,7 +120,7 @@ test('a call is one event with the bytes of the backend', async () => {
 
 test('whatever is answered is an event stream, as SDK servers do', async () => {
   for (const method of ['tools/call', 'tools/list', 'resources/read', 'prompts/get', 'x/unknown', 'ping']) {
-    const { post, session } = staged();
+    const { post, session } = legacyHarness();
     const { reply } = post(request(1, method));
     if (method !== 'ping') session.last.result();
     assert.equal([reply.contentType, reply.message.id], ['text/event-stream', 1], method);
@@ -128,14 +128,14 @@ test('whatever is answered is an event stream, as SDK servers do', async () => {
 });
 
 test('a request without params has none', async () => {
-  const { post, session } = staged();
+  const { post, session } = legacyHarness();
   post(request('a', 'x/unknown'));
   const { canceller: _, tracker: __, requestId: ___, ...asked } = session.last.request;
   assert.equal(asked, { method: 'x/unknown', caller: session.ownerId });
 });
 
 test('an error of the backend is the answer, as it is', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const { reply } = call('0');
   session.last.refuse({ code: -32002, message: 'no such thing', data: { uri: 'x' } });
   assert.is(reply.status, 200);
@@ -147,7 +147,7 @@ test('an error of the backend is the answer, as it is', async () => {
 });
 
 test('a failure on the way is an answer with status 200', async () => {
-  const { call, session, endpoint } = staged();
+  const { call, session, endpoint } = legacyHarness();
   const { reply } = call(3);
   session.last.fail(noHealthyInstance('t'));
   assert.equal([reply.status, reply.contentType, reply.message.id], [200, 'text/event-stream', 3]);
@@ -160,7 +160,7 @@ test('a failure on the way is an answer with status 200', async () => {
 });
 
 test('a session that ended under a call is told by status', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const { reply } = call(3);
   session.last.fail(sessionLost('its instance is gone'));
   assert.equal([reply.status, reply.contentType, reply.message.id], [404, 'application/json', 3]);
@@ -168,21 +168,21 @@ test('a session that ended under a call is told by status', async () => {
 });
 
 test('an exchange that ends without an answer is one', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const { reply } = call(3);
   session.last.complete();
   assert.is(Object(reply.message.error).code, -32603);
 });
 
 test('ping is answered here, and free', async () => {
-  const { post, session, charges, endpoint } = staged();
+  const { post, session, charges, endpoint } = legacyHarness();
   const { reply } = post(request('p', 'ping'));
   assert.equal(reply.message, { jsonrpc: '2.0', id: 'p', result: {} });
   assert.equal([session.exchanges.length, charges.length, endpoint.conversations], [0, 0, 0]);
 });
 
 test('notifications are taken, and all but two of them passed on', async () => {
-  const { post, session, charges } = staged();
+  const { post, session, charges } = legacyHarness();
   const replies = [
     post(notification('notifications/initialized')),
     post(notification('notifications/cancelled', { requestId: 7 })),
@@ -201,19 +201,19 @@ test('notifications are taken, and all but two of them passed on', async () => {
 });
 
 test('the limit is counted before anything is done, also where that takes time', async () => {
-  const stage = staged();
+  const harness = legacyHarness();
   const counted = Promise.withResolvers<void>();
-  stage.charge = () => counted.promise;
-  const { reply, done } = stage.call(1);
-  assert.is(stage.session.exchanges.length, 0);
+  harness.charge = () => counted.promise;
+  const { reply, done } = harness.call(1);
+  assert.is(harness.session.exchanges.length, 0);
   counted.resolve();
   await done;
-  stage.session.last.result();
+  harness.session.last.result();
   assert.is(reply.status, 200);
 });
 
 test('over the limit nothing is done', async () => {
-  const stage = staged();
+  const harness = legacyHarness();
   for (const refuse of [
     () => {
       throw noHealthyInstance('t');
@@ -222,14 +222,14 @@ test('over the limit nothing is done', async () => {
       throw noHealthyInstance('t');
     },
   ]) {
-    stage.charge = refuse;
-    assert.equal(await stage.call(1).done, { status: 503, code: 503, id: 1 });
+    harness.charge = refuse;
+    assert.equal(await harness.call(1).done, { status: 503, code: 503, id: 1 });
   }
-  assert.equal([stage.session.exchanges.length, stage.endpoint.conversations], [0, 0]);
+  assert.equal([harness.session.exchanges.length, harness.endpoint.conversations], [0, 0]);
 });
 
 test('DELETE ends the session, and what was open in it', async () => {
-  const { send, call, listen, session, endpoint } = staged();
+  const { send, call, listen, session, endpoint } = legacyHarness();
   const open = listen();
   const running = call(1);
   const { reply, done } = send('DELETE', undefined);
@@ -246,7 +246,7 @@ test('DELETE ends the session, and what was open in it', async () => {
 
 test('DELETE waits for no backend, and a failure behind it is told', async () => {
   const faults: unknown[] = [];
-  const { send, session } = staged({}, 'one', (fault) => faults.push(fault));
+  const { send, session } = legacyHarness({}, 'one', (fault) => faults.push(fault));
   const closing = Promise.withResolvers<void>();
   session.closing = () => closing.promise;
   const { reply, done } = send('DELETE', undefined);
@@ -258,7 +258,7 @@ test('DELETE waits for no backend, and a failure behind it is told', async () =>
 });
 
 test('closing answers what is left and ends the streams', async () => {
-  const { call, listen, session, endpoint } = staged();
+  const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   const spoken = call(2);
   session.last.notify('notifications/message');
@@ -277,7 +277,7 @@ test('closing answers what is left and ends the streams', async () => {
 });
 
 test('a message that cannot be written ends its call, not the process', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const { reply } = call(1);
   let deep: Record<string, never> | object = {};
   for (let level = 0; level < 20_000; level += 1) deep = { deep };
@@ -287,7 +287,7 @@ test('a message that cannot be written ends its call, not the process', async ()
 });
 
 test('a client that leaves does not cancel its call', async () => {
-  const { call, session } = staged();
+  const { call, session } = legacyHarness();
   const { reply } = call(1);
   reply.lose();
   assert.is(session.last.isOpen, true);
@@ -296,7 +296,7 @@ test('a client that leaves does not cancel its call', async () => {
 
 test('of calls that failed, only faults of ours are told', () => {
   const faults: unknown[] = [];
-  const { call, session } = staged({}, 'one', (error) => faults.push(error));
+  const { call, session } = legacyHarness({}, 'one', (error) => faults.push(error));
   const bug = new TypeError('a bug');
   call(1);
   session.last.fail(bug);

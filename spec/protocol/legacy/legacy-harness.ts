@@ -24,7 +24,7 @@ export interface Sent {
 }
 
 /** An endpoint with one session, of `ann`, and what a client says to it. */
-export function staged(
+export function legacyHarness(
   profile: Partial<ClientProfile> = {},
   id = 'one',
   onFault: (error: unknown) => void = () => {},
@@ -33,7 +33,7 @@ export function staged(
   const backends = new ScriptedBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];
-  const stage = {
+  const harness = {
     endpoint,
     backends,
     session,
@@ -52,7 +52,7 @@ export function staged(
       headers: Record<string, string | undefined> = {},
     ): Sent {
       const reply = new RecordedReply();
-      return { reply, done: stage.sendTo(reply, method, body, headers) };
+      return { reply, done: harness.sendTo(reply, method, body, headers) };
     },
     async sendTo(
       reply: RecordedReply,
@@ -62,13 +62,13 @@ export function staged(
     ): Promise<Refusal | undefined> {
       const request: McpRequest = {
         method,
-        headers: { ...stage.headers, ...headers },
+        headers: { ...harness.headers, ...headers },
         body: new Uint8Array(),
         template: 't',
         principal: principalOf(headers.principal ?? 'ann'),
         consumeRateLimit: (requests) => {
           charges.push(requests);
-          return stage.charge(requests);
+          return harness.charge(requests);
         },
       };
       try {
@@ -83,13 +83,13 @@ export function staged(
     },
     /** Sends one message. */
     post: (message: unknown, headers?: Record<string, string | undefined>) =>
-      stage.send('POST', message, headers),
+      harness.send('POST', message, headers),
     /** Calls a tool. */
-    call: (callId: string | number = 0) => stage.post(request(callId, 'tools/call', { name: 'add' })),
+    call: (callId: string | number = 0) => harness.post(request(callId, 'tools/call', { name: 'add' })),
     /** Opens a stream by GET. */
-    listen: (lastEventId?: string) => stage.send('GET', undefined, { 'last-event-id': lastEventId }),
+    listen: (lastEventId?: string) => harness.send('GET', undefined, { 'last-event-id': lastEventId }),
   };
-  return stage;
+  return harness;
 }
 
 function principalOf(id: string): Principal {

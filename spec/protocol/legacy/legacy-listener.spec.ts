@@ -10,7 +10,7 @@ import { RecordedReply } from '../recorded-reply.ts';
 
 const test = suite('legacy listener');
 
-function staged() {
+function setUp() {
   const state = { holds: 0, keys: 0, asked: new Set<number>() };
   const listener = new LegacyListener({
     canPoll: true,
@@ -37,13 +37,13 @@ function staged() {
 }
 
 test('its keys are told from those of calls', () => {
-  const { open } = staged();
+  const { open } = setUp();
   const key = positionOf(open().events.lastEventId)?.key ?? '';
   assert.equal([isListenersKey(key), isListenersKey('1a')], [true, false]);
 });
 
 test('a second one beside it is refused, whatever event it names', () => {
-  const { open, state } = staged();
+  const { open, state } = setUp();
   const first = open();
   for (const after of [undefined, 'get-77.1']) {
     assert.throws(
@@ -55,7 +55,7 @@ test('a second one beside it is refused, whatever event it names', () => {
 });
 
 test('the same one again replaces a connection that hangs', () => {
-  const { open, state } = staged();
+  const { open, state } = setUp();
   const first = open();
   const second = open(first.events.lastEventId);
   assert.equal([first.events.isEnded, second.events.isEnded, state.holds], [true, false, 1]);
@@ -66,7 +66,7 @@ test('the same one again replaces a connection that hangs', () => {
 });
 
 test('what waits comes with the next stream, but for questions that are settled', () => {
-  const { listener, open, state } = staged();
+  const { listener, open, state } = setUp();
   state.asked.add(2);
   listener.store({ message: '{"q":1}', question: 1 });
   listener.store({ message: '{"q":2}', question: 2 });
@@ -77,7 +77,7 @@ test('what waits comes with the next stream, but for questions that are settled'
 });
 
 test('asks only while it is open', () => {
-  const { listener, open } = staged();
+  const { listener, open } = setUp();
   assert.is(listener.ask('{}'), false);
   const reply = open();
   assert.is(listener.ask('{}'), true);
@@ -86,7 +86,7 @@ test('asks only while it is open', () => {
 });
 
 test('closing ends it and forgets what waits', () => {
-  const { listener, open, state } = staged();
+  const { listener, open, state } = setUp();
   const reply = open();
   reply.lose();
   listener.notify('{}');

@@ -15,7 +15,7 @@ const OPENER: SessionRequest = {
   profile: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} },
 };
 
-function staged() {
+function setUp() {
   const backends = new ScriptedBackends();
   const reply = new RecordedReply();
   const opened = () => openSession(OPENER, reply, backends);
@@ -24,13 +24,13 @@ function staged() {
 }
 
 test('the client is told its id', async () => {
-  const { reply, opened, isClosed } = staged();
+  const { reply, opened, isClosed } = setUp();
   await opened();
   assert.equal([reply.headers, reply.message.id, isClosed()], [['Mcp-Session-Id', 'session-1'], 7, [false]]);
 });
 
 test('the answer names the instance, where there is one', async () => {
-  const { backends, reply, opened } = staged();
+  const { backends, reply, opened } = setUp();
   const open = backends.openSession.bind(backends);
   backends.openSession = async (...asked) => {
     return Object.assign(await open(...asked), { instanceId: 'near' });
@@ -40,7 +40,7 @@ test('the answer names the instance, where there is one', async () => {
 });
 
 test('is called off when the client leaves, and closed when it was opened all the same', async () => {
-  const { backends, reply, opened, isClosed } = staged();
+  const { backends, reply, opened, isClosed } = setUp();
   const opening = Promise.withResolvers<void>();
   backends.opening = () => opening.promise;
   const done = opened();
@@ -59,7 +59,7 @@ test('is called off when the client leaves, and closed when it was opened all th
 });
 
 test('is closed when the answer cannot be written', async () => {
-  const { backends, reply, opened, isClosed } = staged();
+  const { backends, reply, opened, isClosed } = setUp();
   backends.peer = { ...PEER, greeting: { ...PEER.greeting, more: nestedTooDeeply() } };
   await opened().then(
     () => assert.unreachable(),

@@ -7,7 +7,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy questions');
 
-function staged() {
+function setUp() {
   let last = 40;
   const replies: ClientReply[] = [];
   const question: ServerRequest = {
@@ -24,7 +24,7 @@ function staged() {
 }
 
 test('are answered once, by their id and its type', () => {
-  const { questions, question, replies } = staged();
+  const { questions, question, replies } = setUp();
   const id = questions.add(question, undefined);
   assert.is(id, 41);
   questions.answer('41', { result: 'text' });
@@ -34,7 +34,7 @@ test('are answered once, by their id and its type', () => {
 });
 
 test('those of one asker can be withdrawn', () => {
-  const { questions, question, replies } = staged();
+  const { questions, question, replies } = setUp();
   const [one, two] = [{}, {}];
   questions.add(question, one);
   questions.add(question, two);
@@ -45,14 +45,14 @@ test('those of one asker can be withdrawn', () => {
 });
 
 test('too many are refused', () => {
-  const { questions, question, replies } = staged();
+  const { questions, question, replies } = setUp();
   for (let count = 0; count < 256; count += 1) questions.add(question, undefined);
   assert.is(questions.add(question, undefined), undefined);
   assert.equal([replies.length, questions.size, 'error' in Object(replies[0])], [1, 256, true]);
 });
 
 test('they are given up after ten minutes', () => {
-  const { questions, question, replies } = staged();
+  const { questions, question, replies } = setUp();
   const asker = {};
   questions.add(question, asker);
   questions.add(question, asker);
@@ -69,7 +69,7 @@ test('they are given up after ten minutes', () => {
 });
 
 test('those outside of any call are answered when the session is over', () => {
-  const { questions, question, replies } = staged();
+  const { questions, question, replies } = setUp();
   questions.add(question, undefined);
   questions.add(question, {});
   questions.close();

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { notification, type Refusal, request, staged } from './legacy-harness.ts';
+import { legacyHarness, notification, type Refusal, request } from './legacy-harness.ts';
 
 const test = suite('legacy refusals');
 
@@ -59,7 +59,7 @@ const POSTS: readonly Row[] = [
 
 for (const [what, expected, body, headers] of POSTS) {
   test(`a POST with ${what}: ${expected.status}, ${expected.code}`, async () => {
-    const { post, session, charges, endpoint, call } = staged();
+    const { post, session, charges, endpoint, call } = legacyHarness();
     const { reply, done } = post(body, headers);
     assert.equal(await done, expected);
     assert.equal(
@@ -86,7 +86,7 @@ const HELLOS: readonly (readonly [what: string, params: unknown])[] = [
 
 for (const [what, params] of HELLOS) {
   test(`initialize with ${what}: 400, -32602`, async () => {
-    const { post, backends } = staged();
+    const { post, backends } = legacyHarness();
     const { done } = post(request(9, 'initialize', params), { 'mcp-session-id': undefined });
     assert.equal(await done, refusal(400, -32602, 9));
     assert.is(backends.opened.length, 0);
@@ -106,7 +106,7 @@ const GETS: readonly (readonly [string, Refusal, Record<string, string | undefin
 
 for (const [what, expected, headers] of GETS) {
   test(`a GET with ${what}: ${expected.status}, ${expected.code}`, async () => {
-    const { send, endpoint, session } = staged();
+    const { send, endpoint, session } = legacyHarness();
     const { reply, done } = send('GET', undefined, headers);
     assert.equal(await done, expected);
     assert.equal([reply.isAnswered, endpoint.conversations, session.holds], [false, 0, 0]);
@@ -122,7 +122,7 @@ for (const [method, params] of [
   ['resources/unsubscribe', { uri: TOO_LONG }],
 ] as const) {
   test(`${method} with a text that is too long is answered with -32602`, async () => {
-    const { post, session, endpoint } = staged();
+    const { post, session, endpoint } = legacyHarness();
     const { reply, done } = post(request(1, method, params));
     assert.is(await done, undefined);
     assert.is(Object(reply.message.error).code, -32602);
@@ -131,7 +131,7 @@ for (const [method, params] of [
 }
 
 test('a second GET stream: 409, -32000, and the first goes on', async () => {
-  const { listen, session } = staged();
+  const { listen, session } = legacyHarness();
   const first = listen();
   assert.equal(await listen().done, refusal(409, -32000));
   session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
@@ -139,13 +139,13 @@ test('a second GET stream: 409, -32000, and the first goes on', async () => {
 });
 
 test("a DELETE of another's session: 404, and it goes on", async () => {
-  const { send, session } = staged();
+  const { send, session } = legacyHarness();
   assert.equal(await send('DELETE', undefined, { principal: 'bob' }).done, UNKNOWN);
   assert.is(session.isClosed, false);
 });
 
 test('what is unusual but right is taken', async () => {
-  const { post, session } = staged();
+  const { post, session } = legacyHarness();
   const variants: Record<string, string | undefined>[] = [
     { 'mcp-protocol-version': undefined },
     { 'mcp-protocol-version': '2024-10-07' },
@@ -158,7 +158,7 @@ test('what is unusual but right is taken', async () => {
 });
 
 test('answers to nothing, twice or to another are taken and dropped', async () => {
-  const { post, call, session } = staged();
+  const { post, call, session } = legacyHarness();
   call(0);
   session.last.ask('roots/list');
   for (const id of [99, '1', 'x']) {

@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 test.before.each(() => mock.timers.enable({ apis: ['Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
 
-function staged() {
+function setUp() {
   let last = 0;
   const budget = EventBudget.ofSession();
   const nextKey = () => {
@@ -45,7 +45,7 @@ function staged() {
 }
 
 test('are found by key', () => {
-  const { streams, begin } = staged();
+  const { streams, begin } = setUp();
   const [first, second] = [begin(), begin()];
   const reply = new RecordedReply();
   assert.is(streams.resume(reply, { key: second.stream.key, number: 7 }), true);
@@ -54,7 +54,7 @@ test('are found by key', () => {
 });
 
 test('those that were missed are kept for a minute, those that are open as long as that takes', () => {
-  const { streams, begin } = staged();
+  const { streams, begin } = setUp();
   const [, missed] = [begin(), begin()];
   missed.reply.lose();
   missed.stream.finish();
@@ -65,7 +65,7 @@ test('those that were missed are kept for a minute, those that are open as long 
 });
 
 test('those that were taken are kept for 15 s: their client may not have them', () => {
-  const { streams, take, resume } = staged();
+  const { streams, take, resume } = setUp();
   const key = take('{"a":1}');
   streams.expire(Date.now() + 14_999);
   const events = resume(key);
@@ -76,7 +76,7 @@ test('those that were taken are kept for 15 s: their client may not have them', 
 });
 
 test('those that are taken slowly are so from the end of that on', () => {
-  const { streams, begin, resume } = staged();
+  const { streams, begin, resume } = setUp();
   const { reply, stream } = begin();
   reply.events.unsentBytes = 10;
   stream.finish();
@@ -89,7 +89,7 @@ test('those that are taken slowly are so from the end of that on', () => {
 });
 
 test('one whose connection turns out to have broken off was missed, and does not give way', () => {
-  const { streams, budget, begin, resume } = staged();
+  const { streams, budget, begin, resume } = setUp();
   const { reply, stream } = begin();
   stream.finish();
   streams.checkTaken();
@@ -101,7 +101,7 @@ test('one whose connection turns out to have broken off was missed, and does not
 });
 
 test('one that is resumed in vain was missed', () => {
-  const { streams, budget, take, resume } = staged();
+  const { streams, budget, take, resume } = setUp();
   const key = take();
   const gone = new RecordedReply();
   gone.lose();
@@ -113,7 +113,7 @@ test('one that is resumed in vain was missed', () => {
 });
 
 test('one whose client was told no event to come back with is forgotten as soon as it was taken', () => {
-  const { streams, budget } = staged();
+  const { streams, budget } = setUp();
   const [one, two] = [streams.open(), streams.open()];
   for (const stream of [one, two]) stream.begin(new RecordedReply(), false);
   one.answer('{}', 1, true);
@@ -124,7 +124,7 @@ test('one whose client was told no event to come back with is forgotten as soon 
 });
 
 test('those that were taken give way to what is not with its client yet, oldest first', () => {
-  const { streams, budget, begin, take, resume } = staged();
+  const { streams, budget, begin, take, resume } = setUp();
   const texts = Array.from({ length: 4 }, (_, index) => `"${index}${'x'.repeat(MIB / 4 - 10)}"`);
   const [oldest = '', second = ''] = texts.map((text) => take(text));
   const waiting = [1, 2, 3].map(() => begin());
@@ -144,20 +144,20 @@ test('those that were taken give way to what is not with its client yet, oldest 
 });
 
 test('those that went for others are not kept by name', () => {
-  const { streams, budget, take } = staged();
+  const { streams, budget, take } = setUp();
   for (let count = 0; count < 1_000; count += 1) take();
   assert.equal([streams.size, budget.spares, budget.bytes], [64, 64, 128]);
 });
 
 test('a lost one whose call goes on is kept as long as that takes', () => {
-  const { streams, begin } = staged();
+  const { streams, begin } = setUp();
   begin().reply.lose();
   streams.expire(Date.now() + 3_600_000);
   assert.is(streams.size, 1);
 });
 
 test('closing ends them all and holds nothing', () => {
-  const { streams, budget, begin, take } = staged();
+  const { streams, budget, begin, take } = setUp();
   const [{ reply }] = [begin(), begin()];
   take();
   streams.close();

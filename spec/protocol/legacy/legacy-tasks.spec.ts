@@ -91,7 +91,7 @@ test('learns of the task that is begun by who asks for one, or by who takes one 
 });
 
 /** A session at the instance `one`; others are beside it. */
-function staged(where: { readonly template: string | undefined } = { template: 't' }) {
+function setUp(where: { readonly template: string | undefined } = { template: 't' }) {
   const memory = new TaskMemory();
   const tasks = new LegacyTasks(new TaskFinder(memory));
   const session = sessionOf('ann');
@@ -110,7 +110,7 @@ function staged(where: { readonly template: string | undefined } = { template: '
 }
 
 test('a task goes where the session is if its owner has it there, else to the instance that runs it', () => {
-  const { memory, session, ask, asked } = staged();
+  const { memory, session, ask, asked } = setUp();
   memory.begun(ANN, '1', 'one');
   memory.begun(ANN, '1', 'two');
   ask('1');
@@ -121,7 +121,7 @@ test('a task goes where the session is if its owner has it there, else to the in
 });
 
 test('a request that goes elsewhere is told who the client is, and keeps the session meanwhile', () => {
-  const { memory, session, backends, ask } = staged();
+  const { memory, session, backends, ask } = setUp();
   memory.begun(ANN, '1', 'two');
   const { heard } = ask('1');
   const { params, options } = backends.last;
@@ -140,7 +140,7 @@ test('a request that goes elsewhere is told who the client is, and keeps the ses
 
 test('who cannot be reached is stood in for by the session’s own instance', () => {
   for (const error of [serverNotFound('two'), backendUnavailable('it is gone', { delivered: 'no' })]) {
-    const { memory, session, backends, ask } = staged();
+    const { memory, session, backends, ask } = setUp();
     memory.begun(ANN, '1', 'two');
     ask('1');
     backends.last.fail(error);
@@ -153,7 +153,7 @@ test('nobody stands in for who may have heard it, nor for who is only away where
     ['t', 'unknown'],
     [undefined, 'no'],
   ] as const) {
-    const { memory, session, backends, ask } = staged({ template });
+    const { memory, session, backends, ask } = setUp({ template });
     memory.begun(ANN, '1', 'two');
     const { heard } = ask('1');
     backends.last.fail(backendUnavailable('it broke', { delivered }));
@@ -164,7 +164,7 @@ test('nobody stands in for who may have heard it, nor for who is only away where
 test('a task that nobody is known to have is looked for, and asked for in the session if nobody has it', () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   try {
-    const { session, backends, ask, asked } = staged();
+    const { session, backends, ask, asked } = setUp();
     backends.instances = new Set(['one', 'two', 'three']);
     const everywhere = ['one', 'two', 'three'].map((id) => ['tasks/get', id]);
     ask('1');

@@ -7,7 +7,7 @@ const test = suite('legacy undelivered');
 
 const KIB = 1024;
 
-function staged(budget = EventBudget.ofSession()) {
+function setUp(budget = EventBudget.ofSession()) {
   const waiting = new UndeliveredMessages(budget);
   const keep = (text: string, question?: number) => waiting.store({ message: text, question });
   const taken = () => waiting.takeAll().map(({ message }) => message[0]);
@@ -15,7 +15,7 @@ function staged(budget = EventBudget.ofSession()) {
 }
 
 test('hands out what waits, oldest first, once', () => {
-  const { waiting, keep, taken } = staged();
+  const { waiting, keep, taken } = setUp();
   assert.is(waiting.isEmpty, true);
   keep('a');
   keep('b', 1);
@@ -24,7 +24,7 @@ test('hands out what waits, oldest first, once', () => {
 });
 
 test('has room for 64: the oldest notification makes room, a question never', () => {
-  const { keep, taken } = staged();
+  const { keep, taken } = setUp();
   keep('a');
   keep('b');
   for (let question = 0; question < 62; question += 1) keep('q', question);
@@ -40,7 +40,7 @@ test('has room for 64: the oldest notification makes room, a question never', ()
 });
 
 test('has room for 1 MiB', () => {
-  const { keep, taken } = staged();
+  const { keep, taken } = setUp();
   assert.is(keep('x'.repeat(1024 * KIB + 1)), false);
   assert.is(keep('a'.repeat(512 * KIB)), true);
   assert.is(keep('b'.repeat(512 * KIB), 1), true);
@@ -53,7 +53,7 @@ test('has room for 1 MiB', () => {
 
 test('counts as a part of what the session may hold, until it is handed out', () => {
   const budget = new EventBudget({ bytes: 10, spareBytes: 10, spares: 1 });
-  const { keep, taken } = staged(budget);
+  const { keep, taken } = setUp(budget);
   budget.count(5);
   assert.equal([keep('aaa'), keep('bbb'), keep('cccccc'), budget.bytes], [true, true, false, 5]);
   keep('ddddd');
@@ -62,7 +62,7 @@ test('counts as a part of what the session may hold, until it is handed out', ()
 
 test('what is spare goes before a notification does', () => {
   const budget = new EventBudget({ bytes: 10, spareBytes: 10, spares: 1 });
-  const { keep, taken } = staged(budget);
+  const { keep, taken } = setUp(budget);
   const spare = {
     bytes: 4,
     discard: () => {

@@ -13,7 +13,7 @@ import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts'
 
 const test = suite('cached backends');
 
-function staged() {
+function setUp() {
   const inner = new ListingBackends({ tools: [{ name: 'a' }] });
   const cached = new CachedBackends(inner, { now: () => 0 });
   const ask = (request: ExchangeRequest, options = {}) =>
@@ -22,14 +22,14 @@ function staged() {
 }
 
 test('asks for a list once', async () => {
-  const { inner, ask } = staged();
+  const { inner, ask } = setUp();
   await ask({ method: 'tools/list' });
   await ask({ method: 'tools/list', params: { _meta: { traceparent: 'x' } } });
   assert.is(inner.asked.length, 1);
 });
 
 test('tells apart who asks, what he declared, the page, the instance and the list', async () => {
-  const { inner, ask } = staged();
+  const { inner, ask } = setUp();
   await ask({ method: 'tools/list' });
   await ask({ method: 'tools/list' }, { owner: { id: 'user:bo' } });
   await ask({ method: 'tools/list' }, { profile: { ...PROFILE, capabilities: { roots: {} } } });
@@ -40,7 +40,7 @@ test('tells apart who asks, what he declared, the page, the instance and the lis
 });
 
 test('passes everything else on, and lists with parameters that it does not know', async () => {
-  const { inner, ask } = staged();
+  const { inner, ask } = setUp();
   for (let turn = 0; turn < 2; turn += 1) {
     await ask({ method: 'tools/call', params: { name: 'a' } });
     await ask({ method: 'tools/list', params: { filter: 'x' } });
@@ -49,19 +49,19 @@ test('passes everything else on, and lists with parameters that it does not know
 });
 
 test('asks the others for a tool, also again', () => {
-  const { cached } = staged();
+  const { cached } = setUp();
   assert.equal([cached.tool('a'), cached.relisted('a')], [{ name: 'a' }, [{ name: 'a' }]]);
 });
 
 test('names the instances of the others', () => {
-  const { inner, cached } = staged();
+  const { inner, cached } = setUp();
   assert.equal(cached.modernInstanceIds(ADA), []);
   inner.instanceIds = ['one'];
   assert.equal(cached.modernInstanceIds(ADA), ['one']);
 });
 
 test('asks again after a change, until it is closed', async () => {
-  const { inner, cached, ask } = staged();
+  const { inner, cached, ask } = setUp();
   await ask({ method: 'tools/list' });
   inner.listChanged$.next('tools');
   await ask({ method: 'tools/list' });
@@ -71,7 +71,7 @@ test('asks again after a change, until it is closed', async () => {
 });
 
 test('serves sessions that share a conversation, and lets the others ask', async () => {
-  const { inner, cached } = staged();
+  const { inner, cached } = setUp();
   const session = await cached.openSession(ADA, PROFILE);
   assert.is(cached.session(session.id, ADA), session);
   const list = () => firstValueFrom(session.exchange({ method: 'tools/list' }));
@@ -88,7 +88,7 @@ test('serves sessions that share a conversation, and lets the others ask', async
 });
 
 test('lets nothing stand in when nobody is, or ever was, there', async () => {
-  const { inner, ask } = staged();
+  const { inner, ask } = setUp();
   await ask({ method: 'tools/list' });
   inner.instead = throwError(() => noHealthyInstance('t', 'none'));
   inner.listChanged$.next('tools');
@@ -104,7 +104,7 @@ test('lets nothing stand in when nobody is, or ever was, there', async () => {
 test('tells sessions when the template lists something else, as far as they were told that they would hear', async () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   try {
-    const { inner, cached } = staged();
+    const { inner, cached } = setUp();
     inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
     const session = await cached.openSession(ADA, PROFILE);
     const heard: string[] = [];
@@ -132,7 +132,7 @@ test('tells sessions when the template lists something else, as far as they were
 });
 
 test('shows a session what its own instance lists, also when that is for everyone', async () => {
-  const { inner, cached } = staged();
+  const { inner, cached } = setUp();
   const listed = async (session: McpSession) => {
     const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));
     return event.kind === 'result' ? Object(event.result.value).tools : event;
@@ -154,7 +154,7 @@ test('shows a session what its own instance lists, also when that is for everyon
 });
 
 test('shows the session as it is', async () => {
-  const { inner, cached } = staged();
+  const { inner, cached } = setUp();
   const session = await cached.openSession(ADA, PROFILE);
   const [own] = inner.sessions;
   assert.ok(own);
@@ -170,14 +170,14 @@ test('shows the session as it is', async () => {
 });
 
 test('hands on what the gateway asks by itself', async () => {
-  const { inner, cached } = staged();
+  const { inner, cached } = setUp();
   const request = { method: 'tasks/get', params: { taskId: '1' } };
   await firstValueFrom(cached.inquire(request, { owner: ADA, instanceId: 'one' }));
   assert.equal(inner.asked, [{ ...request, instanceId: 'one' }]);
 });
 
 test('is where its session is', async () => {
-  const { cached } = staged();
+  const { cached } = setUp();
   const session = await cached.openSession(ADA, PROFILE);
   assert.equal([session.at('one') === session, session.at('two')], [true, undefined]);
 });

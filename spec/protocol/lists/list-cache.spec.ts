@@ -14,7 +14,7 @@ const test = suite('list cache');
 const keyOf = (who: string): ListKey => ({ list: 'tools', everyone: 'everyone', own: who });
 
 /** A cache whose loads the spec answers by hand. */
-function staged() {
+function setUp() {
   const clock = { nowMs: 0 };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
@@ -40,7 +40,7 @@ function staged() {
 }
 
 test('asks once for all who ask at the same time', () => {
-  const { loads, ask, answer } = staged();
+  const { loads, ask, answer } = setUp();
   const [first, second] = [ask(), ask()];
   assert.is(loads.length, 1);
   answer({ tools: [] });
@@ -48,7 +48,7 @@ test('asks once for all who ask at the same time', () => {
 });
 
 test('goes on for others when one of them leaves, and stops when all have left', () => {
-  const { loads, ask } = staged();
+  const { loads, ask } = setUp();
   const [first, second] = [ask(), ask()];
   first.subscription.unsubscribe();
   assert.is(loads[0]?.observed, true);
@@ -59,7 +59,7 @@ test('goes on for others when one of them leaves, and stops when all have left',
 });
 
 test('keeps a list that says nothing for half a minute, and one with a time as long as that', () => {
-  const { clock, loads, ask, answer } = staged();
+  const { clock, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [] });
   clock.nowMs = 29_999;
@@ -77,7 +77,7 @@ test('keeps a list that says nothing for half a minute, and one with a time as l
 });
 
 test('asks again for a list that may not be kept', () => {
-  const { loads, ask, answer } = staged();
+  const { loads, ask, answer } = setUp();
   ask();
   answer({ tools: [], ttlMs: 0 });
   ask();
@@ -85,7 +85,7 @@ test('asks again for a list that may not be kept', () => {
 });
 
 test('shows to others only what is public', () => {
-  const { loads, ask, answer } = staged();
+  const { loads, ask, answer } = setUp();
   ask('ada');
   answer({ tools: [{ name: 'hers' }] });
   assert.equal(ask('bo').heard, []);
@@ -95,7 +95,7 @@ test('shows to others only what is public', () => {
 });
 
 test('forgets what changed, also when it was on its way', () => {
-  const { loads, cache, ask, answer } = staged();
+  const { loads, cache, ask, answer } = setUp();
   const early = ask();
   cache.change('tools');
   const late = ask();
@@ -109,7 +109,7 @@ test('forgets what changed, also when it was on its way', () => {
 });
 
 test('stands in for ten minutes when nobody can list', () => {
-  const { clock, loads, ask, answer } = staged();
+  const { clock, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [{ name: 'a' }] });
   clock.nowMs = 599_999;
@@ -123,7 +123,7 @@ test('stands in for ten minutes when nobody can list', () => {
 });
 
 test('asks again when who listed it is there no more, unless nobody else can', () => {
-  const { gone, loads, ask, answer } = staged();
+  const { gone, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [{ name: 'a' }], nextCursor: 'of one' });
   gone.add('one');
@@ -134,7 +134,7 @@ test('asks again when who listed it is there no more, unless nobody else can', (
 });
 
 test('says of an answer that it comes from memory, and of a shared one that it does not', async () => {
-  const { cache, clock } = staged();
+  const { cache, clock } = setUp();
   const source = new Subject<Answer>();
   const ask = () => firstValueFrom(cache.serve(keyOf('ada'), () => source));
   const both = [ask(), ask()];
@@ -148,7 +148,7 @@ test('says of an answer that it comes from memory, and of a shared one that it d
 });
 
 test('forgets everything, also what is on its way', () => {
-  const { cache, loads, ask, answer } = staged();
+  const { cache, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [{ name: 'a' }] });
   cache.change('tools');
@@ -162,7 +162,7 @@ test('forgets everything, also what is on its way', () => {
 });
 
 test('keeps no error and no list that is too large', () => {
-  const { loads, ask, answer } = staged();
+  const { loads, ask, answer } = setUp();
   ask();
   loads.at(-1)?.next({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
   loads.at(-1)?.complete();
@@ -173,7 +173,7 @@ test('keeps no error and no list that is too large', () => {
 });
 
 test('remembers a thousand lists, and forgets the one that was used least', () => {
-  const { loads, ask, answer } = staged();
+  const { loads, ask, answer } = setUp();
   for (let who = 0; who < 1_000; who += 1) {
     ask(`${who}`);
     answer({ tools: [] });

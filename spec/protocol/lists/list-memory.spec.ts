@@ -7,13 +7,13 @@ const test = suite('list memory');
 const KIB = 1024;
 
 /** Room for four lists of one KiB, in two caches. */
-function staged(most = 10) {
+function setUp(most = 10) {
   const memory = new ListMemory(8 * KIB);
   return { memory, a: new StoredLists<string>(most, memory), b: new StoredLists<string>(most, memory) };
 }
 
 test('lists of all caches share the room, and the one used least recently goes', () => {
-  const { memory, a, b } = staged();
+  const { memory, a, b } = setUp();
   for (const key of ['1', '2']) {
     a.set(key, `a${key}`, KIB);
     b.set(key, `b${key}`, KIB);
@@ -28,7 +28,7 @@ test('lists of all caches share the room, and the one used least recently goes',
 });
 
 test('a list that is larger than all the room is not kept', () => {
-  const { memory, a } = staged();
+  const { memory, a } = setUp();
   a.set('1', 'small', KIB);
   a.set('2', 'large', 8 * KIB);
   assert.equal([a.get('1'), a.get('2')], ['small', undefined]);
@@ -37,7 +37,7 @@ test('a list that is larger than all the room is not kept', () => {
 });
 
 test('gives room back for what is replaced, removed, or one too many', () => {
-  const { memory, a } = staged(2);
+  const { memory, a } = setUp(2);
   a.set('1', 'x', KIB);
   a.set('1', 'y', 0);
   assert.equal([a.get('1'), memory.bytes], ['y', KIB]);
@@ -51,7 +51,7 @@ test('gives room back for what is replaced, removed, or one too many', () => {
 });
 
 test('forgets the lists of one cache, and gives their room back', () => {
-  const { memory, a, b } = staged();
+  const { memory, a, b } = setUp();
   for (const key of ['1', '2']) a.set(key, key, 0);
   b.set('1', 'other', 0);
   a.clear();

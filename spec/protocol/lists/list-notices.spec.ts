@@ -12,7 +12,7 @@ const test = suite('list notices');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-function staged() {
+function setUp() {
   const changes$ = new Subject<ListField>();
   const heard: string[] = [];
   const subscription = listNotices(changes$).subscribe(({ method }) => heard.push(method));
@@ -20,7 +20,7 @@ function staged() {
 }
 
 test('makes one notice of changes that come together, and one of resources and their templates', () => {
-  const { changes$, heard } = staged();
+  const { changes$, heard } = setUp();
   for (let turn = 0; turn < 3; turn += 1) changes$.next('tools');
   for (const list of ['resources', 'resourceTemplates', 'prompts'] as const) changes$.next(list);
   assert.equal(heard, []);
@@ -35,7 +35,7 @@ test('makes one notice of changes that come together, and one of resources and t
 });
 
 test('tells no more than one a second of a list that changes all the time, and the last change', () => {
-  const { changes$, heard } = staged();
+  const { changes$, heard } = setUp();
   for (let atMs = 0; atMs < 10_000; atMs += 10) {
     changes$.next('tools');
     mock.timers.tick(10);
@@ -48,7 +48,7 @@ test('tells no more than one a second of a list that changes all the time, and t
 });
 
 test('leaves no timer behind when nobody listens', () => {
-  const { changes$, heard, subscription } = staged();
+  const { changes$, heard, subscription } = setUp();
   changes$.next('tools');
   subscription.unsubscribe();
   mock.timers.tick(5_000);

@@ -16,7 +16,7 @@ function asking(header: string): Tool {
 }
 
 /** Checks calls of a tool that is known to ask for the header `Old`. */
-function staged() {
+function setUp() {
   const backends = new ModernScriptedBackends();
   backends.tools.set('t', asking('Old'));
   const listed = new ListedHeaders();
@@ -43,7 +43,7 @@ const OLD = { 'mcp-param-old': 'x' };
 const NEW = { 'mcp-param-new': 'x' };
 
 test('that are right are so at once, and nobody is asked', () => {
-  const { backends, check } = staged();
+  const { backends, check } = setUp();
   assert.is(check(OLD), undefined);
   assert.is(check({}, { method: 'prompts/get' }), undefined);
   assert.is(check({}, { params: { name: 7 } }), undefined);
@@ -52,7 +52,7 @@ test('that are right are so at once, and nobody is asked', () => {
 });
 
 test('that are wrong by what is known are right when a new list says so', async () => {
-  const { backends, check } = staged();
+  const { backends, check } = setUp();
   backends.onRelist = async () => [asking('New')];
   const checked = check(NEW);
   assert.instance(checked, Promise);
@@ -63,7 +63,7 @@ test('that are wrong by what is known are right when a new list says so', async 
 });
 
 test('are right when they are for one of the instances, or when none lists the tool any more', async () => {
-  const { backends, check } = staged();
+  const { backends, check } = setUp();
   for (const tools of [[asking('Old'), asking('New'), asking('Other')], []]) {
     backends.onRelist = async () => tools;
     assert.is(await refusalOf(() => check(NEW)), undefined);
@@ -71,7 +71,7 @@ test('are right when they are for one of the instances, or when none lists the t
 });
 
 test('are refused when they are wrong by every list, in the words of the first', async () => {
-  const { backends, check } = staged();
+  const { backends, check } = setUp();
   const refusal = (header: string) =>
     `400 Bad Request: the request headers and body disagree: mcp-param-${header} is missing, but the body has "a"`;
   assert.is(await refusalOf(() => check(NEW)), refusal('old'));

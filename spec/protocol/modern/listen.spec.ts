@@ -9,12 +9,12 @@ const notifications = { toolsListChanged: true, resourceSubscriptions: ['a://b']
 const changed = { kind: 'notification', method: 'notifications/tools/list_changed', params: {} } as const;
 
 test('acknowledges first, then tells what changed, each with the id of the subscription', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('subscriptions/listen', { notifications }, { id: 'sub' });
+  const harness = modernHarness();
+  const reply = await harness.send('subscriptions/listen', { notifications }, { id: 'sub' });
   const tag = { [KEY.subscriptionId]: 'sub' };
-  stage.backends.changes$.next(changed);
+  harness.backends.changes$.next(changed);
   const params = { uri: 'a://b', _meta: { own: 1, [KEY.subscriptionId]: 'of the backend' } };
-  stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
+  harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   assert.equal(reply.events.messages, [
     {
       jsonrpc: '2.0',
@@ -32,28 +32,30 @@ test('acknowledges first, then tells what changed, each with the id of the subsc
 });
 
 test('tells nothing that was not asked for, whatever the backends say', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('subscriptions/listen', { notifications });
+  const harness = modernHarness();
+  const reply = await harness.send('subscriptions/listen', { notifications });
   const others = ['prompts/list_changed', 'resources/list_changed', 'message', 'progress', 'vendor'];
   for (const kind of others) {
-    stage.backends.changes$.next({ kind: 'notification', method: `notifications/${kind}`, params: {} });
+    harness.backends.changes$.next({ kind: 'notification', method: `notifications/${kind}`, params: {} });
   }
   const params = { uri: 'a://other' };
-  stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
+  harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   assert.is(reply.events.messages.length, 1);
 });
 
 test('asks the backends for what it may tell only', async () => {
-  const stage = modernHarness();
-  await stage.send('subscriptions/listen', { notifications: { ...notifications, promptsListChanged: true } });
-  const [wanted] = stage.backends.wanted;
+  const harness = modernHarness();
+  await harness.send('subscriptions/listen', {
+    notifications: { ...notifications, promptsListChanged: true },
+  });
+  const [wanted] = harness.backends.wanted;
   assert.equal([...(wanted?.lists ?? [])], ['tools']);
   assert.equal([...(wanted?.resources ?? [])], ['a://b']);
 });
 
 test('ends at once when there is nothing to tell', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send(
+  const harness = modernHarness();
+  const reply = await harness.send(
     'subscriptions/listen',
     { notifications: { promptsListChanged: true } },
     { id: 5 },
@@ -62,63 +64,63 @@ test('ends at once when there is nothing to tell', async () => {
   assert.equal(reply.events.messages.slice(1), [
     { jsonrpc: '2.0', id: 5, result: { resultType: 'complete', _meta } },
   ]);
-  assert.equal([reply.events.isEnded, stage.backends.wanted.length], [true, 0]);
+  assert.equal([reply.events.isEnded, harness.backends.wanted.length], [true, 0]);
 });
 
 test('the backends are let go of when the client leaves', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('subscriptions/listen', { notifications });
-  assert.is(stage.backends.changes$.observed, true);
+  const harness = modernHarness();
+  const reply = await harness.send('subscriptions/listen', { notifications });
+  assert.is(harness.backends.changes$.observed, true);
   reply.lose();
-  assert.equal([stage.backends.changes$.observed, reply.events.isEnded], [false, false]);
-  stage.endpoint.close();
+  assert.equal([harness.backends.changes$.observed, reply.events.isEnded], [false, false]);
+  harness.endpoint.close();
   assert.is(reply.events.messages.length, 1);
 });
 
 test('ends with an answer when the gateway closes, or the backends do', async () => {
   for (const end of ['endpoint', 'backends']) {
-    const stage = modernHarness();
+    const harness = modernHarness();
     const replies = [
-      await stage.send('subscriptions/listen', { notifications }, { id: 0 }),
-      await stage.send('subscriptions/listen', { notifications }, { id: 0, owner: 'bob' }),
+      await harness.send('subscriptions/listen', { notifications }, { id: 0 }),
+      await harness.send('subscriptions/listen', { notifications }, { id: 0, owner: 'bob' }),
     ];
-    if (end === 'endpoint') stage.endpoint.close();
-    else stage.backends.changes$.complete();
+    if (end === 'endpoint') harness.endpoint.close();
+    else harness.backends.changes$.complete();
     for (const { events } of replies) {
       assert.equal([events.isEnded, events.messages.at(-1)?.id], [true, 0]);
     }
-    assert.is(stage.backends.changes$.observed, false);
+    assert.is(harness.backends.changes$.observed, false);
   }
 });
 
 test('a client that reads nothing is let go', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('subscriptions/listen', { notifications });
+  const harness = modernHarness();
+  const reply = await harness.send('subscriptions/listen', { notifications });
   reply.events.unsentBytes = 2 ** 20 + 1;
-  stage.backends.changes$.next(changed);
-  assert.equal([reply.events.isEnded, stage.backends.changes$.observed], [true, false]);
+  harness.backends.changes$.next(changed);
+  assert.equal([reply.events.isEnded, harness.backends.changes$.observed], [true, false]);
 });
 
 test('drops what cannot be written, tells of it, and goes on', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('subscriptions/listen', { notifications });
+  const harness = modernHarness();
+  const reply = await harness.send('subscriptions/listen', { notifications });
   const params = { uri: 'a://b', more: nestedTooDeeply() };
-  stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
-  stage.backends.changes$.next(changed);
+  harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
+  harness.backends.changes$.next(changed);
   assert.equal(
     reply.events.messages.slice(1).map(({ method }) => method),
     [changed.method],
   );
   assert.equal(
-    stage.faults.map((fault) => fault instanceof RangeError),
+    harness.faults.map((fault) => fault instanceof RangeError),
     [true],
   );
 });
 
 test('refuses what is no filter, and more streams of one owner than his share, unless nobody can be told apart', async () => {
-  const stage = modernHarness();
-  const listen = (owner: string) => stage.send('subscriptions/listen', { notifications }, { owner });
-  assert.is(outcomeOf(await stage.send('subscriptions/listen', {})), '200 -32602');
+  const harness = modernHarness();
+  const listen = (owner: string) => harness.send('subscriptions/listen', { notifications }, { owner });
+  assert.is(outcomeOf(await harness.send('subscriptions/listen', {})), '200 -32602');
   const first = await listen('ann');
   for (let number = 1; number < 2_500; number += 1) await listen('ann');
   const refused = await listen('ann');

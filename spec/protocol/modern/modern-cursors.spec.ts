@@ -9,81 +9,89 @@ const page = { tools: [{ name: 'x' }], resultType: 'complete', ttlMs: 5, cacheSc
 
 test('the next page comes from the instance that gave the cursor', async () => {
   for (const cursor of ['page-2', '', 'grüße']) {
-    const stage = modernHarness();
-    const { nextCursor, ...rest } = await stage.call('tools/list', {}, { ...page, nextCursor: cursor }, 'b');
+    const harness = modernHarness();
+    const { nextCursor, ...rest } = await harness.call(
+      'tools/list',
+      {},
+      { ...page, nextCursor: cursor },
+      'b',
+    );
     assert.equal(rest, page);
     assert.match(String(nextCursor), /^sd1\./);
-    await stage.send('tools/list', { cursor: nextCursor ?? '' });
-    assert.equal([stage.backends.last.params.cursor, stage.backends.last.options.instanceId], [cursor, 'b']);
+    await harness.send('tools/list', { cursor: nextCursor ?? '' });
+    assert.equal(
+      [harness.backends.last.params.cursor, harness.backends.last.options.instanceId],
+      [cursor, 'b'],
+    );
   }
 });
 
 test('every list has cursors, also that of a legacy backend', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   for (const method of ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']) {
-    const { nextCursor, resultType, ttlMs } = await stage.call(method, {}, { items: [], nextCursor: 'c' });
+    const { nextCursor, resultType, ttlMs } = await harness.call(method, {}, { items: [], nextCursor: 'c' });
     assert.equal([resultType, ttlMs], ['complete', 0]);
-    await stage.send(method, { cursor: nextCursor ?? '' });
-    assert.is(stage.backends.last.params.cursor, 'c');
+    await harness.send(method, { cursor: nextCursor ?? '' });
+    assert.is(harness.backends.last.params.cursor, 'c');
   }
 });
 
 test('a list without one stays as it is', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   for (const result of [page, { ...page, tools: [{ name: 'nextCursor' }] }, { ...page, nextCursor: null }]) {
-    assert.equal(await stage.call('tools/list', {}, result), result);
+    assert.equal(await harness.call('tools/list', {}, result), result);
   }
   const named = { ...page, tools: [{ name: 'x', nextCursor: 'inside' }] };
-  assert.equal(await stage.call('tools/list', {}, named), named);
+  assert.equal(await harness.call('tools/list', {}, named), named);
 });
 
 test('other methods have cursors of their own', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   const result = { resultType: 'complete', nextCursor: 'c' };
-  assert.equal(await stage.call('vendor/list', { cursor: 'b' }, result), result);
-  assert.is(stage.backends.last.params.cursor, 'b');
+  assert.equal(await harness.call('vendor/list', { cursor: 'b' }, result), result);
+  assert.is(harness.backends.last.params.cursor, 'b');
 });
 
 test('a cursor is refused for another list, owner or path, when it was changed, and after an hour', async () => {
   mock.timers.enable({ apis: ['Date'] });
   try {
-    const stage = modernHarness();
-    const { nextCursor } = await stage.call('tools/list', {}, { ...page, nextCursor: 'c' });
+    const harness = modernHarness();
+    const { nextCursor } = await harness.call('tools/list', {}, { ...page, nextCursor: 'c' });
     const cursor = String(nextCursor);
     const replies = [
-      stage.send('tools/list', { cursor: '' }),
-      stage.send('tools/list', { cursor: 'c' }),
-      stage.send('tools/list', { cursor: 7 }),
-      stage.send('tools/list', { cursor: null }),
-      stage.send('tools/list', { cursor: `${cursor}A` }),
-      stage.send('prompts/list', { cursor }),
-      stage.send('tools/list', { cursor }, { owner: 'bob' }),
-      stage.send('tools/list', { cursor }, { template: 'u' }),
+      harness.send('tools/list', { cursor: '' }),
+      harness.send('tools/list', { cursor: 'c' }),
+      harness.send('tools/list', { cursor: 7 }),
+      harness.send('tools/list', { cursor: null }),
+      harness.send('tools/list', { cursor: `${cursor}A` }),
+      harness.send('prompts/list', { cursor }),
+      harness.send('tools/list', { cursor }, { owner: 'bob' }),
+      harness.send('tools/list', { cursor }, { template: 'u' }),
     ];
     for (const reply of await Promise.all(replies)) assert.is(outcomeOf(reply), '200 -32602');
     mock.timers.tick(60 * 60_000);
-    assert.is(outcomeOf(await stage.send('tools/list', { cursor })), '200 -32602');
-    assert.is(stage.backends.exchanges.length, 1);
+    assert.is(outcomeOf(await harness.send('tools/list', { cursor })), '200 -32602');
+    assert.is(harness.backends.exchanges.length, 1);
   } finally {
     mock.timers.reset();
   }
 });
 
 test('a cursor of an instance that is gone says so', async () => {
-  const stage = modernHarness();
-  const { nextCursor } = await stage.call('tools/list', {}, { ...page, nextCursor: 'c' }, 'b');
-  stage.backends.instances = new Set(['a']);
-  const reply = await stage.send('tools/list', { cursor: nextCursor ?? '' });
+  const harness = modernHarness();
+  const { nextCursor } = await harness.call('tools/list', {}, { ...page, nextCursor: 'c' }, 'b');
+  harness.backends.instances = new Set(['a']);
+  const reply = await harness.send('tools/list', { cursor: nextCursor ?? '' });
   assert.is(outcomeOf(reply), '200 -32602');
 });
 
 test('a cursor that is too long to carry ends the list', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   for (const length of [70_000, 8 * 1024]) {
-    const result = await stage.call('tools/list', {}, { ...page, nextCursor: 'x'.repeat(length) });
+    const result = await harness.call('tools/list', {}, { ...page, nextCursor: 'x'.repeat(length) });
     assert.equal(result, page);
   }
-  assert.is(outcomeOf(await stage.send('tools/list', { cursor: 'x'.repeat(8 * 1024 + 1) })), '200 -32602');
+  assert.is(outcomeOf(await harness.send('tools/list', { cursor: 'x'.repeat(8 * 1024 + 1) })), '200 -32602');
 });
 
 test.run();

@@ -163,15 +163,15 @@ test('whoever is over the limit is told so, at once or late', async () => {
     },
     () => Promise.reject(rateLimitExceeded(60, 5)),
   ]) {
-    const stage = modernHarness();
-    stage.charge = charge;
-    const reply = await stage.send('tools/call', call, { id: 3 });
-    assert.equal([reply.status, reply.message.id, stage.backends.exchanges.length], [429, 3, 0]);
+    const harness = modernHarness();
+    harness.charge = charge;
+    const reply = await harness.send('tools/call', call, { id: 3 });
+    assert.equal([reply.status, reply.message.id, harness.backends.exchanges.length], [429, 3, 0]);
   }
-  const stage = modernHarness();
-  stage.charge = () => Promise.resolve();
-  await stage.send('tools/call', call);
-  assert.is(stage.backends.exchanges.length, 1);
+  const harness = modernHarness();
+  harness.charge = () => Promise.resolve();
+  await harness.send('tools/call', call);
+  assert.is(harness.backends.exchanges.length, 1);
 });
 
 test('headers for arguments are compared where the tool is known, and passed on untouched', async () => {
@@ -216,16 +216,16 @@ test('there is nothing to discover before any instance was there', async () => {
 });
 
 test('refuses a URI of more than 8 KiB, and asks for a tool as the owner', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   const headers = { 'mcp-name': 'x'.repeat(8 * 1024 + 1) };
-  const reply = await stage.send('resources/read', { uri: headers['mcp-name'] }, { headers });
+  const reply = await harness.send('resources/read', { uri: headers['mcp-name'] }, { headers });
   assert.is(outcomeOf(reply), '200 -32602');
   const asked: unknown[] = [];
-  stage.backends.tool = (...args: unknown[]) => {
+  harness.backends.tool = (...args: unknown[]) => {
     asked.push(...args);
     return undefined;
   };
-  await stage.send('tools/call', { name: 'add' }, { owner: 'bob' });
+  await harness.send('tools/call', { name: 'add' }, { owner: 'bob' });
   assert.equal([asked[0], Object(asked[1]).id], ['add', 'bob']);
 });
 

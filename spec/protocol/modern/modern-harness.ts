@@ -203,7 +203,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     onFault: (error) => faults.push(error),
   });
   const charges: number[] = [];
-  const stage = {
+  const harness = {
     backends,
     parked,
     endpoint,
@@ -219,7 +219,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
       said: Said = {},
     ): Promise<RecordedReply> {
       const reply = new RecordedReply();
-      await stage.handle({ method: 'POST', body, headers }, reply, said);
+      await harness.handle({ method: 'POST', body, headers }, reply, said);
       return reply;
     },
 
@@ -242,7 +242,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
         principal: { ...ANONYMOUS, id: owner },
         consumeRateLimit: (requests) => {
           charges.push(requests);
-          return stage.charge(requests);
+          return harness.charge(requests);
         },
       };
       try {
@@ -259,17 +259,17 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
       const own = isJsonObject(params._meta) ? params._meta : {};
       const _meta = { [KEY.version]: VERSION, [KEY.capabilities]: capabilities, ...meta, ...own };
       const body = { jsonrpc: '2.0', id, method, params: { ...params, _meta } };
-      return stage.post(body, { ...headersFor(method, params), ...said.headers }, said);
+      return harness.post(body, { ...headersFor(method, params), ...said.headers }, said);
     },
 
     /** Sends a request and has it answered with a result; what the client got. */
     async call(method: string, params: JsonObject, result: unknown, instanceId = 'a', said: Said = {}) {
-      const reply = await stage.send(method, params, said);
+      const reply = await harness.send(method, params, said);
       backends.last.result(result, instanceId);
       return resultOf(reply);
     },
   };
-  return stage;
+  return harness;
 }
 
 /** The headers that a request should have. */

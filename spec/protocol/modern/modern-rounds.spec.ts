@@ -19,57 +19,57 @@ const inputResponses = { who: { action: 'accept', content: { name: 'Ada' } } };
 const done = { content: [], resultType: 'complete' };
 
 /** A call whose instance wants to know something; what the client is to carry. */
-async function firstRound(stage: ReturnType<typeof modernHarness>, state = 'of a'): Promise<string> {
+async function firstRound(harness: ReturnType<typeof modernHarness>, state = 'of a'): Promise<string> {
   const wanted = { resultType: 'input_required', inputRequests, requestState: state };
-  const result = await stage.call('tools/call', call, wanted, 'a');
+  const result = await harness.call('tools/call', call, wanted, 'a');
   assert.equal({ ...result, requestState: undefined }, { ...wanted, requestState: undefined });
   return String(result.requestState);
 }
 
 test('a retry reaches the instance that asked, with the state that it gave', async () => {
-  const stage = modernHarness();
-  const requestState = await firstRound(stage);
+  const harness = modernHarness();
+  const requestState = await firstRound(harness);
   assert.not.match(requestState, /of a/);
-  const reply = await stage.send('tools/call', { ...call, inputResponses, requestState }, { id: 2 });
-  const { _meta, ...params } = stage.backends.last.params;
+  const reply = await harness.send('tools/call', { ...call, inputResponses, requestState }, { id: 2 });
+  const { _meta, ...params } = harness.backends.last.params;
   assert.equal(params, { ...call, inputResponses, requestState: 'of a' });
-  assert.is(stage.backends.last.options.instanceId, 'a');
-  stage.backends.last.result(done, 'a');
+  assert.is(harness.backends.last.options.instanceId, 'a');
+  harness.backends.last.result(done, 'a');
   assert.equal(resultOf(reply), done);
 });
 
 test('the state of the next round is another one', async () => {
-  const stage = modernHarness();
-  const one = await firstRound(stage, 'one');
+  const harness = modernHarness();
+  const one = await firstRound(harness, 'one');
   const wanted = { resultType: 'input_required', inputRequests, requestState: 'two' };
-  const { requestState: two } = await stage.call('tools/call', { ...call, requestState: one }, wanted, 'a');
+  const { requestState: two } = await harness.call('tools/call', { ...call, requestState: one }, wanted, 'a');
   assert.is.not(two, one);
-  await stage.send('tools/call', { ...call, requestState: two ?? '' });
-  assert.is(stage.backends.last.params.requestState, 'two');
+  await harness.send('tools/call', { ...call, requestState: two ?? '' });
+  assert.is(harness.backends.last.params.requestState, 'two');
 });
 
 test('without a state any instance may go on, and nothing is added', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   const wanted = { resultType: 'input_required', inputRequests };
-  assert.equal(await stage.call('tools/call', call, wanted), wanted);
-  await stage.send('tools/call', { ...call, inputResponses });
-  assert.is(stage.backends.last.options.instanceId, undefined);
-  assert.equal(stage.backends.last.params.inputResponses, inputResponses);
+  assert.equal(await harness.call('tools/call', call, wanted), wanted);
+  await harness.send('tools/call', { ...call, inputResponses });
+  assert.is(harness.backends.last.options.instanceId, undefined);
+  assert.equal(harness.backends.last.params.inputResponses, inputResponses);
 });
 
 test('the order of keys in the arguments, and what `_meta` says, are of no matter', async () => {
-  const stage = modernHarness();
-  const requestState = await firstRound(stage);
+  const harness = modernHarness();
+  const requestState = await firstRound(harness);
   const params = { arguments: { c: 3, a: [1, { b: 2 }] }, name: 'ask', requestState };
-  await stage.send('tools/call', params, { meta: { progressToken: 9 } });
-  assert.is(stage.backends.last.params.requestState, 'of a');
+  await harness.send('tools/call', params, { meta: { progressToken: 9 } });
+  assert.is(harness.backends.last.params.requestState, 'of a');
 });
 
 test('a state is refused when anything else is different', async () => {
-  const stage = modernHarness();
-  const requestState = await firstRound(stage);
-  const asked = stage.backends.exchanges.length;
-  const { send } = stage;
+  const harness = modernHarness();
+  const requestState = await firstRound(harness);
+  const asked = harness.backends.exchanges.length;
+  const { send } = harness;
   const retry = { ...call, requestState };
   const replies = [
     send('tools/call', { ...retry, requestState: `${requestState}-TAMPERED` }),
@@ -90,7 +90,7 @@ test('a state is refused when anything else is different', async () => {
   }
   mock.timers.tick(60 * 60_000);
   assert.is(outcomeOf(await send('tools/call', retry)), '200 -32602');
-  assert.is(stage.backends.exchanges.length, asked);
+  assert.is(harness.backends.exchanges.length, asked);
 });
 
 test('a state opens on another node with the same key', async () => {
@@ -101,28 +101,28 @@ test('a state opens on another node with the same key', async () => {
 });
 
 test('a retry whose instance is gone is told to start again', async () => {
-  const stage = modernHarness();
-  const requestState = await firstRound(stage);
-  stage.backends.instances = new Set(['b']);
-  const reply = await stage.send('tools/call', { ...call, requestState });
+  const harness = modernHarness();
+  const requestState = await firstRound(harness);
+  harness.backends.instances = new Set(['b']);
+  const reply = await harness.send('tools/call', { ...call, requestState });
   assert.is(outcomeOf(reply), '200 -32602');
   assert.match(JSON.stringify(reply.message), /gone: start again/);
 });
 
 test('more state than may be carried is an error, not a broken round', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('tools/call', call);
+  const harness = modernHarness();
+  const reply = await harness.send('tools/call', call);
   const wanted = { resultType: 'input_required', requestState: 'x'.repeat(70_000) };
-  stage.backends.last.result(wanted);
+  harness.backends.last.result(wanted);
   assert.is(outcomeOf(reply), '200 -32603');
 });
 
 test('a result that only speaks of it is left alone', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   const told = { ...done, structuredContent: { resultType: 'input_required', requestState: 's' } };
-  assert.equal(await stage.call('tools/call', call, told), told);
+  assert.equal(await harness.call('tools/call', call, told), told);
   const odd = { resultType: 'input_required', tools: [], requestState: 's' };
-  assert.equal(await stage.call('tools/list', {}, odd), odd);
+  assert.equal(await harness.call('tools/list', {}, odd), odd);
 });
 
 // --- the backend is of the legacy era and asks in the middle of the call -----------------------------------------
@@ -137,18 +137,18 @@ const NOT_HERE = {
 };
 
 /** A call that was parked; what the client got. */
-async function parkedRound(stage: ReturnType<typeof modernHarness>): Promise<JsonObject> {
-  const reply = await stage.send('tools/call', call, { capabilities });
-  stage.backends.last.ask('elicitation/create', { message: 'Who?' });
-  stage.backends.last.ask('roots/list', { _meta: { progressToken: 0 } });
+async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<JsonObject> {
+  const reply = await harness.send('tools/call', call, { capabilities });
+  harness.backends.last.ask('elicitation/create', { message: 'Who?' });
+  harness.backends.last.ask('roots/list', { _meta: { progressToken: 0 } });
   mock.timers.tick(10);
   return resultOf(reply);
 }
 
 test('a call that asks its client is parked, and goes on with the retry', async () => {
-  const stage = modernHarness();
-  const { requestState, ...rest } = await parkedRound(stage);
-  const { last } = stage.backends;
+  const harness = modernHarness();
+  const { requestState, ...rest } = await parkedRound(harness);
+  const { last } = harness.backends;
   assert.equal(rest, {
     resultType: 'input_required',
     inputRequests: {
@@ -159,23 +159,23 @@ test('a call that asks its client is parked, and goes on with the retry', async 
   });
   const answers = { 'request-1': { action: 'decline' }, 'request-2': { roots: [] }, extra: {} };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
-  const reply = await stage.send('tools/call', retry, { id: 2, capabilities });
+  const reply = await harness.send('tools/call', retry, { id: 2, capabilities });
   assert.equal(last.replies, [{ result: { action: 'decline' } }, { result: { roots: [] } }]);
   last.result({ content: [] });
   assert.equal([reply.message.id, resultOf(reply).resultType], [2, 'complete']);
-  assert.is(stage.backends.exchanges.length, 1);
-  assert.is(stage.parked.size, 0);
+  assert.is(harness.backends.exchanges.length, 1);
+  assert.is(harness.parked.size, 0);
 });
 
 test('progress after a retry carries the token of the retry', async () => {
-  const stage = modernHarness();
-  const { requestState } = await parkedRound(stage);
+  const harness = modernHarness();
+  const { requestState } = await parkedRound(harness);
   const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
-  const reply = await stage.send('tools/call', retry, { capabilities, meta: { progressToken: 'new' } });
-  stage.backends.last.notify('notifications/progress', { progressToken: 'old', progress: 1 });
-  stage.backends.last.notify('notifications/progress', { progress: 2 });
-  stage.backends.last.result({ content: [] });
+  const reply = await harness.send('tools/call', retry, { capabilities, meta: { progressToken: 'new' } });
+  harness.backends.last.notify('notifications/progress', { progressToken: 'old', progress: 1 });
+  harness.backends.last.notify('notifications/progress', { progress: 2 });
+  harness.backends.last.result({ content: [] });
   const told = reply.events.messages.slice(0, 2).map(({ params }) => params);
   assert.equal(told, [
     { progressToken: 'new', progress: 1 },
@@ -184,80 +184,80 @@ test('progress after a retry carries the token of the retry', async () => {
 });
 
 test('what was not answered is asked again', async () => {
-  const stage = modernHarness();
-  const { requestState } = await parkedRound(stage);
+  const harness = modernHarness();
+  const { requestState } = await parkedRound(harness);
   const answers = {
     'request-1': { action: 'accept' },
     'request-2': { method: 'roots/list', result: { roots: [] } },
   };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
-  const reply = await stage.send('tools/call', retry, { capabilities });
+  const reply = await harness.send('tools/call', retry, { capabilities });
   mock.timers.tick(10);
   const again = resultOf(reply);
   assert.equal(Object.keys(again.inputRequests ?? {}), ['request-2']);
   assert.is.not(again.requestState, requestState);
-  stage.parked.close();
+  harness.parked.close();
 });
 
 test('a parked call goes on once, and only for its own client', async () => {
-  const stage = modernHarness();
-  const { requestState } = await parkedRound(stage);
+  const harness = modernHarness();
+  const { requestState } = await parkedRound(harness);
   const retry = { ...call, requestState: requestState ?? '', inputResponses: {} };
-  assert.is(outcomeOf(await stage.send('tools/call', retry, { capabilities, owner: 'bob' })), '200 -32602');
+  assert.is(outcomeOf(await harness.send('tools/call', retry, { capabilities, owner: 'bob' })), '200 -32602');
   const other = { ...retry, arguments: {} };
-  assert.is(outcomeOf(await stage.send('tools/call', other, { capabilities })), '200 -32602');
+  assert.is(outcomeOf(await harness.send('tools/call', other, { capabilities })), '200 -32602');
   const odd = { ...retry, inputResponses: 7 };
-  assert.is(outcomeOf(await stage.send('tools/call', odd, { capabilities })), '200 -32602');
+  assert.is(outcomeOf(await harness.send('tools/call', odd, { capabilities })), '200 -32602');
   const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
   const good = { ...retry, inputResponses: answers };
-  await stage.send('tools/call', good, { capabilities });
-  assert.is(outcomeOf(await stage.send('tools/call', good, { capabilities })), '200 -32602');
-  stage.backends.last.result({ content: [] });
-  assert.is(outcomeOf(await stage.send('tools/call', good, { capabilities })), '200 -32602');
+  await harness.send('tools/call', good, { capabilities });
+  assert.is(outcomeOf(await harness.send('tools/call', good, { capabilities })), '200 -32602');
+  harness.backends.last.result({ content: [] });
+  assert.is(outcomeOf(await harness.send('tools/call', good, { capabilities })), '200 -32602');
 });
 
 test('a parked call is forgotten after ten minutes', async () => {
-  const stage = modernHarness();
-  const { requestState } = await parkedRound(stage);
+  const harness = modernHarness();
+  const { requestState } = await parkedRound(harness);
   mock.timers.tick(10 * 60_000);
-  assert.is(stage.backends.last.isCancelled, true);
+  assert.is(harness.backends.last.isCancelled, true);
   const retry = { ...call, requestState: requestState ?? '', inputResponses: {} };
-  assert.equal((await stage.send('tools/call', retry, { capabilities })).message.error, NOT_HERE);
+  assert.equal((await harness.send('tools/call', retry, { capabilities })).message.error, NOT_HERE);
 });
 
 test('a parked call is not at another node, which says so, and goes on where it is', async () => {
-  const stage = modernHarness();
-  const { requestState } = await parkedRound(stage);
+  const harness = modernHarness();
+  const { requestState } = await parkedRound(harness);
   const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
   const other = modernHarness();
   const elsewhere = await other.send('tools/call', retry, { capabilities });
   assert.equal([outcomeOf(elsewhere), elsewhere.message.error], ['200 -32602', NOT_HERE]);
   assert.is(other.backends.exchanges.length, 0);
-  const reply = await stage.send('tools/call', retry, { capabilities });
-  stage.backends.last.result({ content: [] });
+  const reply = await harness.send('tools/call', retry, { capabilities });
+  harness.backends.last.result({ content: [] });
   assert.is(resultOf(reply).resultType, 'complete');
 });
 
 test('leaving after the question keeps the call, leaving during the retry cancels it', async () => {
-  const stage = modernHarness();
-  const { requestState } = await parkedRound(stage);
-  const { last } = stage.backends;
+  const harness = modernHarness();
+  const { requestState } = await parkedRound(harness);
+  const { last } = harness.backends;
   assert.is(last.isOpen, true);
   const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
   const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
-  const reply = await stage.send('tools/call', retry, { capabilities });
+  const reply = await harness.send('tools/call', retry, { capabilities });
   assert.is(last.isOpen, true);
   reply.lose();
   assert.is(last.isCancelled, true);
 });
 
 test('a call that is refused until its user has visited an address goes on at the same instance', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   const url = { elicitation: { url: {} } };
-  const reply = await stage.send('tools/call', call, { capabilities: url });
+  const reply = await harness.send('tools/call', call, { capabilities: url });
   const visit = { mode: 'url', elicitationId: 'e', url: 'https://x/y', message: 'Log in' };
-  stage.backends.last.refuse(-32042, { elicitations: [visit, { url: 7 }] });
+  harness.backends.last.refuse(-32042, { elicitations: [visit, { url: 7 }] });
   const { requestState, inputRequests, resultType } = resultOf(reply);
   assert.is(resultType, 'input_required');
   assert.equal(inputRequests, {
@@ -266,18 +266,18 @@ test('a call that is refused until its user has visited an address goes on at th
       params: { mode: 'url', message: 'Log in', url: 'https://x/y' },
     },
   });
-  await stage.send('tools/call', { ...call, requestState: requestState ?? '' }, { capabilities: url });
-  const { params, options } = stage.backends.last;
+  await harness.send('tools/call', { ...call, requestState: requestState ?? '' }, { capabilities: url });
+  const { params, options } = harness.backends.last;
   assert.equal(['requestState' in params, options.instanceId], [false, 'a']);
-  const unable = await stage.send('tools/call', call, { capabilities: { elicitation: {} } });
-  stage.backends.last.refuse(-32042, { elicitations: [visit] });
+  const unable = await harness.send('tools/call', call, { capabilities: { elicitation: {} } });
+  harness.backends.last.refuse(-32042, { elicitations: [visit] });
   assert.is(outcomeOf(unable), '400 -32021');
 });
 
 test('a client that cannot be asked that is told so, and the call is cancelled', async () => {
-  const stage = modernHarness();
-  const reply = await stage.send('tools/call', call, { capabilities: { roots: {} } });
-  const { last } = stage.backends;
+  const harness = modernHarness();
+  const reply = await harness.send('tools/call', call, { capabilities: { roots: {} } });
+  const { last } = harness.backends;
   last.ask('elicitation/create', { mode: 'url' });
   last.ask('roots/list');
   mock.timers.tick(10);
@@ -287,7 +287,7 @@ test('a client that cannot be asked that is told so, and the call is cancelled',
     message: 'The server needs capabilities that the client did not declare: elicitation',
     data: { requiredCapabilities: { elicitation: { url: {} } } },
   });
-  assert.equal([last.isOpen, last.replies.length, stage.parked.size], [false, 2, 0]);
+  assert.equal([last.isOpen, last.replies.length, harness.parked.size], [false, 2, 0]);
 });
 
 test.run();

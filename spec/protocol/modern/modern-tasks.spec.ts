@@ -12,113 +12,113 @@ const call = { name: 'slow', arguments: {} };
 const task = (taskId: unknown) => ({ resultType: 'task', taskId, status: 'working' });
 
 /** Where the latest request went. */
-const where = (stage: ReturnType<typeof modernHarness>) => stage.backends.last.options.instanceId;
+const where = (harness: ReturnType<typeof modernHarness>) => harness.backends.last.options.instanceId;
 
 test('what is asked about a task goes to the instance that runs it', async () => {
-  const stage = modernHarness();
-  assert.equal(await stage.call('tools/call', call, task('1'), 'b'), task('1'));
+  const harness = modernHarness();
+  assert.equal(await harness.call('tools/call', call, task('1'), 'b'), task('1'));
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
-    await stage.send(method, { taskId: '1' });
-    assert.is(where(stage), 'b', method);
+    await harness.send(method, { taskId: '1' });
+    assert.is(where(harness), 'b', method);
   }
 });
 
 test('in any other request a taskId means nothing', async () => {
-  const stage = modernHarness();
-  await stage.call('tools/call', call, task('1'), 'b');
+  const harness = modernHarness();
+  await harness.call('tools/call', call, task('1'), 'b');
   for (const method of ['tools/call', 'vendor/x']) {
-    await stage.send(method, { ...call, taskId: '1' });
-    assert.is(where(stage), undefined, method);
+    await harness.send(method, { ...call, taskId: '1' });
+    assert.is(where(harness), undefined, method);
   }
 });
 
 test('tasks of two clients may have one id', async () => {
-  const stage = modernHarness();
-  await stage.call('tools/call', call, task('1'), 'b');
-  await stage.call('tools/call', call, task('1'), 'c', { owner: 'bob' });
-  await stage.send('tasks/get', { taskId: '1' });
-  assert.is(where(stage), 'b');
-  await stage.send('tasks/get', { taskId: '1' }, { owner: 'bob' });
-  assert.is(where(stage), 'c');
+  const harness = modernHarness();
+  await harness.call('tools/call', call, task('1'), 'b');
+  await harness.call('tools/call', call, task('1'), 'c', { owner: 'bob' });
+  await harness.send('tasks/get', { taskId: '1' });
+  assert.is(where(harness), 'b');
+  await harness.send('tasks/get', { taskId: '1' }, { owner: 'bob' });
+  assert.is(where(harness), 'c');
 });
 
 test('a task of somebody else is none, and its backend is not asked', async () => {
-  const stage = modernHarness();
-  await stage.call('tools/call', call, task('1'), 'b');
+  const harness = modernHarness();
+  await harness.call('tools/call', call, task('1'), 'b');
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
-    assert.is(outcomeOf(await stage.send(method, { taskId: '1' }, { owner: 'eve' })), '200 -32602');
+    assert.is(outcomeOf(await harness.send(method, { taskId: '1' }, { owner: 'eve' })), '200 -32602');
   }
-  assert.is(stage.backends.exchanges.length, 1);
-  await stage.send('tasks/get', { taskId: '1' }, { owner: 'eve', template: 'another' });
-  assert.equal([stage.backends.exchanges.length, where(stage)], [2, undefined]);
+  assert.is(harness.backends.exchanges.length, 1);
+  await harness.send('tasks/get', { taskId: '1' }, { owner: 'eve', template: 'another' });
+  assert.equal([harness.backends.exchanges.length, where(harness)], [2, undefined]);
 });
 
 test('a task of somebody else is looked for only where it is not his, since ids may be given twice', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b', 'c']);
-  await stage.call('tools/call', call, task('1'), 'b');
-  stage.backends.exchanges.splice(0);
-  const asked = () => stage.backends.exchanges.map(({ options }) => options.instanceId);
-  const reply = await stage.send('tasks/cancel', { taskId: '1' }, { owner: 'eve' });
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b', 'c']);
+  await harness.call('tools/call', call, task('1'), 'b');
+  harness.backends.exchanges.splice(0);
+  const asked = () => harness.backends.exchanges.map(({ options }) => options.instanceId);
+  const reply = await harness.send('tasks/cancel', { taskId: '1' }, { owner: 'eve' });
   assert.equal(asked(), ['a', 'c']);
-  for (const looking of stage.backends.exchanges.splice(0)) looking.refuse(-32602);
+  for (const looking of harness.backends.exchanges.splice(0)) looking.refuse(-32602);
   assert.equal([asked(), outcomeOf(reply)], [[], '200 -32602']);
-  await stage.send('tasks/cancel', { taskId: '1' }, { owner: 'bob' });
-  stage.backends.exchanges[1]?.result({ resultType: 'complete', taskId: '1' }, 'c');
-  assert.equal([stage.backends.last.request.method, where(stage)], ['tasks/cancel', 'c']);
+  await harness.send('tasks/cancel', { taskId: '1' }, { owner: 'bob' });
+  harness.backends.exchanges[1]?.result({ resultType: 'complete', taskId: '1' }, 'c');
+  assert.equal([harness.backends.last.request.method, where(harness)], ['tasks/cancel', 'c']);
 });
 
 test('who asks for a task does not begin it, whatever type its result is of', async () => {
-  const stage = modernHarness();
-  await stage.call('tasks/get', { taskId: '1' }, task('1'), 'b', { owner: 'eve' });
-  await stage.send('tasks/get', { taskId: '1' });
-  assert.is(stage.backends.exchanges.length, 2);
-  await stage.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
-  assert.is(where(stage), 'b');
+  const harness = modernHarness();
+  await harness.call('tasks/get', { taskId: '1' }, task('1'), 'b', { owner: 'eve' });
+  await harness.send('tasks/get', { taskId: '1' });
+  assert.is(harness.backends.exchanges.length, 2);
+  await harness.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
+  assert.is(where(harness), 'b');
 });
 
 test('one caller has few searches under way, and the others their own', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b']);
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b']);
   const replies = [];
   for (let id = 0; id < 20; id += 1) {
-    replies.push(await stage.send('tasks/get', { taskId: `${id}` }, { owner: 'eve' }));
+    replies.push(await harness.send('tasks/get', { taskId: `${id}` }, { owner: 'eve' }));
   }
-  assert.is(stage.backends.exchanges.length, 8);
+  assert.is(harness.backends.exchanges.length, 8);
   assert.equal([...new Set(replies.slice(4).map(outcomeOf))], ['429 429']);
-  await stage.send('tasks/get', { taskId: '0' }, { owner: 'eve' }); // shares the first one
-  assert.is(stage.backends.exchanges.length, 8);
-  await stage.send('tasks/get', { taskId: '1' });
-  assert.is(stage.backends.exchanges.length, 10);
+  await harness.send('tasks/get', { taskId: '0' }, { owner: 'eve' }); // shares the first one
+  assert.is(harness.backends.exchanges.length, 8);
+  await harness.send('tasks/get', { taskId: '1' });
+  assert.is(harness.backends.exchanges.length, 10);
 });
 
 test('what nobody was found to know is asked of one instance only for a while', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b']);
-  await stage.send('tasks/get', { taskId: '1' });
-  const [one, other] = stage.backends.exchanges.slice();
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b']);
+  await harness.send('tasks/get', { taskId: '1' });
+  const [one, other] = harness.backends.exchanges.slice();
   one?.refuse(-32602);
   other?.refuse(-32603);
-  stage.backends.exchanges.splice(0);
-  await stage.send('tasks/get', { taskId: '1' });
-  assert.equal([stage.backends.exchanges.length, where(stage)], [1, undefined]);
+  harness.backends.exchanges.splice(0);
+  await harness.send('tasks/get', { taskId: '1' });
+  assert.equal([harness.backends.exchanges.length, where(harness)], [1, undefined]);
 });
 
 test('a task that nobody here knows may be anywhere', async () => {
-  const stage = modernHarness();
-  await stage.call('tools/call', call, { resultType: 'complete', taskId: 'no task' }, 'b');
-  await stage.call('tools/call', call, task(7), 'b');
+  const harness = modernHarness();
+  await harness.call('tools/call', call, { resultType: 'complete', taskId: 'no task' }, 'b');
+  await harness.call('tools/call', call, task(7), 'b');
   for (const taskId of ['no task', 7, '2']) {
-    await stage.send('tasks/get', { taskId });
-    assert.is(where(stage), undefined);
+    await harness.send('tasks/get', { taskId });
+    assert.is(where(harness), undefined);
   }
 });
 
 test('a task that began at another node is looked for at every instance, once', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b', 'c']);
-  const reply = await stage.send('tasks/cancel', { taskId: '1' });
-  const looking = stage.backends.exchanges.splice(0);
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b', 'c']);
+  const reply = await harness.send('tasks/cancel', { taskId: '1' });
+  const looking = harness.backends.exchanges.splice(0);
   assert.equal(
     looking.map(({ request, options }) => [request.method, request.params?.taskId, options.instanceId]),
     ['a', 'b', 'c'].map((id) => ['tasks/get', '1', id]),
@@ -126,81 +126,81 @@ test('a task that began at another node is looked for at every instance, once', 
   looking[0]?.refuse(-32602);
   looking[1]?.result({ resultType: 'complete', taskId: '1', status: 'working' }, 'b');
   assert.is(looking[2]?.isCancelled, true);
-  assert.equal([stage.backends.last.request.method, where(stage)], ['tasks/cancel', 'b']);
-  stage.backends.last.result({ resultType: 'complete' }, 'b');
+  assert.equal([harness.backends.last.request.method, where(harness)], ['tasks/cancel', 'b']);
+  harness.backends.last.result({ resultType: 'complete' }, 'b');
   assert.is(outcomeOf(reply), '200');
-  await stage.send('tasks/get', { taskId: '1' });
-  assert.equal([stage.backends.exchanges.length, where(stage)], [2, 'b']);
+  await harness.send('tasks/get', { taskId: '1' });
+  assert.equal([harness.backends.exchanges.length, where(harness)], [2, 'b']);
 });
 
 test('a task that all instances say they do not know is unknown, and none of them is asked again', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b', 'c']);
-  const reply = await stage.send('tasks/get', { taskId: '1' });
-  const [a, b, c] = stage.backends.exchanges.slice();
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b', 'c']);
+  const reply = await harness.send('tasks/get', { taskId: '1' });
+  const [a, b, c] = harness.backends.exchanges.slice();
   for (const looking of [a, b]) looking?.refuse(-32602);
   assert.is(reply.isAnswered, false);
   c?.refuse(-32601);
   assert.equal([outcomeOf(reply), reply.instanceId], ['200 -32602', undefined]);
-  const again = await stage.send('tasks/cancel', { taskId: '1' });
-  assert.equal([outcomeOf(again), stage.backends.exchanges.length], ['200 -32602', 3]);
+  const again = await harness.send('tasks/cancel', { taskId: '1' });
+  assert.equal([outcomeOf(again), harness.backends.exchanges.length], ['200 -32602', 3]);
 });
 
 test('that there are no tasks at all is left for a server to say', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b']);
-  const reply = await stage.send('tasks/get', { taskId: '1' });
-  for (const looking of stage.backends.exchanges.slice()) looking.refuse(-32601);
-  assert.equal([stage.backends.exchanges.length, where(stage)], [3, undefined]);
-  stage.backends.last.refuse(-32601);
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b']);
+  const reply = await harness.send('tasks/get', { taskId: '1' });
+  for (const looking of harness.backends.exchanges.slice()) looking.refuse(-32601);
+  assert.equal([harness.backends.exchanges.length, where(harness)], [3, undefined]);
+  harness.backends.last.refuse(-32601);
   assert.match(outcomeOf(reply), / -32601$/);
 });
 
 test('a task that some instance did not deny is asked for at any of them', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b']);
-  const reply = await stage.send('tasks/get', { taskId: '1' });
-  const [one, other] = stage.backends.exchanges.slice();
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b']);
+  const reply = await harness.send('tasks/get', { taskId: '1' });
+  const [one, other] = harness.backends.exchanges.slice();
   one?.refuse(-32602);
   other?.fail(new Error('gone'));
-  assert.equal([stage.backends.exchanges.length, where(stage)], [3, undefined]);
-  stage.backends.last.refuse(-32602);
+  assert.equal([harness.backends.exchanges.length, where(harness)], [3, undefined]);
+  harness.backends.last.refuse(-32602);
   assert.is(outcomeOf(reply), '200 -32602');
 });
 
 test('what one caller has found is not refused to another', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a', 'b']);
-  await stage.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
-  stage.backends.exchanges[1]?.result({ resultType: 'complete', taskId: '1' }, 'b');
-  stage.backends.exchanges.splice(0);
-  await stage.send('tasks/get', { taskId: '1' });
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a', 'b']);
+  await harness.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
+  harness.backends.exchanges[1]?.result({ resultType: 'complete', taskId: '1' }, 'b');
+  harness.backends.exchanges.splice(0);
+  await harness.send('tasks/get', { taskId: '1' });
   assert.equal(
-    stage.backends.exchanges.map(({ options }) => options.instanceId),
+    harness.backends.exchanges.map(({ options }) => options.instanceId),
     ['a', 'b'],
   );
 });
 
 test('one instance alone is not looked for, nor is a text that is no id of a task', async () => {
-  const stage = modernHarness();
-  stage.backends.instances = new Set(['a']);
-  await stage.send('tasks/get', { taskId: '1' });
-  stage.backends.instances = new Set(['a', 'b']);
-  await stage.send('tasks/get', { taskId: 'x'.repeat(2_000) });
-  await stage.send('vendor/x', { taskId: '2' });
-  assert.equal([stage.backends.exchanges.length, where(stage)], [3, undefined]);
+  const harness = modernHarness();
+  harness.backends.instances = new Set(['a']);
+  await harness.send('tasks/get', { taskId: '1' });
+  harness.backends.instances = new Set(['a', 'b']);
+  await harness.send('tasks/get', { taskId: 'x'.repeat(2_000) });
+  await harness.send('vendor/x', { taskId: '2' });
+  assert.equal([harness.backends.exchanges.length, where(harness)], [3, undefined]);
 });
 
 test('a task is the same one at the path of its template and at that of all templates', async () => {
-  const stage = modernHarness();
+  const harness = modernHarness();
   const everywhere = { template: undefined };
-  await stage.call('tools/call', call, task('1'), 'b');
-  await stage.send('tasks/get', { taskId: '1' }, everywhere);
-  assert.is(where(stage), 't/b');
-  await stage.call('tools/call', call, task('2'), 't/c', everywhere);
-  await stage.send('tasks/get', { taskId: '2' });
-  assert.is(where(stage), 'c');
-  assert.is(outcomeOf(await stage.send('tasks/get', { taskId: '2' }, { owner: 'eve' })), '200 -32602');
+  await harness.call('tools/call', call, task('1'), 'b');
+  await harness.send('tasks/get', { taskId: '1' }, everywhere);
+  assert.is(where(harness), 't/b');
+  await harness.call('tools/call', call, task('2'), 't/c', everywhere);
+  await harness.send('tasks/get', { taskId: '2' });
+  assert.is(where(harness), 'c');
+  assert.is(outcomeOf(await harness.send('tasks/get', { taskId: '2' }, { owner: 'eve' })), '200 -32602');
 });
 
 test.run();
