@@ -1,12 +1,20 @@
+// The catalogue of errors: code, status, message and facts of each; and what is derived from an error. Errors that a backend
+// answers with are in answer-errors.spec.ts.
+
 import * as assert from 'uvu/assert';
+import * as errors from '../../src/domain/error-catalogue.ts';
 import {
   asGatewayError,
+  atInstance,
   databaseUnavailable,
   ERROR_STATUS,
   GatewayError,
   gatewayStarting,
   hasCode,
   internalError,
+  openingFailed,
+  perhapsDelivered,
+  reasonOf,
   shuttingDown,
 } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
@@ -14,54 +22,169 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('errors');
 const cause = new Error('the cause');
 const full = new GatewayError('QUEUE_FULL', 'full');
+const ADMIN = { requiredPermissions: ['admin'] };
+const again = (retryAfterSeconds: number) => ({ delivered: 'no', retryAfterSeconds });
+const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 
-test('has a status of failure for every code', () => {
-  for (const [code, status] of Object.entries(ERROR_STATUS)) {
-    assert.ok(status >= 400 && status <= 599, code);
+/** Status, code, and `delivered` where it is not `no`; the facts; the message or a part of it. */
+type Row = readonly [error: GatewayError, outcome: string, facts?: object, message?: string];
+const ROWS: readonly Row[] = [
+  [errors.routeNotFound('GET', '/nowhere'), '404 NOT_FOUND'],
+  [errors.malformedJson('it ends early'), '400 MALFORMED_JSON', { cause: undefined }],
+  [errors.payloadTooLarge(4096), '413 PAYLOAD_TOO_LARGE', {}, 'The request body is larger than 4096 bytes.'],
+  [errors.unsupportedMediaType('text/plain'), '415 UNSUPPORTED_MEDIA_TYPE'],
+  [errors.originNotAllowed('denied'), '403 ORIGIN_NOT_ALLOWED'],
+  [
+    errors.methodNotAllowed('PUT', '/health', ['GET', 'HEAD']),
+    '405 METHOD_NOT_ALLOWED',
+    { allow: ['GET', 'HEAD'] },
+    '/health does not answer PUT; it answers GET, HEAD.',
+  ],
+  [errors.authenticationRequired(), '401 AUTHENTICATION_REQUIRED', { challenge: true }],
+  [errors.invalidCredentials(), '401 INVALID_CREDENTIALS', { challenge: true }],
+  [
+    errors.invalidCredentials('The API key has expired'),
+    '401 INVALID_CREDENTIALS',
+    { challenge: true },
+    'The API key has expired.',
+  ],
+  [errors.tokenExpired(), '401 TOKEN_EXPIRED', { challenge: true }],
+  [
+    errors.insufficientPermissions(['gateway:read', 'tools:call']),
+    '403 INSUFFICIENT_PERMISSIONS',
+    { requiredPermissions: ['gateway:read', 'tools:call'] },
+    'This needs the permission "gateway:read" or "tools:call".',
+  ],
+  [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', ADMIN],
+  [errors.accountsFromHereOnly(), '403 INSUFFICIENT_PERMISSIONS', ADMIN],
+  [errors.rateLimitExceeded(1_000, 7), '429 RATE_LIMIT_EXCEEDED', { retryAfterSeconds: 7 }],
+  [errors.tooManyAttempts(60), '429 TOO_MANY_ATTEMPTS', { retryAfterSeconds: 60 }],
+  [errors.tooManyPasswords(2), '429 TOO_MANY_ATTEMPTS', { retryAfterSeconds: 2 }],
+  [errors.duplicateUsername('ada'), '400 DUPLICATE_USERNAME', {}, '"ada"'],
+  [errors.lastAdmin(), '400 LAST_ADMIN'],
+  [errors.userNotFound('u1'), '404 USER_NOT_FOUND'],
+  [errors.apiKeyNotFound('k1'), '404 API_KEY_NOT_FOUND'],
+  [
+    errors.templateNotFound('weather'),
+    '404 TEMPLATE_NOT_FOUND',
+    {},
+    'No template named "weather" is registered.',
+  ],
+  [errors.serverNotFound('w-1'), '404 SERVER_NOT_FOUND'],
+  [errors.duplicateServer('w-1'), '400 DUPLICATE_SERVER'],
+  [errors.configIncomplete('no endpoint'), '400 CONFIG_INCOMPLETE'],
+  [errors.endpointNotAllowed('denied'), '400 ENDPOINT_NOT_ALLOWED'],
+  [errors.commandNotAllowed('denied'), '403 COMMAND_NOT_ALLOWED'],
+  [
+    errors.registryFull('instances', 2),
+    '400 REGISTRY_FULL',
+    {},
+    'There are 2 instances already, which is the most there may be.',
+  ],
+  [errors.sessionNotFound(), '404 SESSION_NOT_FOUND', {}, 'There is no such session. Initialize again.'],
+  [
+    errors.sessionLost('its instance is gone'),
+    '404 SESSION_NOT_FOUND',
+    { delivered: 'no', reason: 'its instance is gone' },
+    'The session ended: its instance is gone. Initialize again.',
+  ],
+  [errors.sessionLimit(10), '503 SESSION_LIMIT', { retryAfterSeconds: 60 }, 'sessions.max)'],
+  [errors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],
+  [errors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
+  [errors.processShareLimit(16), '429 QUEUE_FULL', again(60), 'sessions.share)'],
+  [errors.conversationShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
+  [errors.parkedCallsFull(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
+  [errors.parkedShareLimit(250), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
+  [errors.tooManySearches(), '429 QUEUE_FULL', again(1)],
+  [
+    errors.toolNotFound('add', 'weather'),
+    '404 TOOL_NOT_FOUND',
+    undefined,
+    '"weather" has no tool named "add".',
+  ],
+  [errors.queueFull('weather'), '429 QUEUE_FULL', again(1)],
+  [gatewayStarting(), '503 NO_HEALTHY_INSTANCE', again(1)],
+  [shuttingDown(), '503 SHUTTING_DOWN', again(5)],
+  [databaseUnavailable(cause), '503 DATABASE_UNAVAILABLE', { cause, ...again(5) }],
+  [
+    databaseUnavailable(cause, 'unknown'),
+    '503 DATABASE_UNAVAILABLE unknown',
+    { cause, delivered: 'unknown' },
+  ],
+  [internalError(cause), '500 INTERNAL_ERROR', { cause }, 'Something went wrong inside the gateway.'],
+];
+
+test('has a code, a status, facts and a message for every failure', () => {
+  for (const [error, outcome, facts, message] of ROWS) {
+    const { code, status, delivered } = error;
+    assert.is(`${status} ${code}${delivered === 'no' ? '' : ` ${delivered}`}`, outcome);
+    if (facts !== undefined) assert.equal(error.facts, facts, error.message);
+    if (message !== undefined) assert.match(error.message, message);
   }
 });
 
-test('is an Error with a name, a code and the status of that code', () => {
+test('has a status of failure for every code', () => {
+  for (const [code, status] of Object.entries(ERROR_STATUS)) assert.ok(status >= 400 && status <= 599, code);
+});
+
+test('is an Error with a name, the status of its code, and a cause where there is one', () => {
   assert.instance(full, Error);
-  assert.equal(
-    [full.name, full.code, full.status, full.message],
-    ['GatewayError', 'QUEUE_FULL', 429, 'full'],
-  );
-});
-
-test('carries its cause, and no cause when there is none', () => {
+  assert.equal([full.name, full.status, full.message], ['GatewayError', 429, 'full']);
   assert.is(new GatewayError('INTERNAL_ERROR', 'x', { cause }).cause, cause);
-  assert.is(Object.hasOwn(new GatewayError('INTERNAL_ERROR', 'x'), 'cause'), false);
+  assert.is(Object.hasOwn(full, 'cause'), false);
 });
 
-test('counts as not delivered before any backend was asked', () => {
-  assert.is(full.delivered, 'no');
+test('names the first issue of bad input and says how many more there are', () => {
+  const items = [{ loc: ['body', 'weight'], msg: 'too small', type: 'greater_than_equal' }];
+  const error = errors.validationFailed(items);
+  assert.equal([error.status, error.code, error.delivered], [422, 'VALIDATION_ERROR', 'no']);
+  assert.is(error.message, 'The request is not valid: weight: too small.');
+  assert.equal(error.facts, { items, plainMessage: 'The request is not valid.' });
+  const several = errors.validationFailed([{ loc: ['body'], msg: 'no object', type: 'dict_type' }, ...items]);
+  assert.is(several.message, 'The request is not valid: no object (and 1 more).');
+  const option = { loc: ['options', 'graceMs'], msg: 'expected x', type: 'value_error' };
+  assert.is(errors.validationFailed([option], 'This').message, 'This is not valid: graceMs: expected x.');
 });
 
-test('says when to try again where the gateway itself is not there yet, or any more', () => {
-  assert.equal(
-    [gatewayStarting(), shuttingDown(), databaseUnavailable(cause)].map(({ code, delivered, facts }) => [
-      code,
-      delivered,
-      facts.retryAfterSeconds,
-    ]),
-    [
-      ['NO_HEALTHY_INSTANCE', 'no', 1],
-      ['SHUTTING_DOWN', 'no', 5],
-      ['DATABASE_UNAVAILABLE', 'no', 5],
-    ],
-  );
+test('has no other instance tried when a request cannot be written', () => {
+  const { code, delivered, facts } = errors.notWritable(cause);
+  assert.equal([code, delivered, facts.cause], ['VALIDATION_ERROR', 'yes', cause]);
 });
 
-test('does not invite to try again when a change may have happened', () => {
-  const { delivered, facts } = databaseUnavailable(cause, 'unknown');
-  assert.equal([delivered, facts], ['unknown', { cause, delivered: 'unknown' }]);
+test('says when to try again only when nothing was delivered', () => {
+  const retries = [
+    noHealthyInstance('weather'),
+    backendUnavailable('connection refused', { delivered: 'no' }),
+    backendTimeout(1_500, 'no'),
+    backendUnavailable('exited with code 7', { delivered: 'unknown' }),
+    backendUnavailable('sent no JSON', { delivered: 'yes' }),
+  ].map(({ delivered, facts }) => `${delivered} ${facts.retryAfterSeconds}`);
+  assert.equal(retries, ['no 2', 'no 1', 'no 1', 'unknown undefined', 'yes undefined']);
 });
 
-test('tells nothing of an internal error but keeps its cause', () => {
-  const error = internalError(cause);
-  assert.is(error.message, 'Something went wrong inside the gateway.');
-  assert.is(error.cause, cause);
+test('keeps why a backend is unavailable, and suspects one that did not answer in time', () => {
+  const error = backendUnavailable('connection reset', { delivered: 'unknown', cause, suspicious: true });
+  assert.is(error.message, 'The backend is unavailable: connection reset.');
+  const reason = 'connection reset';
+  const plainMessage = 'The backend is unavailable.';
+  assert.equal(error.facts, { delivered: 'unknown', cause, suspicious: true, reason, plainMessage });
+  const late = backendTimeout(1_500);
+  assert.equal([late.status, late.message], [503, 'The backend did not answer within 1.5 s.']);
+  assert.equal(late.facts, {
+    delivered: 'unknown',
+    suspicious: true,
+    reason: 'it did not answer within 1.5 s',
+  });
+});
+
+test('says of single instances why none is healthy, and where one runs that cannot be used here', () => {
+  const { message } = noHealthyInstance('files', 'a is starting; b: connection refused');
+  assert.is(message, 'No instance of "files" is healthy right now: a is starting; b: connection refused.');
+  assert.is(noHealthyInstance('files').message, 'No instance of "files" is healthy right now.');
+  const elsewhere = errors.runsElsewhere('files-1', 'it runs on the node "b"');
+  assert.equal([elsewhere.status, elsewhere.code], [503, 'NO_HEALTHY_INSTANCE']);
+  assert.is(elsewhere.message, '"files-1" cannot be used here: it runs on the node "b".');
+  assert.equal(elsewhere.facts, { delivered: 'no', plainMessage: '"files-1" cannot be used here.' });
 });
 
 test('makes a GatewayError of anything thrown and leaves one that is one', () => {
@@ -75,11 +198,43 @@ test('makes a GatewayError of anything thrown and leaves one that is one', () =>
 
 test('tells an error by its code, and nothing else by something that looks like one', () => {
   const twin = Object.assign(new Error(full.message), { code: 'QUEUE_FULL' });
-  assert.equal(
-    [full, twin, cause, undefined, 'QUEUE_FULL'].map((thrown) => hasCode(thrown, 'QUEUE_FULL')),
-    [true, false, false, false, false],
-  );
-  assert.is(hasCode(full, 'BACKEND_TIMEOUT'), false);
+  const found = [full, twin, cause, undefined, 'QUEUE_FULL'].map((thrown) => hasCode(thrown, 'QUEUE_FULL'));
+  assert.equal([...found, hasCode(full, 'BACKEND_TIMEOUT')], [true, false, false, false, false, false]);
+});
+
+const refused = backendUnavailable('connection refused', { delivered: 'unknown', cause, unreachable: true });
+
+test('keeps everything when it is about an instance, and promises nothing of a call that was sent', () => {
+  const there = atInstance(refused, 'a');
+  assert.equal([there.code, there.message, there.cause], [refused.code, refused.message, cause]);
+  assert.equal(there.facts, { ...refused.facts, instanceId: 'a' });
+  const sent = perhapsDelivered(shuttingDown());
+  assert.equal([sent.code, sent.message], [shuttingDown().code, shuttingDown().message]);
+  assert.equal([sent.delivered, sent.facts.retryAfterSeconds], ['unknown', undefined]);
+});
+
+test('of an opening was never delivered, and carries the last words', () => {
+  const { facts, message } = openingFailed(refused, ['no key']);
+  assert.is(message, 'The backend is unavailable: connection refused.');
+  assert.equal(facts, {
+    ...again(1),
+    cause,
+    stderr: ['no key'],
+    unreachable: true,
+    reason: 'connection refused',
+    plainMessage: 'The backend is unavailable.',
+  });
+  const plain = backendUnavailable('exited with code 1', { delivered: 'no' });
+  assert.is(openingFailed(plain, []).cause, plain);
+});
+
+test('has a reason: the clause of a backend that failed, else the message', () => {
+  assert.equal([refused, noHealthyInstance('t'), cause, 'a text'].map(reasonOf), [
+    'connection refused',
+    'No instance of "t" is healthy right now.',
+    'the cause',
+    'it could not be opened',
+  ]);
 });
 
 test.run();
