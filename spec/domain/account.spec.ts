@@ -10,6 +10,7 @@ import {
   mayDo,
   mayUse,
   type Principal,
+  passwordFault,
   ROLE_SCOPES,
   ROLES,
   SCOPES,
@@ -83,6 +84,24 @@ test('takes names, addresses and lists of templates, and nothing that could be m
     for (const value of good) assert.is(shape.Check(value), true, JSON.stringify(value));
     for (const value of bad) assert.is(shape.Check(value), false, JSON.stringify(value));
   }
+});
+
+test('asks for passwords of 8 characters to 72 bytes, without NUL and halves of characters', () => {
+  const table: [password: string, fault: ReturnType<typeof passwordFault>][] = [
+    ['', 'too short'],
+    ['1234567', 'too short'],
+    ['12345678', undefined],
+    ['🙂🙂🙂🙂🙂🙂🙂', 'too short'],
+    ['🙂🙂🙂🙂🙂🙂🙂🙂', undefined],
+    ['x'.repeat(72), undefined],
+    ['x'.repeat(73), 'too long'],
+    ['ü'.repeat(36), undefined],
+    ['ü'.repeat(37), 'too long'],
+    ['1234\u00005678', 'not text'],
+    ['12345678\ud800', 'not text'],
+    ['\0', 'not text'],
+  ];
+  for (const [password, fault] of table) assert.is(passwordFault(password), fault, JSON.stringify(password));
 });
 
 test.run();

@@ -27,7 +27,7 @@ const again = (retryAfterSeconds: number) => ({ delivered: 'no', retryAfterSecon
 const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 
 /** Status, code, and `delivered` where it is not `no`; the facts; the message or a part of it. */
-type Row = readonly [error: GatewayError, outcome: string, facts?: object, message?: string];
+type Row = readonly [error: GatewayError, outcome: string, facts?: object | undefined, message?: string];
 const ROWS: readonly Row[] = [
   [errors.routeNotFound('GET', '/nowhere'), '404 NOT_FOUND'],
   [errors.malformedJson('it ends early'), '400 MALFORMED_JSON', { cause: undefined }],

@@ -1,57 +1,55 @@
+// Bytes that are held in memory: which answer is cut, which body is refused, and how much there may be.
+
 import * as assert from 'uvu/assert';
-import { HeldBytes, type Holding } from '../../src/domain/held-bytes.ts';
+import { ByteBudget, HeldBytes, type Holding, memoryBounds } from '../../src/domain/held-bytes.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
+const GIB = 1024 ** 3;
 const test = suite('held bytes');
 
 /** A budget of 100 bytes, 60 per owner, with a clock that the spec moves. */
-function budget() {
-  let nowMs = 0;
-  const held = new HeldBytes({ totalBytes: 100, ownerBytes: 60 }, () => nowMs);
+function setUp() {
+  const clock = { nowMs: 0 };
+  const held = new HeldBytes({ totalBytes: 100, ownerBytes: 60 }, () => clock.nowMs);
   const cut: string[] = [];
   const hold = (name: string, bytes: number): Holding => {
     const holding = held.hold(name.slice(0, 1), () => cut.push(name));
     holding.set(bytes);
     return holding;
   };
-  const pass = (ms: number): void => {
-    nowMs += ms;
-  };
-  return { held, cut, hold, pass };
+  return { held, cut, hold, clock };
 }
 
 test('over the bound of an owner cut what has held the most for the longest, of that owner', () => {
-  const { held, cut, hold, pass } = budget();
+  const { held, cut, hold, clock } = setUp();
   hold('b1', 30);
   hold('a-slow', 20);
-  pass(1_000);
+  clock.nowMs = 1_000;
   hold('a-large', 35);
   const growing = hold('a-growing', 5);
   assert.ok(growing.set(10));
-  assert.equal(cut, ['a-slow']);
-  assert.is(held.bytes, 75);
+  assert.equal([cut, held.bytes], [['a-slow'], 75]);
 });
 
 test('over the total cut the owner that holds the most, whoever asks', () => {
-  const { held, cut, hold } = budget();
+  const { held, cut, hold } = setUp();
   hold('a1', 50);
   hold('b1', 45);
   hold('c1', 30);
-  assert.equal(cut, ['a1']);
-  assert.is(held.bytes, 75);
+  assert.equal([cut, held.bytes], [['a1'], 75]);
 });
 
 test('cut what asks when it is the worst, and tell it so, then and later', () => {
-  const { held, cut, hold } = budget();
+  const { held, cut, hold } = setUp();
   const holding = hold('a1', 40);
   assert.not(holding.set(61));
   assert.not(holding.set(10));
-  assert.equal(cut, ['a1']);
-  assert.is(held.bytes, 0);
+  assert.equal([cut, held.bytes], [['a1'], 0]);
 });
 
 test('are given back once', () => {
-  const { held, hold } = budget();
+  const { held, hold } = setUp();
   const holding = hold('a1', 40);
   holding.set(20);
   assert.is(held.bytes, 20);
@@ -61,18 +59,49 @@ test('are given back once', () => {
 });
 
 test('press an owner that is near its bound, and when all are near theirs the owners that hold anything', () => {
-  const { held, hold } = budget();
+  const { held, hold } = setUp();
   hold('a1', 40);
   assert.not(held.isPressed('a'));
   const more = hold('a2', 10);
-  assert.ok(held.isPressed('a'));
-  assert.not(held.isPressed('b'));
+  assert.equal([held.isPressed('a'), held.isPressed('b')], [true, false]);
   hold('b1', 30);
   more.release();
   hold('a3', 8);
   assert.ok(held.of('b').refuses('tools/call'));
   assert.not(held.of('b').refuses('ping'));
   assert.not(held.isPressed('c'));
+});
+
+test('of bodies are refused over the bound of one owner, and the others are served', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 40 });
+  const taken = [budget.take('a', 40), budget.take('a', 1), budget.take('b', 40)];
+  assert.equal([taken, budget.heldBytes], [[true, false, true], 80]);
+});
+
+test('of bodies are refused over the total, and not counted then', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  assert.equal([budget.take('a', 90), budget.take('b', 11), budget.heldBy('b')], [true, false, 0]);
+  assert.ok(budget.take('b', 10));
+});
+
+test('of bodies have no owner that gave everything back', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  budget.take('a', 10);
+  budget.take('b', 30);
+  assert.is(budget.greatestOwner, 'b');
+  budget.giveBack('b', 30);
+  assert.is(budget.greatestOwner, 'a');
+  budget.giveBack('a', 10);
+  assert.equal([budget.greatestOwner, budget.heldBytes], [undefined, 0]);
+});
+
+test('are bounded by the memory, with room for one message of the greatest size', () => {
+  const { requests, backendAnswers } = memoryBounds(GIB);
+  assert.equal(requests, { totalBytes: GIB / 8, ownerBytes: GIB / 32 });
+  assert.equal(backendAnswers, { totalBytes: GIB / 8, ownerBytes: LIMITS.backendMessageBytes });
+  const small = memoryBounds(0.1 * GIB);
+  assert.is(small.backendAnswers.totalBytes, LIMITS.backendMessageBytes);
+  assert.ok(small.requests.ownerBytes >= LIMITS.requestBodyBytes);
 });
 
 test.run();

@@ -1,48 +1,55 @@
+// What is known of the protocol: methods and their traits, revisions, notices, levels of logs, `_meta`, URIs of resources.
+
 import * as assert from 'uvu/assert';
 import {
+  announcesChanges,
+  announcesUpdates,
+  changedList,
+  includesLevel,
+  isLogLevel,
   isRepeatableTool,
   LEGACY_VERSIONS,
   LIST_METHODS,
+  LIST_NOTICES,
+  listOf,
+  logRankOf,
   METHODS,
   MODERN_VERSIONS,
+  NOTICED_LISTS,
+  withoutMeta,
 } from '../../src/domain/mcp.ts';
+import { isAboutOneOf, wholesOf } from '../../src/domain/resource-uris.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('mcp');
 
-/** The methods for which a trait is set. */
-const methodsWith = (trait: 'repeatable' | 'nameField') =>
-  Object.keys(METHODS).filter((method) => METHODS[method]?.[trait]);
-
-test('repeats every method it knows but the call of a tool and what changes a task', () => {
+test('repeats every method it knows but the call of a tool and what changes a task, and no other', () => {
   const others = Object.keys(METHODS).filter((method) => !METHODS[method]?.repeatable);
   assert.equal(others, ['tools/call', 'tasks/update', 'tasks/cancel']);
-});
-
-test('does not repeat a method it does not know', () => {
-  for (const method of ['tools/delete', '', 'constructor', '__proto__']) {
+  for (const method of ['tools/delete', '', 'constructor', '__proto__'])
     assert.is(METHODS[method]?.repeatable, undefined);
-  }
 });
 
 test('lists each field by a method of its own that may be repeated', () => {
-  const methods = Object.values(LIST_METHODS);
-  assert.is(new Set(methods).size, methods.length);
-  assert.ok(methods.every((method) => METHODS[method]?.repeatable));
+  const methods = Object.entries(LIST_METHODS);
+  assert.is(new Set(methods.map(([, method]) => method)).size, methods.length);
+  for (const [list, method] of methods)
+    assert.equal([listOf(method), METHODS[method]?.repeatable], [list, true]);
+  for (const method of ['tools/call', 'tools', 'constructor', '']) assert.is(listOf(method), undefined);
 });
 
 test('mirrors the name of what is called, read or got, and the id of a task', () => {
-  assert.equal(
-    methodsWith('nameField').map((method) => [method, METHODS[method]?.nameField]),
-    [
-      ['tools/call', 'name'],
-      ['resources/read', 'uri'],
-      ['prompts/get', 'name'],
-      ['tasks/get', 'taskId'],
-      ['tasks/update', 'taskId'],
-      ['tasks/cancel', 'taskId'],
-    ],
+  const named = Object.entries(METHODS).flatMap(([method, { nameField }]) =>
+    nameField ? [[method, nameField]] : [],
   );
+  assert.equal(named, [
+    ['tools/call', 'name'],
+    ['resources/read', 'uri'],
+    ['prompts/get', 'name'],
+    ['tasks/get', 'taskId'],
+    ['tasks/update', 'taskId'],
+    ['tasks/cancel', 'taskId'],
+  ]);
 });
 
 test('lists revisions newest first, and each in one era', () => {
@@ -50,19 +57,74 @@ test('lists revisions newest first, and each in one era', () => {
   assert.equal(versions, [...new Set(versions)].sort().reverse());
 });
 
-test('repeats a tool that says it only reads or does the same twice', () => {
-  assert.is(isRepeatableTool({ name: 'read', annotations: { readOnlyHint: true } }), true);
-  assert.is(isRepeatableTool({ name: 'set', annotations: { idempotentHint: true } }), true);
+test('repeats a tool that says it only reads or does the same twice, and no other', () => {
+  const repeats = [
+    ...[{ readOnlyHint: true }, { idempotentHint: true }],
+    ...[{}, { readOnlyHint: false, idempotentHint: false }, undefined],
+  ].map((annotations) => isRepeatableTool({ name: 'x', ...(annotations && { annotations }) }));
+  assert.equal([...repeats, isRepeatableTool(undefined)], [true, true, false, false, false, false]);
 });
 
-test('does not repeat a tool that says nothing of the kind, or that nobody knows', () => {
-  assert.is(isRepeatableTool({ name: 'send' }), false);
-  assert.is(isRepeatableTool({ name: 'send', annotations: {} }), false);
-  assert.is(
-    isRepeatableTool({ name: 'send', annotations: { readOnlyHint: false, idempotentHint: false } }),
-    false,
+test('knows which list a notice is about: one for resources and for their templates', () => {
+  const known = ['tools', 'prompts', 'resources', 'roots'].map((list) =>
+    changedList(`notifications/${list}/list_changed`),
   );
-  assert.is(isRepeatableTool(undefined), false);
+  assert.equal(known, ['tools', 'prompts', 'resources', undefined]);
+  assert.equal(Object.values(LIST_NOTICES).map(changedList), ['tools', 'prompts', 'resources', 'resources']);
+  assert.equal([...new Set(Object.values(LIST_NOTICES).map(changedList))], [...NOTICED_LISTS]);
+});
+
+test('expects notices from servers that announce them', () => {
+  const announces = (tools: unknown) => announcesChanges({ tools, prompts: { listChanged: true } }, 'tools');
+  const announced = [{ listChanged: true }, { listChanged: 1 }, {}, true, undefined].map(announces);
+  assert.equal(announced, [true, false, false, false, false]);
+  const updates = [{ subscribe: true }, { subscribe: 'yes' }, {}, undefined].map((resources) =>
+    announcesUpdates({ resources }),
+  );
+  assert.equal(updates, [true, false, false, false]);
+});
+
+test('ranks levels of logs from debug to emergency, and knows them by name', () => {
+  assert.equal(['debug', 'emergency', 'toString', undefined].map(logRankOf), [0, 7, undefined, undefined]);
+  assert.equal(['notice', 'loud', 3, null, undefined].map(isLogLevel), [true, false, false, false, false]);
+});
+
+test('includes levels that are more severe, and what is none', () => {
+  assert.equal([includesLevel('debug', 'error'), includesLevel('error', 'error')], [true, true]);
+  assert.is(includesLevel('error', 'debug'), false);
+  assert.equal([includesLevel('emergency', 'loud'), includesLevel('emergency', undefined)], [true, true]);
+});
+
+test('takes from _meta the keys that the other side must not hear, and the field when nothing is left in it', () => {
+  const params = { uri: 'a:b', _meta: { mine: 1, theirs: 2 } };
+  assert.equal(withoutMeta(params, ['mine', 'absent']), { uri: 'a:b', _meta: { theirs: 2 } });
+  assert.equal(params._meta, { mine: 1, theirs: 2 });
+  assert.equal(withoutMeta({ uri: 'a:b', _meta: { mine: 1 } }, ['mine']), { uri: 'a:b' });
+  for (const odd of [{}, { _meta: 'mine' }, { _meta: null }]) assert.is(withoutMeta(odd, ['mine']), odd);
+});
+
+test('an update is about a resource, or about a part of it', () => {
+  const wanted = new Set(['file:///a', 'memo://notes/', 'x:1', 'root:///', 'q:a?b']);
+  const parts = ['file:///a/', 'file:///a/b/c', 'file:///a?x', 'file:///a#y', 'memo://notes/1', 'x:1/2'];
+  for (const uri of [...wanted, ...parts, 'root:///a', 'q:a?b#c', 'q:a?b/c'])
+    assert.is(isAboutOneOf(uri, wanted), true, uri);
+  const others = ['file:///ab', 'file:///', 'memo://notes', 'memo://note', 'x:', 'x:12', 'q:a?bc', 'q:a'];
+  for (const uri of [...others, '', '/', '/x', 7, null, undefined, {}])
+    assert.is(isAboutOneOf(uri, wanted), false, String(uri));
+});
+
+test('the wholes of a part are itself, then those around it, with their mark and without', () => {
+  assert.equal(wholesOf('a:b/c?x#y'), ['a:b/c?x#y', 'a:b', 'a:b/', 'a:b/c', 'a:b/c?', 'a:b/c?x', 'a:b/c?x#']);
+  assert.equal(['a/', 'a', '/', ''].map(wholesOf), [['a/', 'a'], ['a'], ['/'], ['']]);
+});
+
+test('however long a URI is, it has few wholes, the outer ones', () => {
+  const wholes = wholesOf('a/'.repeat(1_000_000));
+  assert.is(wholes.length, 1 + 2 * 64);
+  assert.equal(wholes.slice(1, 4), ['a', 'a/', 'a/a']);
+  const late = `${'a'.repeat(8 * 1024)}/b`;
+  assert.is(isAboutOneOf(late, new Set([late.slice(0, -2)])), true, 'the longest that a client may name');
+  assert.equal(wholesOf(`${'a'.repeat(10_000_000)}/b`).length, 1);
 });
 
 test.run();

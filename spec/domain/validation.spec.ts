@@ -1,13 +1,19 @@
+// What is wrong with an input: the findings of a schema for programs and for people, and texts that no schema sees.
+
 import Type, { type TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { InstanceInput, RegisterInput } from '../../src/domain/instance.ts';
+import { instanceShape } from '../../src/domain/instance-shape.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { anything, compileShape } from '../../src/domain/validation.ts';
+import { NOT_UNICODE } from '../../src/domain/text.ts';
+import { anything, compileShape, inspect } from '../../src/domain/validation.ts';
+import { issuesOf, pathTo } from '../../src/domain/validation-issues.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('validation');
 
-const one = (schema: TSchema, value: unknown) =>
+const firstIssue = (schema: TSchema, value: unknown) =>
   compileShape(Type.Object({ a: schema }), 'body')
     .issues({ a: value })
     .map(({ type, msg }) => `${type}: ${msg}`)[0];
@@ -26,43 +32,55 @@ test('names what is missing and what is too much, each by its place', () => {
 });
 
 test('uses the words of pydantic', () => {
-  assert.is(one(Type.String(), 1), 'string_type: Input should be a valid string');
-  assert.is(one(Type.Integer(), 'x'), 'int_type: Input should be a valid integer');
-  assert.is(one(Type.Integer(), Number.NaN), 'int_type: Input should be a valid integer');
+  assert.is(firstIssue(Type.String(), 1), 'string_type: Input should be a valid string');
+  assert.is(firstIssue(Type.Integer(), 'x'), 'int_type: Input should be a valid integer');
+  assert.is(firstIssue(Type.Integer(), Number.NaN), 'int_type: Input should be a valid integer');
   assert.is(
-    one(Type.Integer(), 1.5),
+    firstIssue(Type.Integer(), 1.5),
     'int_from_float: Input should be a valid integer, got a number with a fractional part',
   );
-  assert.is(one(Type.Number(), 'x'), 'float_type: Input should be a valid number');
-  assert.is(one(Type.Boolean(), 1), 'bool_type: Input should be a valid boolean');
-  assert.is(one(Type.Object({}), []), 'dict_type: Input should be a valid dictionary');
-  assert.is(one(Type.Array(Type.String()), {}), 'list_type: Input should be a valid list');
-  assert.is(one(Type.Null(), 1), 'none_type: Input should be null');
-  assert.is(one(Type.Enum(['a', 'b', 'c']), 'd'), "enum: Input should be 'a', 'b' or 'c'");
-  assert.is(one(Type.Literal('a'), 'd'), "literal_error: Input should be 'a'");
+  assert.is(firstIssue(Type.Number(), 'x'), 'float_type: Input should be a valid number');
+  assert.is(firstIssue(Type.Boolean(), 1), 'bool_type: Input should be a valid boolean');
+  assert.is(firstIssue(Type.Object({}), []), 'dict_type: Input should be a valid dictionary');
+  assert.is(firstIssue(Type.Array(Type.String()), {}), 'list_type: Input should be a valid list');
+  assert.is(firstIssue(Type.Null(), 1), 'none_type: Input should be null');
+  assert.is(firstIssue(Type.Enum(['a', 'b', 'c']), 'd'), "enum: Input should be 'a', 'b' or 'c'");
+  assert.is(firstIssue(Type.Literal('a'), 'd'), "literal_error: Input should be 'a'");
   assert.is(
-    one(Type.String({ pattern: '^x$' }), 'y'),
+    firstIssue(Type.String({ pattern: '^x$' }), 'y'),
     "string_pattern_mismatch: String should match pattern '^x$'",
   );
   assert.is(
-    one(Type.String({ minLength: 1 }), ''),
+    firstIssue(Type.String({ minLength: 1 }), ''),
     'string_too_short: String should have at least 1 character',
   );
   assert.is(
-    one(Type.String({ maxLength: 2 }), 'abc'),
+    firstIssue(Type.String({ maxLength: 2 }), 'abc'),
     'string_too_long: String should have at most 2 characters',
   );
-  assert.is(one(Type.Array(Type.Any(), { minItems: 1 }), []), 'too_short: List should have at least 1 item');
-  assert.is(one(Type.Array(Type.Any(), { maxItems: 0 }), [1]), 'too_long: List should have at most 0 items');
   assert.is(
-    one(Type.Integer({ minimum: 1 }), 0),
+    firstIssue(Type.Array(Type.Any(), { minItems: 1 }), []),
+    'too_short: List should have at least 1 item',
+  );
+  assert.is(
+    firstIssue(Type.Array(Type.Any(), { maxItems: 0 }), [1]),
+    'too_long: List should have at most 0 items',
+  );
+  assert.is(
+    firstIssue(Type.Integer({ minimum: 1 }), 0),
     'greater_than_equal: Input should be greater than or equal to 1',
   );
-  assert.is(one(Type.Integer({ maximum: 1 }), 2), 'less_than_equal: Input should be less than or equal to 1');
-  assert.is(one(Type.Number({ exclusiveMinimum: 1 }), 1), 'greater_than: Input should be greater than 1');
-  assert.is(one(Type.Number({ exclusiveMaximum: 1 }), 1), 'less_than: Input should be less than 1');
+  assert.is(
+    firstIssue(Type.Integer({ maximum: 1 }), 2),
+    'less_than_equal: Input should be less than or equal to 1',
+  );
+  assert.is(
+    firstIssue(Type.Number({ exclusiveMinimum: 1 }), 1),
+    'greater_than: Input should be greater than 1',
+  );
+  assert.is(firstIssue(Type.Number({ exclusiveMaximum: 1 }), 1), 'less_than: Input should be less than 1');
   assert.match(
-    one(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '',
+    firstIssue(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '',
     /^value_error: Value error, /,
   );
 });
@@ -119,7 +137,7 @@ test('never repeats the value', () => {
   assert.is(JSON.parse(text).length, 5);
 });
 
-test('takes of several forms the one that was probably meant', () => {
+test('takes of several forms the firstIssue that was probably meant', () => {
   const Flat = Type.Object({ name: Type.String(), x: Type.Integer() }, { additionalProperties: false });
   const Nested = Type.Object(
     { name: Type.String(), inner: Type.Object({ x: Type.Integer() }) },
@@ -135,7 +153,7 @@ test('takes of several forms the one that was probably meant', () => {
   assert.equal(locs(null), ['body']);
 });
 
-test('takes of several forms that are known as little the one that asks for less', () => {
+test('takes of several forms that are known as little the firstIssue that asks for less', () => {
   const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
   const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
   const shape = compileShape(Type.Union([Nested, Flat]), 'body');
@@ -184,6 +202,79 @@ test('is not confused by __proto__', () => {
     shape.issues(JSON.parse('{"__proto__":{"a":1}}')).map(({ loc }) => loc),
     [['body', '__proto__']],
   );
+});
+
+test('writes paths the way people read them', () => {
+  assert.is(pathTo('', 'servers'), 'servers');
+  assert.is(pathTo('servers', 0), 'servers[0]');
+  assert.is(pathTo('servers[0]', 'env_vars'), 'servers[0].env_vars');
+  assert.is(pathTo('servers', 'my "server"'), 'servers["my \\"server\\""]');
+});
+
+test('names each fault once, with its path and never its value', () => {
+  const names = Type.Record(Type.String({ pattern: '^[A-Z]+$' }), Type.String(), {
+    additionalProperties: false,
+  });
+  const schema = Type.Object(
+    { kind: Type.Enum(['a', 'b']), names, list: Type.Array(Type.Integer()) },
+    { additionalProperties: false },
+  );
+  const failures = Compile(schema).Errors({
+    kind: 's3cret',
+    names: { A: 1, 'b/~': 'x' },
+    list: [1, 's3cret'],
+    more: 1,
+  });
+  const lines = issuesOf(failures, (field) => `here.${field}`);
+  assert.equal(lines.toSorted(), [
+    'here.kind: must be one of a, b',
+    'here.list[1]: must be integer',
+    'here.more: unknown field',
+    'here.names.A: must be string',
+    'here.names["b/~"]: is no valid name',
+  ]);
+});
+
+test('names what is missing, at the top and below', () => {
+  const schema = Type.Object({ a: Type.Object({ b: Type.String() }), c: Type.String() });
+  assert.equal(issuesOf(Compile(schema).Errors({ a: {} })).toSorted(), ['a.b: is missing', 'c: is missing']);
+  assert.equal(issuesOf(Compile(schema).Errors(7)), ['must be object']);
+});
+
+test('finds bad strings anywhere and says where', () => {
+  const body = { a: ['x', { b: '\ud800' }], c: '\0', 'd\0': 1, e: null, f: 3 };
+  assert.equal(inspect(body), [
+    { loc: ['body', 'a', 1, 'b'], ...NOT_UNICODE },
+    { loc: ['body', 'c'], ...NOT_UNICODE },
+    { loc: ['body'], ...NOT_UNICODE },
+  ]);
+});
+
+test('allows nesting up to the limit and not one level more', () => {
+  const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+  assert.equal(inspect(nested(LIMITS.nestingDepth)), []);
+  assert.equal(
+    inspect(nested(LIMITS.nestingDepth + 1)).map(({ loc, type }) => ({ loc, type })),
+    [{ loc: ['body'], type: 'value_error' }],
+  );
+});
+
+test('reports a bounded number of findings and never a whole key', () => {
+  const long = 'k'.repeat(10_000);
+  const issues = inspect({ list: Array.from({ length: 1_000 }, () => '\0'), [long]: '\0' });
+  assert.is(issues.length, LIMITS.validationIssues);
+  assert.equal(inspect({ [long]: '\0' })[0]?.loc, ['body', 'k'.repeat(LIMITS.locCharacters)]);
+});
+
+test('has the shape of an instance by its schema', () => {
+  assert.is(instanceShape.accepts({ id: 'a', endpoint: 'http://127.0.0.1' }), true);
+  assert.equal(instanceShape.issues({ weight: 0 }), [
+    {
+      loc: ['body', 'weight'],
+      msg: 'Input should be greater than or equal to 1',
+      type: 'greater_than_equal',
+    },
+  ]);
 });
 
 test.run();

@@ -1,8 +1,8 @@
-// The versions that the gateway tells.
+// The versions that the gateway tells, and how it is called.
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { API_VERSION, VERSION } from '../../src/domain/version.ts';
+import { API_VERSION, ownCommand, VERSION } from '../../src/domain/version.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('version');
@@ -14,6 +14,21 @@ test('is the one of package.json', () => {
 
 test('tells the version of the API that the spec names', () => {
   assert.is(API_VERSION, '2.0.0');
+});
+
+test('has a command that can be typed: by npx in a clone, by its name where it is installed', () => {
+  const places: readonly (readonly [string, string])[] = [
+    ['file:///home/ada/stagedoor/src/domain/version.ts', 'npx stagedoor db status'],
+    ['file:///home/ada/stagedoor/dist/domain/own-command.js', 'npx stagedoor db status'],
+    ['file:///home/ada/my-node_modules/src/domain/version.ts', 'npx stagedoor db status'],
+    ['file:///usr/lib/node_modules/stagedoor/dist/domain/own-command.js', 'stagedoor db status'],
+    ['file:///C:/a/node_modules/stagedoor/dist/domain/own-command.js', 'stagedoor db status'],
+  ];
+  for (const [module, line] of places) assert.is(ownCommand('db status', module), line);
+});
+
+test('has the command of a clone here', () => {
+  assert.is(ownCommand('config'), 'npx stagedoor config');
 });
 
 test.run();
