@@ -12,41 +12,25 @@ test('takes a plain object for an object, and nothing else', () => {
   assert.equal(values.map(isJsonObject), [true, true, false, false, false, false, false, false]);
 });
 
-test('keeps the bytes it was made of as they are', () => {
+test('keeps the bytes and the value it was made of as they are, and makes the other once', () => {
   const bytes = Buffer.from('{ "a" : 1.0 }');
-  const json = JsonText.ofBytes(bytes);
-  assert.equal(json.value, { a: 1 });
-  assert.is(json.bytes, bytes);
-});
-
-test('keeps the value it was made of as it is', () => {
   const value = { a: 'ä€😀' };
-  const json = JsonText.ofValue(value);
-  assert.is(text(json), '{"a":"ä€😀"}');
-  assert.is(json.value, value);
-});
-
-test('makes bytes and value once', () => {
-  const ofValue = JsonText.ofValue([1]);
-  const ofBytes = JsonText.ofBytes(Buffer.from('[1]'));
-  assert.is(ofValue.bytes, ofValue.bytes);
+  const [ofBytes, ofValue, ofBoth] = [
+    JsonText.ofBytes(bytes),
+    JsonText.ofValue(value),
+    JsonText.ofValue(value, bytes),
+  ];
+  assert.equal(ofBytes.value, { a: 1 });
   assert.is(ofBytes.value, ofBytes.value);
+  assert.is(ofBytes.bytes, bytes);
+  assert.is(text(ofValue), '{"a":"ä€😀"}');
+  assert.is(ofValue.bytes, ofValue.bytes);
+  assert.is(ofValue.value, value);
+  assert.equal([ofBoth.bytes === bytes, ofBoth.value === value], [true, true]);
 });
 
-test('keeps bytes and value when both are given', () => {
-  const bytes = Buffer.from('[1.0]');
-  const value = [1];
-  const json = JsonText.ofValue(value, bytes);
-  assert.is(json.bytes, bytes);
-  assert.is(json.value, value);
-});
-
-test('writes a value that is not there as null', () => {
-  assert.is(text(JsonText.ofValue(undefined)), 'null');
-  assert.is(text(JsonText.ofValue(null)), 'null');
-});
-
-test('parses a null once, like any value', () => {
+test('writes a value that is not there as null, and parses null', () => {
+  assert.equal([text(JsonText.ofValue(undefined)), text(JsonText.ofValue(null))], ['null', 'null']);
   assert.is(JsonText.ofBytes(Buffer.from('null')).value, null);
 });
 
@@ -77,18 +61,8 @@ test('writes equal values as equal texts, whatever the order of their keys', () 
 });
 
 test('writes different ones as different texts', () => {
-  const all = [
-    {},
-    { a: {} },
-    { a: [] },
-    { a: null },
-    { a: 'b' },
-    { a: '{}' },
-    { 'a:{}': {} },
-    { a: [1, 2] },
-    { a: [2, 1] },
-    { a: { b: {} } },
-  ];
+  const values = [{}, [], null, 'b', '{}', [1, 2], [2, 1], { b: {} }];
+  const all = [{}, { 'a:{}': {} }, ...values.map((a) => ({ a }))];
   assert.is(new Set(all.map(canonicalText)).size, all.length);
 });
 
