@@ -1,11 +1,14 @@
 // Handshake, sessions, calls and session deletes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
-// legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts, ids and cancellation in legacy-endpoint-ids.spec.ts.
+// legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts.
 
 import { setImmediate as settled } from 'node:timers/promises';
+import { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance, sessionLost } from '../../../src/domain/error-catalogue.ts';
+import { JsonText } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
-import { RecordedReply } from '../recorded-reply.ts';
+import { nestedTooDeeply } from '../modern/modern-harness.ts';
+import { PEER } from '../scripted-backends.ts';
 import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy endpoint');
@@ -46,13 +49,14 @@ test('initialize without a healthy instance is refused with the id of the reques
   assert.not(reply.isAnswered);
 });
 
-test('a session whose opener left is closed', async () => {
+test('opening a session is called off when its client leaves, and closed when it was opened all the same', async () => {
   const { post, backends } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   backends.opening = () => opening.promise;
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   await Promise.resolve();
   reply.lose();
+  assert.equal([backends.signals.length, backends.signals[0]?.aborted], [1, true]);
   opening.resolve();
   await done;
   assert.is(backends.sessions.get('session-2')?.isClosed, true);
@@ -308,10 +312,109 @@ test('of calls that failed, only faults of ours are told', () => {
   );
 });
 
-test('a reply is answered once', () => {
-  const reply = new RecordedReply();
-  reply.empty(202);
-  assert.throws(() => reply.empty(202));
+test('an answer that is there at once is one', async () => {
+  const { call, session, endpoint } = legacyHarness();
+  const answer = {
+    event: { kind: 'result', result: JsonText.ofValue({ first: 1 }) },
+    instanceId: 'one',
+  } as const;
+  session.exchange = () =>
+    new Observable((subscriber) => {
+      for (const _ of [1, 2]) subscriber.next({ ...answer, serverId: 't.one' });
+      subscriber.error(new Error('late'));
+    });
+  const { reply, done } = call(1);
+  await done;
+  assert.equal([reply.message.result, endpoint.conversations], [{ first: 1 }, 0]);
+});
+
+test('the answer to initialize names the instance, and its session is closed when it cannot be written', async () => {
+  const { post, backends } = legacyHarness();
+  const open = backends.openSession.bind(backends);
+  backends.openSession = async (...asked) => Object.assign(await open(...asked), { instanceId: 'near' });
+  const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
+  await done;
+  assert.is(reply.instanceId, 'near');
+  backends.peer = { ...PEER, greeting: { ...PEER.greeting, more: nestedTooDeeply() } };
+  const failed = post(request(0, 'initialize', HELLO), NO_SESSION);
+  assert.equal(await failed.done, { status: 500, code: -32603, id: 0 });
+  assert.equal([backends.sessions.get('session-3')?.isClosed, failed.reply.isAnswered], [true, false]);
+});
+
+test('ids of two types are two requests, and of one are not', async () => {
+  const { call, session } = legacyHarness();
+  const number = call(1);
+  const text = call('1');
+  const again = call(1);
+  assert.equal(await again.done, { status: 400, code: -32600, id: null });
+  assert.is(session.exchanges.length, 2);
+  session.exchanges[1]?.result('{"of":"text"}');
+  session.exchanges[0]?.result('{"of":"number"}');
+  assert.equal(number.reply.message, { jsonrpc: '2.0', id: 1, result: { of: 'number' } });
+  assert.equal(text.reply.message, { jsonrpc: '2.0', id: '1', result: { of: 'text' } });
+});
+
+test('an id may be used again after its answer', async () => {
+  const { call, session } = legacyHarness();
+  call(1);
+  session.last.result();
+  const { reply } = call(1);
+  session.last.result('{"second":true}');
+  assert.equal(reply.message.result, { second: true });
+});
+
+test('two sessions with the same ids do not meet', async () => {
+  const { call, post, session, backends } = legacyHarness();
+  const other = backends.add('two', 'ann');
+  const mine = call(0);
+  const theirs = post(request(0, 'tools/call', { name: 'add' }), { 'mcp-session-id': 'two' });
+  post(notification('notifications/cancelled', { requestId: 0 }), { 'mcp-session-id': 'two' });
+  assert.is(other.last.isCancelled, true);
+  session.last.result('{"mine":1}');
+  assert.equal(mine.reply.message.result, { mine: 1 });
+  assert.is(theirs.reply.body, undefined);
+});
+
+test('a cancelled call is cancelled on the backend and gets no answer', async () => {
+  const { call, post, session, endpoint } = legacyHarness();
+  const { reply } = call(5);
+  post(notification('notifications/cancelled', { requestId: '5' }));
+  assert.is(session.last.isCancelled, false);
+  post(notification('notifications/cancelled', { requestId: 5, reason: 'too slow' }));
+  assert.is(session.last.isCancelled, true);
+  assert.equal([reply.status, reply.events.events, reply.events.isEnded], [200, [], true]);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('while a call is cancelled its backend can be told what the client says, and not before or after', async () => {
+  const { call, post, session } = legacyHarness();
+  const reasons: (string | undefined)[] = [];
+  for (const [id, reason] of [
+    [1, 'too slow'],
+    [2, undefined],
+    [3, { no: 'text' }],
+    [4, 'x'.repeat(2_000)],
+  ] as const) {
+    call(id);
+    const { canceller } = session.last.request;
+    session.last.onCancelled = () => reasons.push(canceller?.cancelReason);
+    reasons.push(canceller?.cancelReason);
+    post(notification('notifications/cancelled', { requestId: id, reason }));
+    reasons.push(canceller?.cancelReason);
+  }
+  const none = undefined;
+  const long = 'x'.repeat(1_024);
+  assert.equal(reasons, [none, 'too slow', ...Array(8).fill(none), long, none]);
+});
+
+test('a cancelled call that had begun to speak ends without an answer, and cannot be come back to', async () => {
+  const { call, post, listen, session, endpoint } = legacyHarness();
+  const { reply } = call(5);
+  session.last.notify('notifications/progress', { progressToken: 5 });
+  const { lastEventId } = reply.events;
+  post(notification('notifications/cancelled', { requestId: 5 }));
+  assert.equal([reply.events.messages.length, reply.events.isEnded, endpoint.conversations], [1, true, 0]);
+  assert.equal(await listen(lastEventId).done, { status: 400, code: -32000, id: null });
 });
 
 test.run();

@@ -1,41 +1,161 @@
-// What is kept of a stream, and the bounds of it.
+// What is kept of streams, and the room for it: what is spare goes first, oldest first, and never without need.
 
+import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { EventBudget, StreamLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { EventBudget, type Spare, StreamLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy event log');
 const MIB = 1024 * 1024;
+const WIDE = { bytes: 1_000, spareBytes: 1_000, spares: 100 };
 const numbersAfter = (log: StreamLog, number: number) => log.after(number).map((event) => event.number);
 
-test('gives back what came after a number, oldest first', () => {
-  const log = new StreamLog(EventBudget.ofSession());
-  for (const number of [1, 2, 3]) log.append(number, `${number}`);
-  assert.equal(
-    log.after(1).map(({ data }) => data),
-    ['2', '3'],
-  );
-  assert.equal(numbersAfter(log, 9), []);
+/** Something that was counted, and tells by name when it goes. */
+function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Spare {
+  budget.count(bytes);
+  const spare: Spare = {
+    bytes,
+    discard: () => {
+      gone.push(name);
+      budget.removeSpare(spare);
+      budget.count(-bytes);
+    },
+  };
+  return spare;
+}
+
+/** Adds spares of 10 bytes, oldest first; the names of those that have gone. */
+function withSpares(budget: EventBudget, ...names: string[]): string[] {
+  const gone: string[] = [];
+  for (const name of names) budget.addSpare(kept(budget, name, 10, gone));
+  return gone;
+}
+
+/** Two sessions of 40 bytes. */
+function twoOf(all: EventBudget): [EventBudget, EventBudget] {
+  const bounds = { ...WIDE, bytes: 40 };
+  return [new EventBudget(bounds, all), new EventBudget(bounds, all)];
+}
+
+test('spares go for what needs their room, oldest first, and only as many as that takes', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 40 });
+  const gone = withSpares(budget, 'a', 'b', 'c');
+  assert.equal([budget.makeRoom(10), gone], [true, []]);
+  assert.equal([budget.makeRoom(11), gone], [true, ['a']]);
+  assert.equal([budget.makeRoom(25), gone, budget.bytes], [true, ['a', 'b'], 10]);
+  assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.spares], [true, ['a', 'b', 'c'], 0, 0]);
 });
 
-test('the 256 latest stay', () => {
+test('they stay when not even all of them would do', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 40 });
+  budget.count(15);
+  const gone = withSpares(budget, 'a', 'b');
+  assert.equal([budget.couldHold(25), budget.couldHold(26)], [true, false]);
+  assert.equal([budget.makeRoom(26), gone, budget.bytes], [false, [], 35]);
+});
+
+test('what is needed again does not go', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 30 });
+  const gone: string[] = [];
+  const [first, second] = [kept(budget, 'a', 10, gone), kept(budget, 'b', 10, gone)];
+  for (const spare of [first, second]) budget.addSpare(spare);
+  budget.removeSpare(first);
+  budget.removeSpare(first);
+  assert.equal([budget.couldHold(21), budget.makeRoom(20), gone], [false, true, ['b']]);
+});
+
+test('what a session lacks is its own; what is lacking in all is the oldest, whose ever it is', () => {
+  const all = new EventBudget({ ...WIDE, bytes: 60 });
+  const [one, two] = twoOf(all);
+  const gone = withSpares(two, 'old');
+  const others = withSpares(one, 'a', 'b', 'c');
+  assert.is(one.makeRoom(20), true);
+  assert.equal([gone, others], [[], ['a']]);
+  one.count(20);
+  assert.is(two.makeRoom(20), true);
+  assert.equal([gone, others, all.bytes], [['old'], ['a'], 40]);
+  two.count(20);
+  assert.is(two.makeRoom(10), true);
+  assert.equal([others, one.bytes, all.bytes], [['a', 'b'], 30, 50]);
+});
+
+test('a session that is full makes nobody else give way', () => {
+  const all = new EventBudget(WIDE);
+  const [one, two] = twoOf(all);
+  const gone = withSpares(two, 'a');
+  one.count(40);
+  assert.equal([one.makeRoom(1), gone], [false, []]);
+});
+
+test('so many of them, and bytes of them, stay: of a session and of all', () => {
+  const bounds = { bytes: 1_000, spareBytes: 50, spares: 3 };
+  for (const budget of [new EventBudget(bounds), new EventBudget(WIDE, new EventBudget(bounds))]) {
+    const gone = withSpares(budget, 'a', 'b', 'c', 'd');
+    assert.equal([gone, budget.spares], [['a'], 3]);
+    budget.addSpare(kept(budget, 'e', 35, gone));
+    assert.equal([gone, budget.bytes, budget.spares], [['a', 'b', 'c'], 45, 2]);
+  }
+});
+
+test('64 and 1 MiB of them stay in a session, 4,096 and 64 MiB in all', () => {
+  const all = EventBudget.ofAll();
+  const session = EventBudget.ofSession(all);
+  for (let count = 0; count < 70; count += 1) session.addSpare(kept(session, `${count}`, 1));
+  assert.is(session.spares, 64);
+  for (let count = 0; count < 3; count += 1) session.addSpare(kept(session, 'large', MIB));
+  assert.equal([session.spares, session.bytes], [1, MIB]);
+  for (let count = 0; count < 70; count += 1) {
+    const other = EventBudget.ofSession(all);
+    other.addSpare(kept(other, 'large', MIB));
+  }
+  assert.equal([all.spares, all.bytes], [64, 64 * MIB]);
+  for (let count = 0; count < 5_000; count += 1) {
+    const other = EventBudget.ofSession(all);
+    other.addSpare(kept(other, 'small', 1));
+  }
+  assert.is(all.spares, 4_096);
+});
+
+test('whatever comes and goes: nothing that is needed is refused for what is spare, and nothing is exceeded', () => {
+  const step = fc.record({
+    bytes: fc.integer({ min: 1, max: 40 }),
+    session: fc.integer({ min: 0, max: 2 }),
+    isSpare: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const all = new EventBudget({ bytes: 150, spareBytes: 60, spares: 4 });
+      const sessions = [0, 1, 2].map(() => new EventBudget({ bytes: 80, spareBytes: 40, spares: 3 }, all));
+      const needed = [0, 0, 0];
+      for (const { bytes, session: index, isSpare } of steps) {
+        const session = sessions[index] ?? all;
+        const mine = needed[index] ?? 0;
+        const isFitting = mine + bytes <= 80 && needed.reduce((sum, each) => sum + each, 0) + bytes <= 150;
+        assert.is(session.makeRoom(bytes), isFitting);
+        if (!isFitting) continue;
+        if (isSpare) session.addSpare(kept(session, '', bytes));
+        else {
+          session.count(bytes);
+          needed[index] = mine + bytes;
+        }
+        assert.ok(all.bytes <= 150 && all.spares <= 4 && session.bytes <= 80 && session.spares <= 3);
+      }
+    }),
+  );
+});
+
+test('the 256 latest events of a stream stay', () => {
   const log = new StreamLog(EventBudget.ofSession());
   for (let number = 1; number <= 300; number += 1) log.append(number, 'x');
   assert.equal([numbersAfter(log, 0)[0], log.after(0).length, log.bytes], [45, 256, 256]);
 });
 
-test('1 MiB of them stays', () => {
+test('1 MiB of the events of a stream stays', () => {
   const log = new StreamLog(EventBudget.ofSession());
   for (let number = 1; number <= 5; number += 1) log.append(number, Buffer.alloc(MIB / 4));
   assert.equal([numbersAfter(log, 0), log.bytes], [[2, 3, 4, 5], MIB]);
   assert.is(log.append(6, Buffer.alloc(MIB + 1)), false);
   assert.equal(numbersAfter(log, 0), [2, 3, 4, 5]);
-});
-
-test('bytes are counted, not characters', () => {
-  const log = new StreamLog(EventBudget.ofSession());
-  log.append(1, 'é€');
-  assert.is(log.bytes, 5);
 });
 
 test('4 MiB of all streams of a session stay', () => {
@@ -48,7 +168,7 @@ test('4 MiB of all streams of a session stay', () => {
   assert.is(logs[4]?.append(2, Buffer.alloc(MIB)), true);
 });
 
-test('room is made of its own events, never of those of others', () => {
+test('room for an event is made of its own events, never of those of others', () => {
   const budget = EventBudget.ofSession();
   const [full, tight] = [new StreamLog(budget), new StreamLog(budget)];
   budget.count(3 * MIB);
@@ -58,19 +178,17 @@ test('room is made of its own events, never of those of others', () => {
   assert.equal([numbersAfter(full, 0), numbersAfter(tight, 0)], [[1], [2]]);
 });
 
+test('bytes of an event are counted, not characters', () => {
+  const log = new StreamLog(EventBudget.ofSession());
+  log.append(1, 'é€');
+  assert.is(log.bytes, 5);
+});
+
 test('what is spare goes before an event of its own, and before one is refused', () => {
   const budget = EventBudget.ofSession();
   const log = new StreamLog(budget);
   budget.count(3 * MIB + 10);
-  const spare = {
-    bytes: MIB / 2,
-    discard: () => {
-      budget.removeSpare(spare);
-      budget.count(-spare.bytes);
-    },
-  };
-  budget.count(spare.bytes);
-  budget.addSpare(spare);
+  budget.addSpare(kept(budget, 'a', MIB / 2));
   log.append(1, Buffer.alloc(MIB / 4));
   assert.is(log.append(2, Buffer.alloc(MIB / 2)), true);
   assert.equal([numbersAfter(log, 0), budget.spares], [[1, 2], 0]);

@@ -1,41 +1,32 @@
-// One event stream over its connections: ids, bounds, and what a slow or lost client finds.
+// What is kept of a session's streams for clients that come back: bounds of time and bytes, and what goes first.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { LegacyQuestions } from '../../../src/protocol/legacy/legacy-call.ts';
 import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
-import { LegacyStream, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
+import { LegacyListener, UndeliveredMessages } from '../../../src/protocol/legacy/legacy-listener.ts';
+import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 
-const test = suite('legacy stream');
+const test = suite('legacy streams');
+
 const MIB = 1024 * 1024;
 
-function begun(canPoll = true) {
+test.before.each(() => mock.timers.enable({ apis: ['Date'], now: 1_000_000 }));
+test.after.each(() => mock.timers.reset());
+
+/** One stream that has begun. */
+function begun() {
   const budget = EventBudget.ofSession();
-  const lost: string[] = [];
-  const stream = new LegacyStream({
-    key: 'k1',
-    budget,
-    onLost: () => lost.push('lost'),
-    onTaken: () => {},
-  });
+  const stream = new LegacyStream({ key: 'k1', budget, onTaken: () => {} });
   const reply = new RecordedReply();
-  stream.begin(reply, canPoll);
-  return { stream, reply, budget, lost };
+  stream.begin(reply, true);
+  return { stream, reply, budget };
 }
 
-test('events have ids that say where they were', () => {
-  const { stream, reply } = begun();
-  stream.send('{"a":1}');
-  assert.equal(reply.events.events, [
-    { data: '', id: 'k1.0' },
-    { data: '{"a":1}', id: 'k1.1' },
-  ]);
-  assert.equal(positionOf('k1.1'), { key: 'k1', number: 1 });
-});
-
 test('what is no event id is none', () => {
-  for (const text of [
+  const texts = [
     '',
     '1',
     'k1.',
@@ -46,9 +37,8 @@ test('what is no event id is none', () => {
     'k1.9999999999',
     ' k1.1',
     `${'k'.repeat(30)}.1`,
-  ]) {
-    assert.is(positionOf(text), undefined);
-  }
+  ];
+  for (const text of texts) assert.is(positionOf(text), undefined, text);
 });
 
 test('a client that does not read goes without notifications, but not without an answer', () => {
@@ -82,42 +72,6 @@ test('an answer that is too large to be kept is told as an error to who comes ba
   assert.is(stream.isForsaken(Date.now() + 15_000), true);
 });
 
-test('one that is there gets it', () => {
-  const { stream, reply } = begun();
-  const large = Buffer.from(`{"x":"${'x'.repeat(MIB)}"}`);
-  stream.answer(large, 'id', true);
-  assert.is(reply.events.events.at(-1)?.data, large);
-});
-
-test('a lost connection is told once, an ended one not', () => {
-  const { reply, lost } = begun();
-  reply.lose();
-  reply.lose();
-  assert.equal(lost, ['lost']);
-  const other = begun();
-  other.stream.finish();
-  other.reply.lose();
-  assert.equal(other.lost, []);
-});
-
-test('a client that is gone before it begins is lost at once', () => {
-  const { stream } = begun();
-  const reply = new RecordedReply();
-  reply.lose();
-  assert.is(stream.begin(reply, true), false);
-});
-
-test('one that begins suspended says only where to come back', () => {
-  const { stream } = begun();
-  const reply = new RecordedReply();
-  assert.is(stream.beginSuspended(reply, 20), true);
-  assert.equal(reply.events.events, [{ data: '', id: 'k1.0', retryMs: 20 }]);
-  assert.equal([reply.events.isEnded, stream.isLive, stream.isFinished], [true, false, false]);
-  const gone = new RecordedReply();
-  gone.lose();
-  assert.is(stream.beginSuspended(gone, 20), false);
-});
-
 test('nothing is held after it is discarded', () => {
   const { stream, reply, budget } = begun();
   stream.send('{}');
@@ -128,25 +82,215 @@ test('nothing is held after it is discarded', () => {
 });
 
 test('is forsaken when its client stays away for a minute', () => {
-  mock.timers.enable({ apis: ['Date'], now: 5_000 });
-  try {
-    const { stream, reply } = begun();
-    mock.timers.tick(100_000);
-    assert.is(stream.isForsaken(Date.now() + 60_000), false);
-    reply.lose();
-    const lostAtMs = Date.now();
-    assert.equal([stream.isForsaken(lostAtMs + 60_000), stream.isForsaken(lostAtMs + 59_999)], [true, false]);
-  } finally {
-    mock.timers.reset();
-  }
+  const { stream, reply } = begun();
+  mock.timers.tick(100_000);
+  assert.is(stream.isForsaken(Date.now() + 60_000), false);
+  reply.lose();
+  const forsaken = [60_000, 59_999].map((ms) => stream.isForsaken(Date.now() + ms));
+  assert.equal(forsaken, [true, false]);
 });
 
-test('suspending ends the connection with the wait and the latest id', () => {
-  const { stream, reply } = begun();
-  stream.send('{}');
-  stream.suspend(20);
-  assert.equal(reply.events.events.at(-1), { data: '', id: 'k1.1', retryMs: 20 });
-  assert.equal([reply.events.isEnded, stream.isLive, stream.isFinished], [true, false, false]);
+/** The streams of one session. */
+function setUp() {
+  let last = 0;
+  const budget = EventBudget.ofSession();
+  const nextKey = () => {
+    last += 1;
+    return `${last}`;
+  };
+  const streams = new LegacyStreams({ budget, nextKey, onTaken: () => {} });
+  const begin = (said = '{}') => {
+    const reply = new RecordedReply();
+    const stream = streams.open();
+    stream.begin(reply, true);
+    stream.send(said);
+    return { reply, stream };
+  };
+  /** One that ended and was taken. */
+  const take = (said?: string) => {
+    const { stream } = begin(said);
+    stream.finish();
+    streams.checkTaken();
+    return stream.key;
+  };
+  /** What a client that comes back to the beginning of a stream finds; undefined when it is told that it is gone. */
+  const resume = (key: string) => {
+    const reply = new RecordedReply();
+    return streams.resume(reply, { key, number: 0 }) ? reply.events : undefined;
+  };
+  return { streams, budget, begin, take, resume };
+}
+
+test('those that were taken are kept for 15 s: their client may not have them', () => {
+  const { streams, take, resume } = setUp();
+  const key = take('{"a":1}');
+  streams.expire(Date.now() + 14_999);
+  const events = resume(key);
+  assert.equal([events?.messages, events?.isEnded], [[{ a: 1 }], true]);
+  streams.checkTaken();
+  streams.expire(Date.now() + 15_000);
+  assert.equal([streams.size, resume(key)], [0, undefined]);
+});
+
+test('those that are taken slowly are so from the end of that on', () => {
+  const { streams, begin, resume } = setUp();
+  const { reply, stream } = begin();
+  reply.events.unsentBytes = 10;
+  stream.finish();
+  mock.timers.tick(20_000);
+  streams.expire(Date.now());
+  reply.events.unsentBytes = 0;
+  streams.expire(Date.now());
+  streams.expire(Date.now() + 14_999);
+  assert.is(resume(stream.key)?.isEnded, true);
+});
+
+test('one whose connection turns out to have broken off was missed, and does not give way', () => {
+  const { streams, budget, begin, resume } = setUp();
+  const { reply, stream } = begin();
+  stream.finish();
+  streams.checkTaken();
+  assert.is(budget.spares, 1);
+  reply.lose();
+  assert.is(budget.spares, 0);
+  streams.expire(Date.now() + 59_000);
+  assert.is(resume(stream.key)?.messages.length, 1);
+});
+
+test('one that is resumed in vain was missed', () => {
+  const { streams, budget, take, resume } = setUp();
+  const key = take();
+  const gone = new RecordedReply();
+  gone.lose();
+  streams.resume(gone, { key, number: 0 });
+  streams.checkTaken();
+  assert.is(budget.spares, 0);
+  streams.expire(Date.now() + 59_000);
+  assert.is(resume(key)?.messages.length, 1);
+});
+
+test('one whose client was told no event to come back with is forgotten as soon as it was taken', () => {
+  const { streams, budget } = setUp();
+  const [one, two] = [streams.open(), streams.open()];
+  for (const stream of [one, two]) stream.begin(new RecordedReply(), false);
+  one.answer('{}', 1, true);
+  two.notify('{}');
+  two.answer('{}', 1, true);
+  streams.checkTaken();
+  assert.equal([one.isDone, two.isDone, streams.size, budget.spares], [true, false, 1, 1]);
+});
+
+test('those that were taken give way to what is not with its client yet, oldest first', () => {
+  const { streams, budget, begin, take, resume } = setUp();
+  const texts = Array.from({ length: 4 }, (_, index) => `"${index}${'x'.repeat(MIB / 4 - 10)}"`);
+  const [oldest = '', second = ''] = texts.map((text) => take(text));
+  const waiting = [1, 2, 3].map(() => begin());
+  for (const { reply, stream } of waiting) {
+    reply.lose();
+    stream.answer(`"${'y'.repeat(MIB - 100)}"`, 1, true);
+  }
+  const { reply, stream } = begin();
+  stream.answer(`"${'z'.repeat(MIB / 4)}"`, 1, true);
+  assert.equal([resume(oldest), resume(second)?.messages.length], [undefined, 1]);
+  assert.equal(
+    waiting.map((one) => String(resume(one.stream.key)?.messages.at(-1)).length),
+    [MIB - 100, MIB - 100, MIB - 100],
+  );
+  assert.equal([String(reply.events.messages.at(-1)).length, streams.size], [MIB / 4, 7]);
+  assert.ok(budget.bytes <= 4 * MIB);
+});
+
+test('those that went for others are not kept by name', () => {
+  const { streams, budget, take } = setUp();
+  for (let count = 0; count < 1_000; count += 1) take();
+  assert.equal([streams.size, budget.spares, budget.bytes], [64, 64, 128]);
+});
+
+/** Messages that wait for a stream to be sent on. */
+function undelivered(budget = EventBudget.ofSession()) {
+  const waiting = new UndeliveredMessages(budget);
+  const keep = (text: string, question?: number) => waiting.store({ message: text, question });
+  const taken = () => waiting.takeAll().map(({ message }) => message[0]);
+  return { budget, waiting, keep, taken };
+}
+
+test('messages that wait have room for 64: the oldest notification makes room, a question never', () => {
+  const { keep, taken } = undelivered();
+  keep('a');
+  keep('b');
+  for (let question = 0; question < 62; question += 1) keep('q', question);
+  assert.is(keep('c'), true);
+  assert.is(keep('q', 62), true);
+  assert.is(keep('q', 63), true);
+  assert.is(keep('d'), false);
+  assert.is(keep('q', 64), false);
+  assert.equal(
+    taken(),
+    Array.from({ length: 64 }, () => 'q'),
+  );
+});
+
+test('messages that wait have room for 1 MiB', () => {
+  const { keep, taken } = undelivered();
+  assert.is(keep('x'.repeat(MIB + 1)), false);
+  assert.is(keep('a'.repeat(MIB / 2)), true);
+  assert.is(keep('b'.repeat(MIB / 2), 1), true);
+  assert.is(keep('c'), true);
+  assert.equal(taken(), ['b', 'c']);
+  keep('ü'.repeat(MIB / 2));
+  keep('d');
+  assert.equal(taken(), ['d']);
+});
+
+test('messages that wait count as a part of what the session may hold, until it is handed out', () => {
+  const budget = new EventBudget({ bytes: 10, spareBytes: 10, spares: 1 });
+  const { keep, taken } = undelivered(budget);
+  budget.count(5);
+  assert.equal([keep('aaa'), keep('bbb'), keep('cccccc'), budget.bytes], [true, true, false, 5]);
+  keep('ddddd');
+  assert.equal([budget.bytes, taken(), budget.bytes], [10, ['d'], 5]);
+});
+
+test('what is spare goes before a notification that waits does', () => {
+  const budget = new EventBudget({ bytes: 10, spareBytes: 10, spares: 1 });
+  const { keep, taken } = undelivered(budget);
+  const spare = {
+    bytes: 4,
+    discard: () => {
+      budget.removeSpare(spare);
+      budget.count(-spare.bytes);
+    },
+  };
+  budget.count(spare.bytes);
+  budget.addSpare(spare);
+  assert.equal([keep('aaaa'), keep('bbbb'), budget.spares, budget.bytes], [true, true, 0, 8]);
+  assert.equal(taken(), ['a', 'b']);
+});
+
+test('messages that wait come with the next stream, but for questions that are settled', () => {
+  const listener = new LegacyListener({
+    canPoll: true,
+    budget: EventBudget.ofSession(),
+    onTaken: () => {},
+    nextKey: () => '1',
+    hold: () => () => {},
+    isPending: (question) => question === 2,
+  });
+  for (const question of [1, 2]) listener.store({ message: `{"q":${question}}`, question });
+  listener.notify('{"n":1}');
+  const reply = new RecordedReply();
+  listener.open(reply);
+  assert.equal([reply.events.messages, listener.hasWaiting], [[{ q: 2 }, { n: 1 }], false]);
+});
+
+test('a question beyond 256 that wait is refused', () => {
+  const replies: unknown[] = [];
+  const questions = new LegacyQuestions<object>(() => replies.length + questions.size);
+  const ask = () =>
+    questions.add({ kind: 'request', method: 'q', params: {}, answer: (it) => replies.push(it) }, undefined);
+  for (let count = 0; count < 256; count += 1) ask();
+  assert.is(ask(), undefined);
+  assert.equal([replies.length, questions.size, 'error' in Object(replies[0])], [1, 256, true]);
 });
 
 test.run();
