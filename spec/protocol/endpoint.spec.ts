@@ -1,5 +1,9 @@
+// Which era a request is of, and what is refused before anybody looks at it.
+
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { classifyRequest, namesModern } from '../../src/protocol/endpoint.ts';
+import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 import { headersFor, KEY, modernHarness, outcomeOf, VERSION } from './modern/modern-harness.ts';
 import { RecordedReply } from './recorded-reply.ts';
@@ -76,6 +80,84 @@ test('who hears of a fault cannot break the answer', async () => {
   const reply = await harness.send('tools/list');
   harness.backends.last.fail(new Error('a fault of ours'));
   assert.is(outcomeOf(reply), '500 -32603');
+});
+
+const CLAIM = 'io.modelcontextprotocol/protocolVersion';
+
+const claiming = (version: unknown) => ({ _meta: { [CLAIM]: version } });
+const request = (method: string, params?: object) => ({ jsonrpc: '2.0', id: 1, method, params });
+const notification = (method: string, params?: object) => ({ jsonrpc: '2.0', method, params });
+
+/** The era, or status and code of the refusal. */
+function eraOf(body: unknown, version?: string): string {
+  try {
+    return classifyRequest(JSON.parse(JSON.stringify(body)), { 'mcp-protocol-version': version }).era;
+  } catch (thrown) {
+    if (!(thrown instanceof RpcFailure)) throw thrown;
+    return `${thrown.status} ${thrown.error.code}`;
+  }
+}
+
+const TABLE: readonly [body: unknown, header: string | undefined, expected: string][] = [
+  // The body decides.
+  [request('tools/list', claiming(VERSION)), VERSION, 'modern'],
+  [request('tools/list', claiming(VERSION)), undefined, 'modern'],
+  [request('tools/list', claiming(VERSION)), OLD, 'modern'],
+  [request('tools/list', claiming('v999')), undefined, 'modern'],
+  [request('tools/list', claiming(OLD)), undefined, 'modern'],
+  [request('tools/list', claiming(7)), undefined, 'modern'],
+  [notification('notifications/x', claiming(VERSION)), undefined, 'modern'],
+  // It says nothing: the header does.
+  [request('tools/list'), VERSION, 'modern'],
+  [request('tools/list'), ` ${VERSION} `, 'modern'],
+  [request('tools/list', { _meta: {} }), '2027-01-01', 'modern'],
+  [notification('notifications/cancelled'), VERSION, 'modern'],
+  // Nothing does.
+  [request('tools/list'), undefined, 'legacy'],
+  [request('tools/list', { _meta: { progressToken: 1 } }), OLD, 'legacy'],
+  [request('tools/list'), 'v999', 'legacy'],
+  [request('tools/list'), '2026-13', 'legacy'],
+  [request('tools/list'), '2026-07-27', 'legacy'],
+  [notification('notifications/initialized'), OLD, 'legacy'],
+  [{ jsonrpc: '2.0', id: 1, result: {} }, undefined, 'legacy'],
+  ['text', undefined, 'legacy'],
+  [null, undefined, 'legacy'],
+  [{}, OLD, 'legacy'],
+  // The handshake.
+  [request('initialize', { protocolVersion: OLD }), undefined, 'legacy'],
+  [request('initialize', { protocolVersion: VERSION }), OLD, 'legacy'],
+  [request('initialize', claiming(OLD)), undefined, 'legacy'],
+  [request('initialize', claiming(VERSION)), VERSION, 'modern'],
+  [request('initialize', { protocolVersion: OLD }), VERSION, '400 -32020'],
+  // Arrays.
+  [[], undefined, 'legacy'],
+  [[request('ping'), request('tools/list')], undefined, 'legacy'],
+  [[request('ping')], VERSION, '400 -32600'],
+  [[request('ping'), request('tools/list', claiming(VERSION))], undefined, '400 -32600'],
+  // What the modern era has no place for.
+  [{ jsonrpc: '2.0', id: 1, result: {} }, VERSION, '400 -32600'],
+  [{ jsonrpc: '2.0', id: null, method: 'tools/list', params: claiming(VERSION) }, VERSION, '400 -32600'],
+  [{ jsonrpc: '2.0', id: 1.5, method: 'tools/list', params: claiming(VERSION) }, VERSION, '400 -32600'],
+  [{ jsonrpc: '2.0', id: {}, method: 'tools/list', params: claiming(VERSION) }, VERSION, '400 -32600'],
+  [{ jsonrpc: '1.0', id: 1, method: 'tools/list', params: claiming(VERSION) }, VERSION, '400 -32600'],
+  [{ jsonrpc: '2.0', id: 1, method: 7, params: claiming(VERSION) }, VERSION, '400 -32600'],
+  [{ jsonrpc: '2.0', id: 1, method: 'tools/list', params: [] }, VERSION, '400 -32600'],
+  [{}, VERSION, '400 -32600'],
+  ['text', VERSION, '400 -32600'],
+];
+
+test('sorts each POST by its body, then by its header', () => {
+  for (const [body, header, expected] of TABLE) {
+    assert.is(eraOf(body, header), expected, `${JSON.stringify(body)} under ${header}`);
+  }
+});
+
+test('knows modern revisions by their date', () => {
+  assert.is(namesModern({ 'mcp-protocol-version': VERSION }), true);
+  assert.is(namesModern({ 'mcp-protocol-version': '2030-01-01' }), true);
+  for (const other of [OLD, '', 'v999.0.0', '2026-07-27', undefined]) {
+    assert.is(namesModern({ 'mcp-protocol-version': other }), false, other);
+  }
 });
 
 test.run();

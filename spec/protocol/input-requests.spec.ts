@@ -1,7 +1,14 @@
-// The questions of an `input_required` result. What becomes of them is in legacy-over-modern.spec.ts.
+// The questions of an `input_required` result, and which capabilities they need. What becomes of them is in
+// legacy-over-modern.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { readInputRequired } from '../../src/protocol/input-requests.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import {
+  type InputRequest,
+  missingCapabilities,
+  missingCapabilityError,
+  readInputRequired,
+} from '../../src/protocol/input-requests.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('input requests');
@@ -59,6 +66,45 @@ test('what nobody could answer is a sentence', () => {
   for (const row of rows) assert.type(read(row), 'string', JSON.stringify(row));
   assert.type(read({ a: roots }, 7), 'string');
   assert.type(readInputRequired(null), 'string');
+});
+
+const form: InputRequest = { method: 'elicitation/create', params: { message: 'm' } };
+const url: InputRequest = { method: 'elicitation/create', params: { mode: 'url' } };
+const sampling: InputRequest = { method: 'sampling/createMessage', params: {} };
+const tools: InputRequest = { method: 'sampling/createMessage', params: { tools: [] } };
+const roots: InputRequest = { method: 'roots/list', params: {} };
+
+test('need capabilities, which are missing when the client did not declare them', () => {
+  const table: readonly [question: InputRequest, declared: JsonObject, missing: JsonObject | undefined][] = [
+    [form, {}, { elicitation: { form: {} } }],
+    [form, { elicitation: {} }, undefined],
+    [form, { elicitation: { form: {} } }, undefined],
+    [form, { elicitation: { url: {} } }, { elicitation: { form: {} } }],
+    [url, { elicitation: {} }, { elicitation: { url: {} } }],
+    [url, { elicitation: { url: {} } }, undefined],
+    [sampling, {}, { sampling: {} }],
+    [sampling, { sampling: {} }, undefined],
+    [tools, { sampling: {} }, { sampling: { tools: {} } }],
+    [tools, { sampling: { tools: {} } }, undefined],
+    [roots, { sampling: {} }, { roots: {} }],
+    [roots, { roots: { listChanged: true } }, undefined],
+    [{ method: 'vendor/ask', params: {} }, {}, undefined],
+  ];
+  for (const [question, declared, missing] of table) {
+    assert.equal(missingCapabilities([question], declared), missing, JSON.stringify([question, declared]));
+  }
+});
+
+test('need capabilities that are told together', () => {
+  assert.equal(missingCapabilities([form, url, sampling, tools, roots], { roots: {} }), {
+    elicitation: { form: {}, url: {} },
+    sampling: { tools: {} },
+  });
+  assert.equal(missingCapabilityError({ sampling: {}, roots: {} }), {
+    code: -32021,
+    message: 'The server needs capabilities that the client did not declare: sampling, roots',
+    data: { requiredCapabilities: { sampling: {}, roots: {} } },
+  });
 });
 
 test.run();

@@ -1,9 +1,13 @@
+// Headers that repeat arguments of a tool: what is compared, and by which list of tools.
+
 import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
-import { ParamHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
+import type { ModernCall } from '../../src/protocol/modern/modern-call.ts';
+import { ListedHeaders, ParamHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
+import { ModernScriptedBackends } from './modern/modern-harness.ts';
 
 const test = suite('param headers');
 
@@ -75,24 +79,74 @@ test('take what is not wrapped as it is', () => {
   }
 });
 
-test('are not asked for by a schema that breaks the rules', () => {
-  const declared = { type: 'string', 'x-mcp-header': 'A' };
-  const invalid: readonly Tool[] = [
-    toolWith({ a: declared, b: { type: 'string', 'x-mcp-header': 'a' } }),
-    toolWith({ a: { ...declared, type: 'object' } }),
-    toolWith({ a: { ...declared, type: ['string', 'null'] } }),
-    toolWith({ a: { 'x-mcp-header': 'A' } }),
-    toolWith({ a: { ...declared, 'x-mcp-header': '' } }),
-    toolWith({ a: { ...declared, 'x-mcp-header': 'A B' } }),
-    toolWith({ a: { ...declared, 'x-mcp-header': 7 } }),
-    toolWith({ a: declared }, { 'x-mcp-header': 'Root' }),
-    toolWith({ a: declared, list: { type: 'array', items: { type: 'string', 'x-mcp-header': 'B' } } }),
-    toolWith({ a: declared }, { oneOf: [{ properties: { b: { type: 'string', 'x-mcp-header': 'B' } } }] }),
-    toolWith({ a: declared }, { $defs: { b: { type: 'string', 'x-mcp-header': 'B' } } }),
-  ];
-  for (const one of invalid) {
-    assert.is(outcome({}, { a: 'x' }, one), 'passes');
+function asking(header: string): Tool {
+  return { name: 't', inputSchema: { properties: { a: { type: 'string', 'x-mcp-header': header } } } };
+}
+
+/** Checks calls of a tool that is known to ask for the header `Old`. */
+function known() {
+  const backends = new ModernScriptedBackends();
+  backends.tools.set('t', asking('Old'));
+  const listed = new ListedHeaders();
+  const check = (headers: Record<string, string>, more: Partial<ModernCall> = {}) => {
+    const params: JsonObject = { name: 't', arguments: { a: 'x' } };
+    const call = { id: 1, method: 'tools/call', params, owner: { id: 'ann' }, template: 't', backends };
+    return listed.check(Object.assign(call, { envelope: Object({}) }, more), headers);
+  };
+  return { backends, check };
+}
+
+/** What a check throws or rejects with; undefined when it finds nothing. */
+async function refusalOf(check: () => Promise<void> | undefined): Promise<string | undefined> {
+  try {
+    await check();
+    return undefined;
+  } catch (thrown) {
+    assert.instance(thrown, RpcFailure);
+    return thrown instanceof RpcFailure ? `${thrown.status} ${thrown.message}` : '';
   }
+}
+
+const OLD = { 'mcp-param-old': 'x' };
+const NEW = { 'mcp-param-new': 'x' };
+
+test('by a list: that are right are so at once, and nobody is asked', () => {
+  const { backends, check } = known();
+  assert.is(check(OLD), undefined);
+  assert.is(check({}, { method: 'prompts/get' }), undefined);
+  assert.is(check({}, { params: { name: 7 } }), undefined);
+  assert.is(check({}, { params: { name: 'unknown', arguments: { a: 'x' } } }), undefined);
+  assert.equal(backends.relistings, []);
+});
+
+test('by a list: that are wrong by what is known are right when a new list says so', async () => {
+  const { backends, check } = known();
+  backends.onRelist = async () => [asking('New')];
+  const checked = check(NEW);
+  assert.instance(checked, Promise);
+  assert.is(await checked, undefined);
+  backends.onRelist = () => [asking('New')];
+  assert.is(check(NEW), undefined);
+  assert.equal(backends.relistings, ['t', 't']);
+});
+
+test('by a list: are right when they are for one of the instances, or when none lists the tool any more', async () => {
+  const { backends, check } = known();
+  for (const tools of [[asking('Old'), asking('New'), asking('Other')], []]) {
+    backends.onRelist = async () => tools;
+    assert.is(await refusalOf(() => check(NEW)), undefined);
+  }
+});
+
+test('by a list: are refused when they are wrong by every one, in the words of the first', async () => {
+  const { backends, check } = known();
+  const refusal = (header: string) =>
+    `400 Bad Request: the request headers and body disagree: mcp-param-${header} is missing, but the body has "a"`;
+  assert.is(await refusalOf(() => check(NEW)), refusal('old'));
+  backends.onRelist = async () => [asking('Other'), asking('Another')];
+  assert.is(await refusalOf(() => check(NEW)), refusal('other'));
+  backends.onRelist = async () => [asking('New')];
+  assert.match((await refusalOf(() => check({ 'mcp-param-new': 'y' }))) ?? '', 'something else than "a"');
 });
 
 test.run();

@@ -43,22 +43,7 @@ test('accepts exactly what JSON.parse accepts', () => {
       JSON.stringify(isRequest ? { id: 1, params: { _meta: params, a: params } } : params, undefined, space),
     );
   const pieces = fc.constantFrom(
-    '"',
-    '\\',
-    ',',
-    ':',
-    '{',
-    '}',
-    '[',
-    ']',
-    '0',
-    '-',
-    '.',
-    'e',
-    '\n',
-    'u',
-    'null',
-    '',
+    ...['"', '\\', ',', ':', '{', '}', '[', ']', '0', '-', '.', 'e', '\n', 'u', 'null', ''],
   );
   const changed = fc.tuple(bodies, fc.nat(), pieces, fc.nat(2)).map(([body, at, piece, dropped]) => {
     const place = at % (body.length + 1);

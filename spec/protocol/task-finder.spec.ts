@@ -1,12 +1,25 @@
-// Where a task is looked for that was not heard of, and that no search shows anybody what is another's.
+// Which instance runs a task: what is remembered for its owner, where one is looked for that was not heard of, and that no search
+// shows anybody what is another’s.
 
-import { of, throwError } from 'rxjs';
+import { mock } from 'node:test';
+import { NEVER, type Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
 import { serverNotFound } from '../../src/domain/error-catalogue.ts';
+import { hasCode } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { JsonText } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { InquiryOptions } from '../../src/protocol/ports.ts';
-import { NOT_FOUND, TaskFinder } from '../../src/protocol/task-finder.ts';
+import {
+  instanceOfTask,
+  instanceOfTaskAnywhere,
+  isTaskId,
+  NOT_FOUND,
+  TaskFinder,
+  TaskMemory,
+  TaskSearches,
+  taskIdIn,
+} from '../../src/protocol/task-finder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task finder');
@@ -49,11 +62,6 @@ test('asks who may know, in the words of the client, and remembers for him who d
   assert.is(finder.memory.find({ ownerId: 'eve', template: 't' }, '1'), undefined);
 });
 
-test('looks for nothing at the path of a template that has one instance', () => {
-  const { seek, askedIds } = setUp(['a'], ['a']);
-  assert.equal([seek('t'), askedIds()], ['no choice', []]);
-});
-
 test('looks over all templates even for one instance, and finds nobody where there is none', () => {
   const one = setUp(['t/a'], ['t/a']);
   assert.equal([one.seek(undefined), one.askedIds()], [['t/a'], ['t/a']]);
@@ -94,6 +102,233 @@ test('does not look again at once for what nobody knew, and tells whether all ha
     [],
   );
   assert.equal([many.seek('t'), many.askedIds().length], [[undefined], 32]);
+});
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+});
+test.after.each(() => {
+  mock.timers.reset();
+});
+
+/** Searches; what was found so far, `done` at the end. */
+function search(
+  answers: Readonly<Record<string, Observable<ExchangeEvent>>>,
+  among = instanceOfTask,
+): unknown[] {
+  const heard: unknown[] = [];
+  among(Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
+    next: (found) => heard.push(found),
+    complete: () => heard.push('done'),
+  });
+  return heard;
+}
+
+test('gives a search up after five seconds, and lets go of those that were asked', () => {
+  const slow = new Subject<ExchangeEvent>();
+  const heard = search({ a: slow });
+  mock.timers.tick(4_999);
+  assert.equal([heard, slow.observed], [[], true]);
+  mock.timers.tick(1);
+  assert.equal([heard, slow.observed], [[undefined, 'done'], false]);
+});
+
+test('over all templates hears everybody out, since two of them may have given the id', () => {
+  const late = new Subject<ExchangeEvent>();
+  const heard = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) }, instanceOfTaskAnywhere);
+  assert.equal(heard, []);
+  late.next(UNKNOWN);
+  late.complete();
+  assert.equal(heard, ['a/1', 'done']);
+  assert.equal(search({ 'a/1': of(KNOWN), 'b/1': of(KNOWN) }, instanceOfTaskAnywhere), [undefined, 'done']);
+  assert.equal(search({ 'a/1': of(UNKNOWN) }, instanceOfTaskAnywhere), [undefined, 'done']);
+});
+
+test('over all templates takes those of one for one, and waits a second for the others once it is found', () => {
+  const [first, silent] = [new Subject<ExchangeEvent>(), new Subject<ExchangeEvent>()];
+  const answers = { 'a/1': first, 'a/2': of(UNKNOWN), 'b/1': silent };
+  const heard = search(answers, instanceOfTaskAnywhere);
+  mock.timers.tick(3_000);
+  first.next(KNOWN);
+  mock.timers.tick(999);
+  assert.equal([heard, silent.observed], [[], true]);
+  mock.timers.tick(1);
+  assert.equal([heard, silent.observed], [['a/1', 'done'], false]);
+  const both = { 'a/1': of(KNOWN), 'a/2': of(KNOWN), 'b/1': silent };
+  const replicas = search(both, instanceOfTaskAnywhere);
+  mock.timers.tick(1_000);
+  assert.equal(replicas, ['a/1', 'done']);
+});
+
+const ANN = { ownerId: 'ann', template: 't' };
+
+/** Searches that end when the spec says so. */
+function searching() {
+  let nowMs = 0;
+  const searches = new TaskSearches(() => nowMs);
+  const begun: Subject<string | undefined>[] = [];
+  const ask = (taskId: string, asker = ANN) => {
+    const heard: unknown[] = [];
+    const begin = () => {
+      const search = new Subject<string | undefined>();
+      begun.push(search);
+      return search;
+    };
+    const subscription = searches.search(asker, taskId, begin).subscribe({
+      next: (found) => heard.push(found),
+      error: (error: unknown) => heard.push(hasCode(error, 'QUEUE_FULL') ? 'full' : error),
+      complete: () => heard.push('done'),
+    });
+    return { heard, subscription };
+  };
+  const end = (index: number, found?: string) => {
+    begun[index]?.next(found);
+    begun[index]?.complete();
+  };
+  return { searches, begun, ask, end, wait: (ms: number) => (nowMs += ms) };
+}
+
+test('equal searches of one owner are one, and end when nobody waits for it', () => {
+  const { searches, begun, ask, end } = searching();
+  const [first, second] = [ask('1'), ask('1')];
+  ask('1', { ...ANN, ownerId: 'eve' });
+  ask('1', { ...ANN, template: 'u' });
+  assert.is(begun.length, 3);
+  first.subscription.unsubscribe();
+  end(0, 'a');
+  assert.equal([first.heard, second.heard, searches.size], [[], ['a', 'done'], 2]);
+  const left = ask('2');
+  left.subscription.unsubscribe();
+  assert.equal([begun[3]?.observed, searches.size], [false, 2]);
+});
+
+test('one owner has four under way, all have sixty-four, and callers who are all one have sixty-four, too', () => {
+  const { searches, ask, end } = searching();
+  const told = (ownerId: string) =>
+    Array.from({ length: 20 }, (_, id) => ask(`${id}`, { ...ANN, ownerId }).heard[0]).indexOf('full');
+  const owners = ['ann', ...Array.from({ length: 16 }, (_, index) => `owner ${index}`)];
+  assert.equal(owners.map(told), [...Array.from({ length: 16 }, () => 4), 0]);
+  assert.is(searches.size, 64);
+  end(0);
+  assert.equal([ask('20').heard, ask('21').heard, searches.size], [[], ['full'], 64]);
+  const anonymous = searching();
+  for (let id = 0; id < 65; id += 1) anonymous.ask(`${id}`, { ...ANN, ownerId: ANONYMOUS.id });
+  assert.equal([anonymous.searches.size, anonymous.begun.length], [64, 64]);
+});
+
+test('a task that nobody knew is not looked for within a second, by him', () => {
+  const { searches, begun, ask, end, wait } = searching();
+  ask('1');
+  end(0);
+  wait(999);
+  assert.equal([ask('1').heard, begun.length], [[undefined, 'done'], 1]);
+  ask('1', { ...ANN, ownerId: 'eve' });
+  wait(1);
+  ask('1');
+  assert.equal([begun.length, searches.size], [3, 2]);
+});
+
+const EVERYWHERE = { ownerId: 'ann', template: undefined };
+const EVE = { ownerId: 'eve', template: 't' };
+
+test('tells templates apart that give one id, and means the last one where none is named', () => {
+  const memory = new TaskMemory();
+  memory.begun(ANN, '1', 'one');
+  memory.begun({ ...ANN, template: 'u' }, '1', 'two');
+  assert.equal(
+    [memory.find(ANN, '1'), memory.find({ ...ANN, template: 'u' }, '1'), memory.find(EVERYWHERE, '1')],
+    ['one', 'two', 'u/two'],
+  );
+});
+
+test('knows an id at each instance that gave it, which may be another’s at each', () => {
+  const memory = new TaskMemory();
+  memory.begun(ANN, '1', 'one');
+  memory.begun(EVE, '1', 'two');
+  const others = (asker: typeof ANN) =>
+    ['one', 'two', 'three'].filter((id) => memory.isOthers(asker, '1', id));
+  assert.equal(
+    [others(ANN), others(EVE), others({ ...ANN, ownerId: 'bob' })],
+    [['two'], ['one'], ['one', 'two']],
+  );
+  memory.begun(EVE, '1', 'one'); // it gave the id to both
+  assert.equal([others(ANN), others(EVE)], [['two'], []]);
+  assert.is(memory.isOthers({ ...EVERYWHERE, ownerId: 'bob' }, '1', 't/one'), true);
+});
+
+test('what he found is his way no more once another one has begun it there', () => {
+  const memory = new TaskMemory();
+  memory.found(EVE, '1', 'one');
+  memory.begun(ANN, '1', 'one');
+  assert.equal([memory.find(EVE, '1'), memory.isOthers(EVE, '1', 'one')], [undefined, true]);
+  memory.found(ANN, '1', 'one'); // takes nothing from who began it
+  assert.equal([memory.find(ANN, '1'), memory.isOthers(EVE, '1', 'one')], ['one', true]);
+});
+
+test('remembers 10,000 tasks, and forgets the one that was not asked about for longest', () => {
+  const memory = new TaskMemory();
+  const all = { ...ANN, ownerId: ANONYMOUS.id };
+  for (let number = 0; number < 10_000; number += 1) memory.begun(all, `${number}`, 'a');
+  assert.is(memory.find(all, '0'), 'a');
+  memory.begun(all, 'one more', 'a');
+  assert.is(memory.size, 10_000);
+  assert.equal([memory.find(all, '0'), memory.find(all, '1')], ['a', undefined]);
+  assert.equal([memory.isTaken('t', '0'), memory.isTaken('t', '1')], [true, false]);
+  const tooLong = 'x'.repeat(2_000);
+  memory.begun(ANN, tooLong, 'a');
+  assert.equal([isTaskId(tooLong), memory.find(ANN, tooLong)], [false, undefined]);
+});
+
+test('nobody makes it forget the tasks of another one', () => {
+  const memory = new TaskMemory();
+  memory.begun(ANN, '1', 'one');
+  for (let number = 0; number < 10_100; number += 1) memory.begun(EVE, `eve ${number}`, 'one');
+  assert.equal([memory.find(ANN, '1'), memory.isOthers(EVE, '1', 'one'), memory.size], ['one', true, 2_501]);
+});
+
+test('remembers eight instances that gave one client the same id', () => {
+  const memory = new TaskMemory();
+  for (let number = 0; number < 9; number += 1) memory.begun(ANN, '1', `${number}`);
+  const others = Array.from({ length: 9 }, (_, id) => memory.isOthers(EVE, '1', `${id}`));
+  assert.equal(others, [false, ...Array(8).fill(true)]);
+});
+
+test('does not look up what is too long to be an id', () => {
+  const memory = new TaskMemory();
+  const taskId = 'x'.repeat(4_000_000);
+  const beganMs = performance.now();
+  for (let time = 0; time < 200; time += 1) {
+    assert.is(memory.find(ANN, taskId + time), undefined);
+    assert.is(memory.isTaken('t', taskId + time) || memory.isOthers(ANN, taskId + time, 'one'), false);
+  }
+  assert.ok(performance.now() - beganMs < 1_000); // 15 ms each when it is part of a key
+});
+
+test('reads the id of a task that a result says was begun', () => {
+  const read = (result: JsonObject) => taskIdIn(JsonText.ofValue(result));
+  assert.equal(
+    [
+      read({ resultType: 'task', taskId: '1' }),
+      read({ task: { taskId: '2' } }),
+      read({ resultType: 'complete', taskId: '3' }),
+      read({ taskId: '4' }),
+      read({ resultType: 'task', taskId: 5 }),
+      read({ resultType: 'task', taskId: '6', text: 'x'.repeat(20_000) }),
+    ],
+    ['1', '2', undefined, undefined, undefined, undefined],
+  );
+});
+
+test('names all instances that gave its owner the id, the latest last', () => {
+  const memory = new TaskMemory();
+  memory.begun(ANN, '1', 'one');
+  memory.begun({ ...ANN, template: 'u' }, '1', 'one');
+  memory.begun(ANN, '1', 'two');
+  memory.found(ANN, '1', 'three');
+  memory.begun(EVE, '1', 'three');
+  assert.equal(memory.all(ANN, '1'), ['one', 'two']);
+  assert.equal(memory.all(EVERYWHERE, '1'), ['t/one', 'u/one', 't/two']);
+  assert.equal([memory.all(ANN, '2'), memory.all(ANN, 'x'.repeat(2_000))], [[], []]);
 });
 
 test.run();

@@ -285,7 +285,11 @@ test('messages that wait come with the next stream, but for questions that are s
 
 test('a question beyond 256 that wait is refused', () => {
   const replies: unknown[] = [];
-  const questions = new LegacyQuestions<object>(() => replies.length + questions.size);
+  let last = 0;
+  const questions = new LegacyQuestions<object>(() => {
+    last += 1;
+    return last;
+  });
   const ask = () =>
     questions.add({ kind: 'request', method: 'q', params: {}, answer: (it) => replies.push(it) }, undefined);
   for (let count = 0; count < 256; count += 1) ask();

@@ -1,11 +1,16 @@
+// What is read of a modern request: its envelope, and the key that tells whether a retry is the same call.
+
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import {
   callKey,
+  checkVersion,
   invalidParams,
   type ModernCall,
   pathKey,
+  readEnvelope,
 } from '../../../src/protocol/modern/modern-call.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ModernScriptedBackends } from './modern-harness.ts';
 
@@ -71,6 +76,84 @@ test('names cannot be put together to look like others', () => {
 test('what is wrong with parameters is an answer', () => {
   assert.equal([invalidParams('m').status, invalidParams('m').error], [200, { code: -32602, message: 'm' }]);
   assert.equal(invalidParams('m', { a: 1 }).error.data, { a: 1 });
+});
+
+const P = 'io.modelcontextprotocol/';
+const good = {
+  [`${P}protocolVersion`]: '2026-07-28',
+  [`${P}clientCapabilities`]: { roots: {} },
+  [`${P}clientInfo`]: { name: 'c', version: '1' },
+};
+
+function failure(act: () => unknown): RpcFailure {
+  try {
+    act();
+  } catch (thrown) {
+    if (thrown instanceof RpcFailure) return thrown;
+    throw thrown;
+  }
+  throw new Error('it was accepted');
+}
+
+test('an envelope says who the client is and what it wants to hear', () => {
+  const meta = { ...good, [`${P}logLevel`]: 'warning', progressToken: 0, other: 1 };
+  assert.equal(readEnvelope({ _meta: meta, name: 'x' }), {
+    profile: {
+      protocolVersion: '2026-07-28',
+      capabilities: { roots: {} },
+      clientInfo: { name: 'c', version: '1' },
+    },
+    logRank: 3,
+    progressToken: 0,
+  });
+});
+
+test('an envelope needs neither a client, nor a level, nor a token', () => {
+  const { [`${P}clientInfo`]: _, ...meta } = good;
+  const { profile, logRank, progressToken } = readEnvelope({ _meta: meta });
+  assert.equal([profile.clientInfo, logRank, progressToken], [{}, undefined, undefined]);
+});
+
+test('an envelope is refused with the name of the field', () => {
+  const table: readonly [change: Record<string, unknown>, key: string, problem: string][] = [
+    [{ [`${P}protocolVersion`]: undefined }, `${P}protocolVersion`, 'missing'],
+    [{ [`${P}protocolVersion`]: 20260728 }, `${P}protocolVersion`, 'must be a string'],
+    [{ [`${P}clientCapabilities`]: undefined }, `${P}clientCapabilities`, 'missing'],
+    [{ [`${P}clientCapabilities`]: null }, `${P}clientCapabilities`, 'must be an object'],
+    [{ [`${P}clientCapabilities`]: [] }, `${P}clientCapabilities`, 'must be an object'],
+    [{ [`${P}clientInfo`]: 'me' }, `${P}clientInfo`, 'must be an object'],
+    [{ [`${P}logLevel`]: 'loud' }, `${P}logLevel`, 'must be a log level'],
+    [{ progressToken: {} }, 'progressToken', 'must be a string or a number'],
+    [{ progressToken: null }, 'progressToken', 'must be a string or a number'],
+  ];
+  for (const [change, key, problem] of table) {
+    const meta = JSON.parse(JSON.stringify({ ...good, ...change }));
+    const { status, error } = failure(() => readEnvelope({ _meta: meta }));
+    assert.equal([status, error.code, error.data], [400, -32602, { envelope: { key, problem } }]);
+  }
+  for (const params of [{}, { _meta: null }, { _meta: [] }]) {
+    const { status, error } = failure(() => readEnvelope(params));
+    assert.equal([status, error.code], [400, -32602]);
+  }
+});
+
+test('an envelope has at most 32 Ki units of capabilities and client', () => {
+  const large = { x: 'x'.repeat(32 * 1024) };
+  for (const [field, value] of [
+    ['clientCapabilities', large],
+    ['clientInfo', { ...good[`${P}clientInfo`], ...large }],
+  ] as const) {
+    const { status, error } = failure(() => readEnvelope({ _meta: { ...good, [`${P}${field}`]: value } }));
+    assert.equal([status, error.code], [400, -32602]);
+  }
+});
+
+test('a call of a revision that is not spoken here is told which are', () => {
+  checkVersion('2026-07-28');
+  for (const requested of ['v999.0.0', '2025-11-25', '2026-07-29', '']) {
+    const { status, error } = failure(() => checkVersion(requested));
+    assert.equal([status, error.code, error.data], [400, -32022, { supported: ['2026-07-28'], requested }]);
+  }
 });
 
 test.run();

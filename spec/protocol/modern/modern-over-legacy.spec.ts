@@ -1,3 +1,5 @@
+// What the answers of legacy backends lack for modern clients, found in their bytes.
+
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import {
@@ -5,6 +7,7 @@ import {
   modernError,
   requestedVisits,
   resultTypeOf,
+  topValue,
 } from '../../../src/protocol/modern/modern-over-legacy.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -119,6 +122,64 @@ test('addresses to visit are read from the error that wants it', () => {
     assert.is(wanted(data), undefined);
   }
   assert.is(wanted({ elicitations: [visit] }, -32602), undefined);
+});
+
+const has = (text: string, key = 'k') => topValue(Buffer.from(text), key) !== -1;
+
+test('a key is found wherever it stands on top', () => {
+  for (const text of ['{"k":1}', '{ "k" :1}', '{\n\t"k"\r\n: {"k":2}}', '{"a":[{"k":1},"]"],"k":null}']) {
+    assert.is(has(text), true, text);
+  }
+  assert.is(has(`{"k":1,"a":"${'x'.repeat(10_000)}"}`), true);
+  assert.is(has(`{"a":"${'x'.repeat(10_000)}","k":1}`), true);
+});
+
+test('a key is not found inside of other values, nor in strings', () => {
+  const texts = [
+    '{}',
+    '{"a":{"k":1}}',
+    '{"a":[{"k":1}],"b":"k"}',
+    '{"a":"k","b":["k"]}',
+    '{"a":"\\"k\\":1"}',
+    '{"a":"\\"k","b":1}',
+    '{"a":"\\\\","b":{"k":1}}',
+    '{"a":"}","b":{"k":1}}',
+    '{"a":{"b":"{{{"},"c":{"k":"]"}}',
+    '{"kk":1}',
+  ];
+  for (const text of texts) {
+    JSON.parse(text);
+    assert.is(has(text), false, text);
+  }
+});
+
+test('a look for a key agrees with a parser, whatever surrounds it', () => {
+  const values = ['1', '"k"', '"\\"k\\":"', '{"k":1}', '[{"k":"}"}]', '"\\\\"', '"{["', '{"a":{"k":[]}}'];
+  for (const one of values) {
+    for (const two of values) {
+      for (const middle of ['', '"k":true,']) {
+        const text = `{"a":${one},${middle}"b":${two}}`;
+        assert.is(has(text), 'k' in JSON.parse(text), text);
+      }
+    }
+  }
+});
+
+test('a key is looked for in linear time, however often it stands somewhere else', () => {
+  const inside = '{"k":1},'.repeat(100_000);
+  assert.is(has(`{"a":[${inside}0]}`), false);
+  assert.is(has(`{"a":[${inside}0],"k":1,"b":[${inside}0]}`), true);
+});
+
+test('the value of a key begins behind the colon', () => {
+  const texts = [
+    '{"k":1}',
+    '{"k" :\n 1}',
+    `{"a":"${'x'.repeat(500)}","k": 1}`,
+    `{"k":1,"a":"${'x'.repeat(500)}"}`,
+  ];
+  for (const text of texts) assert.is(topValue(Buffer.from(text), 'k'), text.indexOf('1'), text.slice(0, 20));
+  assert.is(topValue(Buffer.from('{"a":"k"}'), 'k'), -1);
 });
 
 test.run();

@@ -1,0 +1,190 @@
+// Messages of clients and to clients, their bounds, and how failures of the gateway look to MCP clients: nothing of how
+// instances are run. What is refused, and how, is in legacy-refusals.spec.ts.
+
+import * as assert from 'uvu/assert';
+import {
+  backendTimeout,
+  backendUnavailable,
+  rateLimitExceeded,
+  sessionNotFound,
+  validationFailed,
+} from '../../src/domain/error-catalogue.ts';
+import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
+import { JsonText } from '../../src/domain/json.ts';
+import { isProfileTooLarge, isTooLong, shortKey, tooLongIn } from '../../src/protocol/client-bounds.ts';
+import { readClientMessage } from '../../src/protocol/client-message.ts';
+import {
+  errorMessage,
+  failureOf,
+  faultOf,
+  notificationMessage,
+  RpcFailure,
+  refused,
+  requestMessage,
+  resultMessage,
+} from '../../src/protocol/rpc.ts';
+import { suite } from '../helpers/suite.ts';
+import { notification, request } from './legacy/legacy-harness.ts';
+
+const test = suite('rpc');
+
+test('no code of ours is one that others may take for theirs', () => {
+  const known = [-32700, -32602, -32603, -32000, -32001];
+  for (const code of Object.keys(ERROR_STATUS) as ErrorCode[]) {
+    const failure = failureOf(new GatewayError(code, 'x'));
+    assert.is(failure.status, ERROR_STATUS[code]);
+    const { code: rpcCode } = failure.error;
+    assert.ok(known.includes(rpcCode) || rpcCode < -32768 || rpcCode > -32000, `${code} is ${rpcCode}`);
+  }
+});
+
+test('what is thrown becomes an error with its reason, and keeps the id', () => {
+  const thrown = new GatewayError('BACKEND_TIMEOUT', 'Too slow.', { instanceId: 'a', delivered: 'unknown' });
+  const { status, error, id, headers } = failureOf(thrown, 'x');
+  assert.equal([status, id, headers], [503, 'x', []]);
+  assert.equal(error, {
+    code: 503,
+    message: 'Too slow.',
+    data: { error_code: 'BACKEND_TIMEOUT', instance_id: 'a', delivered: 'unknown' },
+  });
+});
+
+test('a retry is offered in a header only when nothing can have happened', () => {
+  const safe = failureOf(backendUnavailable('refused', { delivered: 'no' }));
+  assert.equal([safe.headers, Object(safe.error.data).retry_after_seconds], [['Retry-After', '1'], 1]);
+  assert.equal(failureOf(backendTimeout(1000)).headers, []);
+  assert.is(failureOf(rateLimitExceeded(1000, 30)).headers[0], 'Retry-After');
+});
+
+test('nothing is told of how instances are run', () => {
+  const stderr = ['secret'];
+  const body = failureOf(backendUnavailable('cannot read /etc/secret', { delivered: 'no', stderr })).body;
+  assert.not(body.includes('secret'));
+  assert.not(failureOf(new Error('password=secret')).body.includes('secret'));
+});
+
+test('what is our own fault is known by its cause', () => {
+  const bug = new Error('password=secret');
+  assert.is(faultOf(failureOf(bug))?.cause, bug);
+  assert.is(faultOf(failureOf(failureOf(bug), 1))?.cause, bug);
+  assert.is(faultOf(failureOf(backendTimeout(1000))), undefined);
+  assert.is(faultOf(refused(400, 'no')), undefined);
+});
+
+test('reports issues of the input', () => {
+  const { error } = failureOf(validationFailed([{ loc: ['body'], msg: 'Field required', type: 'missing' }]));
+  assert.equal([error.code, error.message], [-32602, 'The request is not valid. Field required']);
+});
+
+test("a backend's own error is passed on", () => {
+  const backendError = { code: -32042, message: 'go there', data: { url: 'u' } };
+  assert.is(failureOf(new GatewayError('TOOL_EXECUTION_FAILED', 'x', { backendError })).error, backendError);
+});
+
+test('a failure stays one, and only lacks its id', () => {
+  const failure = refused(406, 'no');
+  assert.is(failureOf(failure), failure);
+  const known = failureOf(failure, 0);
+  assert.equal([known.id, known.status, known.error], [0, 406, { code: -32000, message: 'no' }]);
+  assert.is(failureOf(known, 1), known);
+  assert.ok(failureOf(sessionNotFound()) instanceof RpcFailure);
+});
+
+test('requests, with ids of both types and any method', () => {
+  for (const id of [0, -1, 2 ** 53 - 1, '', '0']) {
+    assert.equal(readClientMessage(request(id, 'x/y', { a: 1 })), {
+      kind: 'request',
+      id,
+      method: 'x/y',
+      params: { a: 1 },
+    });
+  }
+});
+
+test('notifications have params, if only empty ones', () => {
+  assert.equal(readClientMessage(notification('n')), { kind: 'notification', method: 'n', params: {} });
+});
+
+test('answers are results of any kind, or errors', () => {
+  for (const result of [{}, null, 0, 'x', [1]]) {
+    assert.equal(readClientMessage({ jsonrpc: '2.0', id: 1, result }), {
+      kind: 'answer',
+      id: 1,
+      reply: { result },
+    });
+  }
+  const error = { code: 1.5, message: '', data: null };
+  assert.equal(readClientMessage({ jsonrpc: '2.0', id: 'a', error: { ...error, more: 1 } }), {
+    kind: 'answer',
+    id: 'a',
+    reply: { error },
+  });
+});
+
+const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
+
+test('a result keeps its bytes, and its id its type', () => {
+  const result = bytes('{ "n" : 1.0, "é":"\\u00e9" }');
+  assert.is(
+    String(resultMessage(1, result)),
+    '{"jsonrpc":"2.0","id":1,"result":{ "n" : 1.0, "é":"\\u00e9" }}',
+  );
+  assert.is(String(resultMessage('1', bytes('{}'))), '{"jsonrpc":"2.0","id":"1","result":{}}');
+});
+
+test('an id of many bytes leaves the result whole', () => {
+  const id = 'ü"\n€😀';
+  assert.equal(JSON.parse(String(resultMessage(id, bytes('{"a":[]}')))), {
+    jsonrpc: '2.0',
+    id,
+    result: { a: [] },
+  });
+});
+
+test('errors, notifications and requests', () => {
+  assert.is(
+    errorMessage(null, { code: -32700, message: 'no' }),
+    '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}',
+  );
+  assert.is(notificationMessage('a', { b: 1 }), '{"jsonrpc":"2.0","method":"a","params":{"b":1}}');
+  assert.is(requestMessage(7, 'a', {}), '{"jsonrpc":"2.0","id":7,"method":"a","params":{}}');
+});
+
+test('a profile has at most 32 Ki units of JSON', () => {
+  const around = JSON.stringify([{ x: '' }, {}]).length;
+  const filled = (units: number) => ({ x: 'ü'.repeat(units - around) });
+  assert.is(isProfileTooLarge(filled(32 * 1024), {}), false);
+  assert.is(isProfileTooLarge(filled(32 * 1024 + 1), {}), true);
+  assert.is(isProfileTooLarge({}, filled(32 * 1024 + 1)), true);
+});
+
+test('a cursor or URI has at most 8 KiB of UTF-8', () => {
+  const table: readonly [text: string, isLong: boolean][] = [
+    ['x'.repeat(8 * 1024), false],
+    ['x'.repeat(8 * 1024 + 1), true],
+    ['ü'.repeat(4 * 1024), false],
+    ['ü'.repeat(4 * 1024 + 1), true],
+    ['€'.repeat(2_731), true],
+  ];
+  for (const [text, isLong] of table) assert.is(isTooLong(text), isLong);
+});
+
+test('names what is too long in a request', () => {
+  const long = 'x'.repeat(8 * 1024 + 1);
+  assert.is(tooLongIn('tools/list', { cursor: long }), 'cursor');
+  for (const method of ['resources/read', 'resources/subscribe', 'resources/unsubscribe']) {
+    assert.is(tooLongIn(method, { uri: long }), 'uri');
+  }
+  assert.is(tooLongIn('tools/call', { uri: long }), undefined);
+  assert.is(tooLongIn('resources/read', { uri: 'a:b', cursor: 1 }), undefined);
+  assert.is(tooLongIn('ping', undefined), undefined);
+});
+
+test('a short key stands for texts of any length, and for their borders', () => {
+  const key = shortKey('a'.repeat(10_000), 'b');
+  assert.is(key.length, 43);
+  assert.is(shortKey('a'.repeat(10_000), 'b'), key);
+  assert.is.not(shortKey('ab', 'c'), shortKey('a', 'bc'));
+});
+
+test.run();
