@@ -1,6 +1,7 @@
 // A harness for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
 
 import { Subject } from 'rxjs';
+import type { NewApiKey } from '../../src/auth/auth.ts';
 import type { StoreChange } from '../../src/auth/authenticator.ts';
 import { assembleAuth } from '../../src/auth/create-auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
@@ -94,6 +95,9 @@ export function authHarness({ enabled = true, hasAnswered = true } = {}) {
       password: passwordOf(username),
       role,
     });
+  /** A key that may call tools, unless the change says otherwise. */
+  const createKey = (change: Partial<NewApiKey> = {}) =>
+    auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'], ...change });
   return {
     auth,
     clock,
@@ -105,6 +109,7 @@ export function authHarness({ enabled = true, hasAnswered = true } = {}) {
     adminChanges,
     tokens,
     createUser,
+    createKey,
     /** The header of a fresh token. */
     bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
     hear: (kind: StoreChange) => storeChanges$.next({ kind }),

@@ -71,10 +71,7 @@ test('switched off, every caller is the anonymous admin, and accounts are manage
 
 test('the end writes what was not written', async () => {
   const harness = authHarness();
-  const { key, apiKey } = await harness.auth.accounts.createApiKey({
-    name: 'robot',
-    permissions: ['tools:call'],
-  });
+  const { key, apiKey } = await harness.createKey();
   await harness.auth.authenticate({ apiKey: key });
   harness.auth.audit.record({ actor: 'local', actorName: 'local', action: 'x', subject: 'y', status: 0 });
   await harness.auth.close();

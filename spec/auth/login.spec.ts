@@ -1,10 +1,16 @@
+// Logins: what they give, what they do not tell, and how many may fail.
+
+import { mock } from 'node:test';
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { LoginThrottle } from '../../src/auth/login.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf, passwordOf } from './auth-harness.ts';
 
-const address = '10.0.0.1';
-
 const test = suite('login');
+
+const address = '10.0.0.1';
 
 test('gives a token that authenticates, whatever the case of the name', async () => {
   const { auth, createUser } = authHarness();
@@ -76,6 +82,144 @@ test('a line of hashes that is full is nobody’s failure', async () => {
   assert.is(codes.filter((code) => code === 'none').length, 22);
   assert.is(codes.filter((code) => code === 'TOO_MANY_ATTEMPTS').length, 18);
   assert.is(await from(39), 'none');
+});
+
+test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_000_000 }));
+test.after.each(() => mock.timers.reset());
+
+test('ten failures a minute of one user from one address, whatever the case of the name', async () => {
+  const throttle = new LoginThrottle();
+  const admit = (username: string, address = '10.0.0.1') =>
+    codeOf(() => throttle.admit({ username, address }));
+  for (let attempt = 0; attempt < 10; attempt += 1)
+    assert.is(await admit(attempt % 2 ? 'Ada' : 'ada'), 'none');
+  assert.is(await admit('aDa'), 'TOO_MANY_ATTEMPTS');
+  assert.is(await admit('bob'), 'none', 'another user');
+  assert.is(await admit('ada', '10.0.0.2'), 'none', 'another address');
+  mock.timers.tick(59_999);
+  assert.is(await admit('ada'), 'TOO_MANY_ATTEMPTS');
+  mock.timers.tick(1);
+  assert.is(await admit('ada'), 'none');
+});
+
+test('sixty failures a minute from one address, whoever they name', async () => {
+  const throttle = new LoginThrottle();
+  const admit = (user: number) =>
+    codeOf(() => throttle.admit({ username: `user${user}`, address: '10.0.0.1' }));
+  for (let user = 0; user < 60; user += 1) assert.is(await admit(user), 'none');
+  assert.is(await admit(60), 'TOO_MANY_ATTEMPTS');
+  assert.is(await admit(0), 'TOO_MANY_ATTEMPTS');
+});
+
+test('says how long to wait', async () => {
+  const throttle = new LoginThrottle();
+  const attempt = { username: 'ada', address: '10.0.0.1' };
+  for (let count = 0; count < 10; count += 1) throttle.admit(attempt);
+  mock.timers.tick(12_500);
+  const retryAfterSeconds = (): unknown => {
+    try {
+      return throttle.admit(attempt);
+    } catch (thrown) {
+      return thrown instanceof GatewayError ? thrown.facts.retryAfterSeconds : thrown;
+    }
+  };
+  assert.is(retryAfterSeconds(), 48);
+});
+
+test('what is refused for one user does not use up the address for the others', async () => {
+  const throttle = new LoginThrottle();
+  const admit = (username: string) => codeOf(() => throttle.admit({ username, address: '10.0.0.1' }));
+  for (let attempt = 0; attempt < 500; attempt += 1) await admit('ada');
+  assert.is(await admit('bob'), 'none');
+});
+
+test('attempts at the same time are no way around, and successes do not count', async () => {
+  const throttle = new LoginThrottle();
+  const attempt = { username: 'ada', address: '10.0.0.1' };
+  const codes = await Promise.all(Array.from({ length: 100 }, () => codeOf(() => throttle.admit(attempt))));
+  assert.is(codes.filter((code) => code === 'none').length, 10);
+  mock.timers.tick(60_000);
+  for (let success = 0; success < 200; success += 1) throttle.admit(attempt)();
+});
+
+test('a success that comes after the end of its minute allows no failure more in the next one', async () => {
+  for (const isCountedBefore of [false, true]) {
+    const throttle = new LoginThrottle();
+    const attempt = { username: 'ada', address: '10.0.0.1' };
+    const forgive = throttle.admit(attempt);
+    mock.timers.tick(60_000);
+    const codes: string[] = [];
+    if (isCountedBefore) codes.push(await codeOf(() => throttle.admit(attempt)));
+    forgive();
+    while (codes.length < 12) codes.push(await codeOf(() => throttle.admit(attempt)));
+    assert.is(codes.filter((code) => code === 'none').length, 10);
+  }
+});
+
+test('what the address is refused for does not use up the user', async () => {
+  const throttle = new LoginThrottle();
+  const admit = (username: string, address = '10.0.0.1') =>
+    codeOf(() => throttle.admit({ username, address }));
+  for (let user = 0; user < 59; user += 1) await admit(`user${user}`);
+  const forgive = throttle.admit({ username: 'last', address: '10.0.0.1' });
+  for (let attempt = 0; attempt < 20; attempt += 1) assert.is(await admit('ada'), 'TOO_MANY_ATTEMPTS');
+  forgive();
+  assert.is(await admit('ada'), 'none');
+});
+
+test('addresses of one IPv6 network are one, and an IPv4 address is itself in either writing', async () => {
+  const throttle = new LoginThrottle();
+  const same = [
+    '2001:db8::1',
+    '2001:db8::ffff:2',
+    '2001:DB8:0:0:a::5',
+    '2001:0db8:0000:0000:1:2:3:4',
+    '2001:db8::%eth0',
+  ];
+  const blocked = async (address: string) =>
+    (await codeOf(() => throttle.admit({ username: 'ada', address }))) !== 'none';
+  for (let attempt = 0; attempt < 10; attempt += 1)
+    throttle.admit({ username: 'ada', address: same[attempt % same.length] ?? '' });
+  for (const address of same) assert.is(await blocked(address), true, address);
+  for (const address of ['2001:db8:0:1::1', '2001:db9::1', '::1'])
+    assert.is(await blocked(address), false, address);
+  for (let attempt = 0; attempt < 10; attempt += 1)
+    throttle.admit({ username: 'ada', address: attempt % 2 ? '10.0.0.9' : '::ffff:10.0.0.9' });
+  assert.is(await blocked('10.0.0.9'), true);
+  assert.is(await blocked('::ffff:10.0.0.8'), false);
+});
+
+test('in whichever order users fail and succeed, nobody fails more often than the limits say', async () => {
+  const step = fc.record({
+    user: fc.nat(4),
+    address: fc.nat(2),
+    isRight: fc.boolean(),
+    laterMs: fc.nat(4_000),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 50, maxLength: 200 }), async (steps) => {
+      const throttle = new LoginThrottle();
+      const failures: { pair: string; address: number; atMs: number }[] = [];
+      for (const { user, address, isRight, laterMs } of steps) {
+        mock.timers.tick(laterMs);
+        const attempt = { username: `user${user}`, address: `10.0.0.${address}` };
+        let forgive = () => {};
+        const code = await codeOf(() => {
+          forgive = throttle.admit(attempt);
+        });
+        if (code !== 'none') continue;
+        if (isRight) forgive();
+        else failures.push({ pair: `${user} ${address}`, address, atMs: Date.now() });
+      }
+      // Fixed windows: any minute touches two of them at most.
+      for (const { pair, address, atMs } of failures) {
+        const minute = failures.filter((other) => other.atMs >= atMs && other.atMs < atMs + 60_000);
+        assert.ok(minute.filter((other) => other.pair === pair).length <= 20);
+        assert.ok(minute.filter((other) => other.address === address).length <= 120);
+      }
+    }),
+    { numRuns: 40 },
+  );
 });
 
 test.run();

@@ -1,7 +1,18 @@
+// What users and keys may do, and when that has changed.
+
 import * as assert from 'uvu/assert';
-import { keyPrincipal, userPrincipal } from '../../src/auth/permissions.ts';
+import {
+  isActive,
+  keyEndsAtMs,
+  keyPrincipal,
+  keyStatus,
+  userPrincipal,
+  userStatus,
+} from '../../src/auth/permissions.ts';
 import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
+
+const test = suite('permissions');
 
 const limits = { userPerHour: 7, apiKeyPerHour: 9 };
 const at = '2030-01-01T00:00:00.000Z';
@@ -18,8 +29,6 @@ const user: User = {
 };
 const admin: User = { ...user, role: 'admin' };
 const key: ApiKey = { id: 'k', name: 'robot', permissions: ['tools:call'], secretHash: 'y', createdAt: at };
-
-const test = suite('permissions');
 
 test('a user has the scopes of the role and a limit, an admin all scopes and none', () => {
   assert.equal(userPrincipal(user, limits), {
@@ -82,6 +91,38 @@ test('a key uses the templates that it and its owner may use', () => {
   assert.equal(templatesOf(undefined, ['b']), new Set(['b']));
   assert.equal(templatesOf(['a', 'b'], ['b', 'c']), new Set(['b']));
   assert.equal(templatesOf(['a'], ['c']), new Set());
+});
+
+test('the stamp of a user is another one after a change of credentials or templates, and after no other', () => {
+  const stampOf = (change: Partial<User>) => userStatus({ ...user, ...change }).stamp;
+  const stamps = [
+    stampOf({}),
+    stampOf({ credentialsChangedAt: '2030-01-01T00:00:00.001Z' }),
+    stampOf({ templates: [] }),
+    stampOf({ templates: ['a'] }),
+    stampOf({ templates: ['a', 'b'] }),
+  ];
+  assert.is(new Set(stamps).size, stamps.length);
+  assert.is(stampOf({ email: 'other@localhost', updatedAt: '2027-01-01T00:00:00.000Z' }), stamps[0]);
+});
+
+test('the stamp of a key is that of its owner for a key, until it ends', () => {
+  const { stamp } = userStatus(user);
+  assert.equal(userStatus(user), { userId: 'u', stamp, endsAtMs: Number.POSITIVE_INFINITY });
+  assert.equal(keyStatus({ ...key, ownerId: 'u', expiresAt: at }, user), {
+    userId: 'u',
+    stamp,
+    endsAtMs: Date.parse(at),
+  });
+  assert.equal(keyStatus(key, undefined), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
+});
+
+test('nobody is not active', () => {
+  assert.equal(
+    [isActive(user), isActive({ ...user, isActive: false }), isActive(undefined)],
+    [true, false, false],
+  );
+  assert.is(keyEndsAtMs(key), Number.POSITIVE_INFINITY);
 });
 
 test.run();

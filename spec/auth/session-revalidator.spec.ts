@@ -231,12 +231,7 @@ function made() {
     },
     key: async (ownerId?: string, expiresAtMs?: number) => {
       const expiresAt = expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString();
-      const made = await harness.auth.accounts.createApiKey({
-        name: 'robot',
-        permissions: ['tools:call'],
-        ownerId,
-        expiresAt,
-      });
+      const made = await harness.createKey({ ownerId, expiresAt });
       return { apiKey: made.key };
     },
   };

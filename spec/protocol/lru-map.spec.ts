@@ -1,19 +1,17 @@
+// What maps forget when they are full, of all and of one owner.
+
 import * as assert from 'uvu/assert';
-import { LruMap } from '../../src/protocol/lru-map.ts';
+import { ANONYMOUS } from '../../src/domain/account.ts';
+import { LruMap, QuotaLruMap } from '../../src/protocol/lru-map.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('recent map');
+const test = suite('LRU maps');
 
 function filled(most: number, ...keys: readonly string[]): LruMap<string> {
   const map = new LruMap<string>(most);
   for (const key of keys) map.set(key, key);
   return map;
 }
-
-test('forgets what was put in first', () => {
-  const map = filled(2, 'a', 'b', 'c');
-  assert.equal([map.size, map.get('a'), map.get('b'), map.get('c')], [2, undefined, 'b', 'c']);
-});
 
 test('keeps what is read or put in again', () => {
   for (const use of [(map: LruMap<string>) => map.get('a'), (map: LruMap<string>) => map.set('a', 'a')]) {
@@ -32,13 +30,6 @@ test('forgets the oldest when it is told to, and says so', () => {
   assert.equal([map.size, forgotten], [0, ['a', 'b']]);
 });
 
-test('does not take a look at all of them for use', () => {
-  const map = filled(2, 'a', 'b');
-  assert.equal([...map.values()], ['a', 'b']);
-  map.set('c', 'c');
-  assert.equal([...map.values()], ['b', 'c']);
-});
-
 test('replaces and removes', () => {
   const map = filled(2, 'a', 'b');
   map.set('a', 'x');
@@ -55,6 +46,52 @@ test('tells what it forgot, not what was removed or replaced', () => {
   map.set('b', 'b');
   map.delete('b');
   assert.equal(forgotten, ['x']);
+});
+
+function put(map: QuotaLruMap<string>, ownerId: string, ...keys: readonly string[]): void {
+  for (const key of keys) map.set(ownerId, key, `${ownerId} ${key}`);
+}
+
+const keysOf = (map: QuotaLruMap<string>, ownerId: string, keys: string) =>
+  [...keys].filter((key) => map.get(ownerId, key) !== undefined).join('');
+
+test('keeps entries of owners apart', () => {
+  const map = new QuotaLruMap<string>(8);
+  put(map, 'ann', 'a');
+  put(map, 'eve', 'a');
+  assert.equal(
+    [map.get('ann', 'a'), map.get('eve', 'a'), map.get('eve', 'b')],
+    ['ann a', 'eve a', undefined],
+  );
+  put(map, 'eve', 'a');
+  assert.is(map.size, 2);
+});
+
+test('who has more than his quarter makes room himself: what he has not used for longest', () => {
+  const forgotten: string[] = [];
+  const map = new QuotaLruMap<string>(12, (value) => forgotten.push(value));
+  put(map, 'ann', 'a');
+  put(map, 'eve', 'a', 'b', 'c');
+  map.get('eve', 'a');
+  put(map, 'eve', 'd', 'e', 'f');
+  assert.equal([keysOf(map, 'ann', 'a'), keysOf(map, 'eve', 'abcdef')], ['a', 'def']);
+  assert.equal([map.size, forgotten], [4, ['eve b', 'eve c', 'eve a']]);
+});
+
+test('when it is full who has most makes room', () => {
+  const map = new QuotaLruMap<string>(8);
+  put(map, 'dan', 'a');
+  for (const owner of ['ann', 'bob', 'cat']) put(map, owner, 'a', 'b');
+  put(map, 'eve', 'a', 'b');
+  assert.equal([map.size, keysOf(map, 'dan', 'a'), keysOf(map, 'ann', 'ab')], [8, 'a', 'b']);
+  for (let number = 0; number < 10; number += 1) put(map, `owner ${number}`, 'a');
+  assert.equal([map.size, keysOf(map, 'dan', 'a')], [8, '']);
+});
+
+test('callers who are all one owner have no share', () => {
+  const map = new QuotaLruMap<string>(8);
+  put(map, ANONYMOUS.id, ...'abcdefghij');
+  assert.equal([map.size, keysOf(map, ANONYMOUS.id, 'abcdefghij')], [8, 'cdefghij']);
 });
 
 test.run();

@@ -1,11 +1,22 @@
-// Who owns what among all templates: names, cut names, resources and what fits a URI template.
+// All templates as one: joined names, who owns what is named, items that no client refuses, and where each request goes.
 
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { AggregateDirectory, AggregateItems } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { aggregateName } from '../../../src/protocol/aggregate/aggregate-names.ts';
+import {
+  aggregateInstance,
+  aggregateName,
+  MOST_NAME_CHARACTERS,
+  mayBeCut,
+  seenFrom,
+  splitInstance,
+  splitName,
+} from '../../../src/protocol/aggregate/aggregate-names.ts';
+import { destinationOf } from '../../../src/protocol/aggregate/aggregate-requests.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
+import { answered, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 
 const test = suite('joined directory');
 
@@ -49,13 +60,6 @@ test('lists everything under joined names', async () => {
     { uri: 'file:///both', name: 'both' },
     { uri: 'b:1', name: 'b:1' },
   ]);
-});
-
-test('finds the owner of a name without a look at the lists', async () => {
-  const { named, all } = setUp();
-  assert.equal(await named('b__read'), { template: 'b', name: 'read' });
-  assert.equal(await named('b__not__listed'), { template: 'b', name: 'not__listed' });
-  assert.is(all.get('a')?.asked.length, 0);
 });
 
 test('looks up a name that may be a cut one', async () => {
@@ -110,14 +114,6 @@ test('gives no resource to a template where nobody is any more', async () => {
   assert.is(await resource('a://7/data'), undefined);
 });
 
-test('knows nothing of templates that the caller may not use', async () => {
-  const { named, resource } = setUp(['b']);
-  assert.is(await named('a__read'), undefined);
-  assert.is(await named(aggregateName({ template: 'a', name: LONG })), undefined);
-  assert.is(await named('read'), undefined);
-  assert.is(await resource('file:///both'), 'b');
-});
-
 test('gives a resource to the first who lists it, then to whose template fits', async () => {
   const { resource } = setUp();
   assert.is(await resource('b:1'), 'b');
@@ -129,6 +125,164 @@ test('gives a resource to the first who lists it, then to whose template fits', 
 
 test('asks the only template there is for what nobody lists', async () => {
   assert.is(await setUp(['b']).resource('c:1'), 'b');
+});
+
+const templateNames = fc.stringMatching(/^[a-z][a-z0-9-]{0,127}$/);
+const toolNames = fc.stringMatching(/^[A-Za-z0-9_.-]{1,128}$/);
+
+test('joins names and splits them, whatever underscores a tool has', () => {
+  assert.is(aggregateName({ template: 'files', name: 'read__all' }), 'files__read__all');
+  assert.equal(splitName('files__read__all'), { template: 'files', name: 'read__all' });
+  assert.equal(splitName('files____'), { template: 'files', name: '__' });
+  for (const none of ['', 'files', 'files_read', '__read']) assert.is(splitName(none), undefined);
+});
+
+test('makes a name that is never longer than clients accept, and is stable', () => {
+  fc.assert(
+    fc.property(templateNames, toolNames, (template, name) => {
+      const joined = aggregateName({ template, name });
+      assert.ok(joined.length <= MOST_NAME_CHARACTERS);
+      assert.is(joined, aggregateName({ template, name }));
+      if (joined === `${template}__${name}`) assert.equal(splitName(joined), { template, name });
+      else assert.ok(mayBeCut(joined), joined);
+    }),
+  );
+});
+
+test('tells long toolNames apart', () => {
+  const long = 'x'.repeat(100);
+  const cut = [
+    aggregateName({ template: 'a', name: `${long}1` }),
+    aggregateName({ template: 'a', name: `${long}2` }),
+    aggregateName({ template: 'y'.repeat(60), name: 'read' }),
+    aggregateName({ template: `${'y'.repeat(60)}z`, name: 'read' }),
+  ];
+  assert.is(new Set(cut).size, 4);
+  assert.equal(cut, [
+    ...cut.slice(0, 2).map((name) => `a__${'x'.repeat(52)}${name.slice(-9)}`),
+    ...cut.slice(2).map((name) => `${'y'.repeat(24)}__read${name.slice(-9)}`),
+  ]);
+});
+
+test('never leaves half a character', () => {
+  const joined = aggregateName({ template: 'a', name: `x${'😀'.repeat(60)}` });
+  assert.is(joined.isWellFormed(), true);
+  assert.ok(joined.length <= MOST_NAME_CHARACTERS);
+});
+
+test('toolNames an instance with its template, and tells the two apart', () => {
+  const seen = seenFrom('t')({ ...answered({}, 'a/b'), isRemembered: true });
+  assert.equal([seen.instanceId, seen.isRemembered], ['t/a/b', true]);
+  assert.is(aggregateInstance({ template: 't', instanceId: 'a/b' }), 't/a/b');
+  assert.equal(splitInstance('t/a/b'), { template: 't', instanceId: 'a/b' });
+  assert.is(splitInstance('one'), undefined);
+});
+
+test('adds to items what clients insist on', () => {
+  const items = new AggregateItems();
+  const schemas = [undefined, 'none', null, { type: 'string' }].map((inputSchema) =>
+    items.of('tools', 't', { name: 'x', ...(inputSchema === undefined ? {} : { inputSchema }) }),
+  );
+  for (const item of schemas) assert.equal(item?.shown, shownTool('t__x'));
+  assert.equal(items.of('resources', 't', { uri: 'a:1' })?.shown, { uri: 'a:1', name: 'a:1' });
+  const resource = { uri: 'a:1', name: 'one' };
+  assert.is(items.of('resources', 't', resource)?.shown, resource);
+  assert.equal(items.of('resourceTemplates', 't', { uriTemplate: 'a:{x}' })?.key, 'a:{x}');
+});
+
+test('leaves out items that nobody could ask for', () => {
+  const items = new AggregateItems();
+  for (const name of [undefined, 7, '', 'x'.repeat(100_000)])
+    assert.is(items.of('tools', 't', name === undefined ? {} : { name }), undefined);
+  for (const uri of [7, '']) assert.is(items.of('resources', 't', { uri, name: 'x' }), undefined);
+  assert.is(items.of('resourceTemplates', 't', { uri: 'a:1' }), undefined);
+});
+
+const ofAll = new ListingBackends({ resources: [{ uri: 'a:1' }] });
+const joined = new AggregateDirectory({
+  lists: new AggregateLists(() => ofAll),
+  templates: () => ['a', 'b'],
+});
+const find = (request: ExchangeRequest) => destinationOf(request, joined, CLIENT);
+
+test('answers requests for lists from all', async () => {
+  for (const [method, list] of [
+    ['tools/list', 'tools'],
+    ['prompts/list', 'prompts'],
+    ['resources/list', 'resources'],
+    ['resources/templates/list', 'resourceTemplates'],
+  ] as const)
+    assert.equal(await find({ method, params: { cursor: 'x' } }), { kind: 'list', list });
+});
+
+test('gives calls and prompts their own name back, and leaves the rest as it is', async () => {
+  const params = { arguments: { name: 'a__x' }, _meta: { progressToken: 1 } };
+  const headers = { 'mcp-param-x': '1' };
+  assert.equal(await find({ method: 'tools/call', params: { ...params, name: 'a__x' }, headers }), {
+    kind: 'template',
+    template: 'a',
+    request: { method: 'tools/call', params: { ...params, name: 'x' }, headers },
+  });
+  assert.equal(await find({ method: 'prompts/get', params: { name: 'b__p' } }), {
+    kind: 'template',
+    template: 'b',
+    request: { method: 'prompts/get', params: { name: 'p' } },
+  });
+});
+
+test('sends resources to who has them', async () => {
+  for (const method of ['resources/read', 'resources/subscribe', 'resources/unsubscribe']) {
+    const request = { method, params: { uri: 'a:1' } };
+    assert.equal(await find(request), { kind: 'template', template: 'a', request });
+  }
+});
+
+test('completes the arguments of prompts and of resources', async () => {
+  const argument = { name: 'x', value: 'y' };
+  const method = 'completion/complete';
+  assert.equal(await find({ method, params: { argument, ref: { type: 'ref/prompt', name: 'b__p' } } }), {
+    kind: 'template',
+    template: 'b',
+    request: { method, params: { argument, ref: { type: 'ref/prompt', name: 'p' } } },
+  });
+  const request = { method, params: { argument, ref: { type: 'ref/resource', uri: 'a:1' } } };
+  assert.equal(await find(request), { kind: 'template', template: 'a', request });
+});
+
+test('refuses what is nobody’s, with the code of its kind', async () => {
+  const cases: [ExchangeRequest, number][] = [
+    [{ method: 'tools/call', params: { name: 'x' } }, -32602],
+    [{ method: 'tools/call', params: { name: 7 } }, -32602],
+    [{ method: 'tools/call' }, -32602],
+    [{ method: 'prompts/get', params: { name: 'c__p' } }, -32602],
+    [{ method: 'completion/complete', params: { ref: 'p' } }, -32602],
+    [{ method: 'resources/read', params: { uri: 'z:1' } }, -32002],
+    [{ method: 'resources/read' }, -32002],
+    [{ method: 'tasks/get', params: { taskId: '1' } }, -32602],
+    [{ method: 'tasks/result', params: { taskId: '1' } }, -32602],
+    [{ method: 'tasks/list' }, -32601],
+  ];
+  for (const [request, code] of cases) {
+    const found = await find(request);
+    assert.equal(
+      [found.kind, found.kind === 'refused' && found.error.code],
+      ['refused', code],
+      request.method,
+    );
+  }
+});
+
+test('sends what goes on with an instance to its template, and knows no other task', async () => {
+  for (const method of ['tasks/get', 'tasks/cancel', 'vendor/x']) {
+    const request = { method, params: { taskId: '1' } };
+    assert.equal(await destinationOf(request, joined, CLIENT, 'b'), {
+      kind: 'template',
+      template: 'b',
+      request,
+    });
+  }
+  const error = { code: -32602, message: 'Unknown task' };
+  assert.equal(await find({ method: 'tasks/get', params: { taskId: '1' } }), { kind: 'refused', error });
 });
 
 test.run();

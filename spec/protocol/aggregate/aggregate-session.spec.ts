@@ -1,4 +1,4 @@
-// One client's session with all templates: which inner sessions it opens, what it hears of them, and how it ends.
+// One client’s session with all templates: which inner sessions it opens, what it hears of them, and how it ends.
 
 import { mock } from 'node:test';
 import { firstValueFrom, Subject } from 'rxjs';
@@ -8,7 +8,7 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
+import { AggregateGrant, AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
 import { alarm } from '../../actors/stateless/stateless-harness.ts';
@@ -17,6 +17,7 @@ import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
 const test = suite('joined session');
+
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -288,8 +289,56 @@ test('is where its session with a template is, as long as its owner may use that
   assert.is(session.at('a/one'), undefined);
 });
 
-test.run();
-
 function codeOf({ code, delivered }: { readonly code: string; readonly delivered: string }) {
   return { code, delivered };
 }
+
+const using = (...templates: string[]) => ({ id: 'key:1', templates: new Set(templates) });
+
+function hearing(grant: AggregateGrant) {
+  const changes$ = new Subject<TemplateListChange>();
+  const heard: string[] = [];
+  const subscription = grant.changesIn(changes$).subscribe((list) => heard.push(list));
+  return { changes$, heard, subscription };
+}
+
+test('tells apart what its owner may use, not how often he was read', () => {
+  const grant = new AggregateGrant(using('a', 'b'));
+  assert.is(grant.take(using('b', 'a')), false);
+  assert.is(grant.take(using('a', 'c')), true);
+  assert.is(grant.take({ id: 'key:1' }), true);
+  assert.is(grant.take({ id: 'key:1' }), false);
+  assert.is(grant.take(using('a')), true);
+  assert.equal(grant.owner, using('a'));
+});
+
+test('to tell what its owner may use looks at no more templates than it takes to tell', () => {
+  let looks = 0;
+  class Counted extends Set<string> {
+    override *[Symbol.iterator]() {
+      for (const name of super[Symbol.iterator]()) {
+        looks += 1;
+        yield name;
+      }
+      return undefined;
+    }
+  }
+  const grant = new AggregateGrant(using('a', 'b', 'c'));
+  assert.is(grant.take({ id: 'key:1', templates: new Counted(['d', 'a', 'b']) }), true);
+  assert.is(looks, 1);
+  assert.is(grant.take({ id: 'key:1', templates: new Counted(['d', 'a']) }), true);
+  assert.is(looks, 1);
+});
+
+test('says once, now or later, that all lists are others', () => {
+  const grant = new AggregateGrant(using('a'));
+  grant.take(using('b'));
+  const { heard, subscription } = hearing(grant);
+  assert.equal(heard.splice(0), ['tools', 'prompts', 'resources']);
+  grant.take(using('a'));
+  assert.equal(heard, ['tools', 'prompts', 'resources']);
+  subscription.unsubscribe();
+  assert.equal(hearing(grant).heard, []);
+});
+
+test.run();

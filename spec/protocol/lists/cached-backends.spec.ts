@@ -1,17 +1,20 @@
-// Which requests are answered from memory: lists without a conversation of one's own, per capabilities and caller.
+// Which requests are answered from memory, per capabilities and caller, and what is told when a list changes.
 
 import { mock } from 'node:test';
-import { firstValueFrom, of, throwError } from 'rxjs';
+import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { ServerMessage, ServerNotification } from '../../../src/domain/client.ts';
 import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { CachedBackends } from '../../../src/protocol/lists/cached-backends.ts';
+import type { ListField } from '../../../src/domain/mcp.ts';
+import { CachedBackends, listNotices, withListNotices } from '../../../src/protocol/lists/cached-backends.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
 
 const test = suite('cached backends');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
 
 function setUp() {
   const inner = new ListingBackends({ tools: [{ name: 'a' }] });
@@ -102,33 +105,28 @@ test('lets nothing stand in when nobody is, or ever was, there', async () => {
 });
 
 test('tells sessions when the template lists something else, as far as they were told that they would hear', async () => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  try {
-    const { inner, cached } = setUp();
-    inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
-    const session = await cached.openSession(ADA, PROFILE);
-    const heard: string[] = [];
-    let isOver = false;
-    session.messages$.subscribe({
-      next: ({ method }) => heard.push(method),
-      complete: () => {
-        isOver = true;
-      },
-    });
-    const said: ServerMessage = {
-      kind: 'notification',
-      method: 'notifications/tools/list_changed',
-      params: {},
-    };
-    inner.sessions[0]?.messages$.next(said);
-    for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
-    mock.timers.tick(5_000);
-    assert.equal(heard, ['notifications/tools/list_changed'], 'once, whoever says it');
-    inner.sessions[0]?.messages$.complete();
-    assert.is(isOver, true);
-  } finally {
-    mock.timers.reset();
-  }
+  const { inner, cached } = setUp();
+  inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
+  const session = await cached.openSession(ADA, PROFILE);
+  const heard: string[] = [];
+  let isOver = false;
+  session.messages$.subscribe({
+    next: ({ method }) => heard.push(method),
+    complete: () => {
+      isOver = true;
+    },
+  });
+  const said: ServerMessage = {
+    kind: 'notification',
+    method: 'notifications/tools/list_changed',
+    params: {},
+  };
+  inner.sessions[0]?.messages$.next(said);
+  for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
+  mock.timers.tick(5_000);
+  assert.equal(heard, ['notifications/tools/list_changed'], 'once, whoever says it');
+  inner.sessions[0]?.messages$.complete();
+  assert.is(isOver, true);
 });
 
 test('shows a session what its own instance lists, also when that is for everyone', async () => {
@@ -180,6 +178,47 @@ test('is where its session is', async () => {
   const { cached } = setUp();
   const session = await cached.openSession(ADA, PROFILE);
   assert.equal([session.at('one') === session, session.at('two')], [true, undefined]);
+});
+
+function noticing() {
+  const changes$ = new Subject<ListField>();
+  const heard: string[] = [];
+  const subscription = listNotices(changes$).subscribe(({ method }) => heard.push(method));
+  return { changes$, heard, subscription };
+}
+
+test('tells no more than one a second of a list that changes all the time, and the last change', () => {
+  const { changes$, heard } = noticing();
+  for (let atMs = 0; atMs < 10_000; atMs += 10) {
+    changes$.next('tools');
+    mock.timers.tick(10);
+  }
+  assert.ok(heard.length >= 9 && heard.length <= 11, `${heard.length} notices`);
+  const before = heard.length;
+  changes$.next('tools');
+  mock.timers.tick(1_050);
+  assert.ok(heard.length > before);
+});
+
+test('leaves no timer behind when nobody listens', () => {
+  const { changes$, heard, subscription } = noticing();
+  changes$.next('tools');
+  subscription.unsubscribe();
+  mock.timers.tick(5_000);
+  assert.equal([heard, changes$.observed], [[], false]);
+});
+
+test('ends with the messages', () => {
+  const [messages$, changes$] = [new Subject<ServerNotification>(), new Subject<ListField>()];
+  let isOver = false;
+  withListNotices(messages$, changes$).subscribe({
+    complete: () => {
+      isOver = true;
+    },
+  });
+  changes$.next('tools');
+  messages$.complete();
+  assert.equal([isOver, changes$.observed], [true, false]);
 });
 
 test.run();
