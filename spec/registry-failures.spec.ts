@@ -12,24 +12,24 @@ import { suite } from './helpers/suite.ts';
 const test = suite('registry: failures');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
 const FILE = { source: 'file', fingerprint: 'f1' } as const;
-let stage = new Harness();
+let harness = new Harness();
 let store = new FailingStore();
 let registry = make();
 
 test.before.each(() => {
-  stage = new Harness();
-  stage.open = startsForEver;
+  harness = new Harness();
+  harness.open = startsForEver;
   store = new FailingStore();
   registry = make();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as const) {
   test(`registers nothing when ${method} fails`, async () => {
     store.failing.add(method);
     assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a' })), method);
     assert.equal([await store.listInstances(), registry.definitions()], [[], []]);
-    assert.is(stage.told('instance.registered').length, 0);
+    assert.is(harness.told('instance.registered').length, 0);
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
     assert.equal(await store.listInstances(), registry.definitions());
@@ -37,11 +37,11 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
 
   test(`leaves the one that would be replaced alone when ${method} fails`, async () => {
     await registry.register('r', { ...ENDPOINT, id: 'a' });
-    const before = stage.fleet.get('r', 'a');
+    const before = harness.fleet.get('r', 'a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
     assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change)), method);
-    assert.is(stage.fleet.get('r', 'a'), before);
+    assert.is(harness.fleet.get('r', 'a'), before);
     assert.equal(await store.listInstances(), [before.definition]);
   });
 }
@@ -49,10 +49,10 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
 for (const method of ['deleteInstance', 'saveTombstone'] as const) {
   test(`takes nothing out when ${method} fails`, async () => {
     await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
-    const ref = stage.fleet.get('r', 'a');
+    const ref = harness.fleet.get('r', 'a');
     store.failing.add(method);
     assert.is(await failure(registry.deregister('r', 'a')), method);
-    assert.is(stage.fleet.get('r', 'a'), ref);
+    assert.is(harness.fleet.get('r', 'a'), ref);
     assert.is(ref.state, 'starting');
     assert.equal(await store.listInstances(), [ref.definition]);
     store.failing.clear();
@@ -66,8 +66,8 @@ test('changes nothing when it cannot be stored', async () => {
   store.failing.add('saveInstance').add('saveTemplate');
   assert.is(await failure(registry.changeInstance('r', 'a', { weight: 2 })), 'saveInstance');
   assert.is(await failure(registry.changeTemplate('r', { timeout: 9 })), 'saveTemplate');
-  assert.is(stage.fleet.get('r', 'a').weight, 1);
-  assert.is(stage.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
+  assert.is(harness.fleet.get('r', 'a').weight, 1);
+  assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.settings('r').loadBalancer, {});
 });
 
@@ -77,7 +77,7 @@ test('does what comes after a change that failed', async () => {
   const second = registry.settle('s', { timeout: 5 });
   assert.is(await first, 'saveInstance');
   await second;
-  assert.is(stage.fleet.group('s').policy.callTimeoutMs, 5_000);
+  assert.is(harness.fleet.group('s').policy.callTimeoutMs, 5_000);
 });
 
 test('makes one change after the other', async () => {
@@ -168,7 +168,7 @@ test('is closed although the last change failed', async () => {
 test.run();
 
 function make(): Registry {
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
 }
 

@@ -22,17 +22,17 @@ const NOTHING: ImportReport = {
   settings: [],
   problems: [],
 };
-let stage = new Harness();
+let harness = new Harness();
 let store = new FailingStore();
 let registry = make();
 
 test.before.each(() => {
-  stage = new Harness();
-  stage.open = startsForEver;
+  harness = new Harness();
+  harness.open = startsForEver;
   store = new FailingStore();
   registry = make();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('does nothing for an empty file', async () => {
   assert.equal(await importAll([]), NOTHING);
@@ -52,9 +52,9 @@ test('adds what is new, under source file and with the fingerprint of its entry'
 
 test('leaves alone what did not change', async () => {
   await importAll([entry('a', 'f1')]);
-  const before = stage.fleet.get('r', 'a');
+  const before = harness.fleet.get('r', 'a');
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
-  assert.is(stage.fleet.get('r', 'a'), before);
+  assert.is(harness.fleet.get('r', 'a'), before);
 });
 
 test('replaces what changed and removes what is gone', async () => {
@@ -133,8 +133,8 @@ test('names an entry without an id after its fingerprint', async () => {
 test('settles templates, with and without instances', async () => {
   await importAll([], [{ name: 'empty', loadBalancer: { strategy: 'random' } }]);
   await importAll([entry('a', 'f1')], [{ name: 'r', loadBalancer: { max_retries: 1 } }]);
-  assert.is(stage.fleet.group('empty').policy.strategy, 'random');
-  assert.is(stage.fleet.group('r').policy.maxRetries, 1);
+  assert.is(harness.fleet.group('empty').policy.strategy, 'random');
+  assert.is(harness.fleet.group('r').policy.maxRetries, 1);
 });
 
 test('reports an entry that cannot be used, and takes in the others', async () => {
@@ -246,7 +246,7 @@ test('can run twice at the same time', async () => {
 test.run();
 
 function make(): Registry {
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
 }
 

@@ -94,17 +94,17 @@ async function open(turns: readonly number[]) {
   const nodes = [new Node('one', database), new Node('two', database)] as const;
   const transports = new Set<ScriptedTransport>();
   let draws = 0;
-  for (const { stage, store } of nodes) {
+  for (const { harness, store } of nodes) {
     store.failure = (method) => databaseUnavailable(new Error(method));
     store.turns = () => {
       draws += 1;
       return turns[draws % turns.length] ?? 0;
     };
-    for (const id of IDS) stage.rewrite(id, answers(), []);
-    const { open } = stage;
-    stage.open = async (definition, signal) => {
+    for (const id of IDS) harness.rewrite(id, answers(), []);
+    const { open } = harness;
+    harness.open = async (definition, signal) => {
       const transport = await open(definition, signal);
-      transports.add(stage.backend(definition.id));
+      transports.add(harness.backend(definition.id));
       return transport;
     };
   }
@@ -161,7 +161,7 @@ type World = Awaited<ReturnType<typeof open>>;
 
 async function isInStep({ database, nodes }: World): Promise<void> {
   const stored = inOrder(await database.listInstances());
-  for (const { id: nodeId, definitions, registry, handlers, stage } of nodes) {
+  for (const { id: nodeId, definitions, registry, handlers, harness } of nodes) {
     const functions = definitions.filter(({ transport }) => transport === 'in-process');
     assert.equal(
       functions.map(({ serverId }) => serverId).sort(),
@@ -179,7 +179,7 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       assert.equal(registry.settings(name).loadBalancer, loadBalancer);
     for (const definition of definitions) {
       const { template, id, serverId } = definition;
-      const { fleet } = stage;
+      const { fleet } = harness;
       const isMine = definition.nodeId === undefined || definition.nodeId === nodeId;
       assert.is(fleet.byServerId(serverId), fleet.find(template, id));
       assert.is(
@@ -191,7 +191,7 @@ async function isInStep({ database, nodes }: World): Promise<void> {
         isMine,
       );
     }
-    for (const template of stage.fleet.templates)
-      assert.is(stage.fleet.group(template).pool.size, stage.fleet.refs(template).length);
+    for (const template of harness.fleet.templates)
+      assert.is(harness.fleet.group(template).pool.size, harness.fleet.refs(template).length);
   }
 }

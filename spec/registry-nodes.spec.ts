@@ -34,16 +34,16 @@ test.after.each(async () => {
 test('takes in what was registered, changed, replaced and deregistered elsewhere, with the same facts', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
   await heard(b);
-  assert.is(b.stage.fleet.get('r', 'x').state, 'healthy');
-  assert.is(b.stage.fleet.group('r').policy.callTimeoutMs, 5_000);
-  const ref = b.stage.fleet.get('r', 'x');
+  assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
+  assert.is(b.harness.fleet.group('r').policy.callTimeoutMs, 5_000);
+  const ref = b.harness.fleet.get('r', 'x');
   await a.registry.changeInstance('r', 'x', { weight: 7 });
   await heard(b);
-  assert.is(b.stage.fleet.get('r', 'x'), ref, 'its session goes on');
+  assert.is(b.harness.fleet.get('r', 'x'), ref, 'its session goes on');
   assert.is(ref.weight, 7);
   await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
   await heard(b);
-  assert.is.not(b.stage.fleet.get('r', 'x'), ref);
+  assert.is.not(b.harness.fleet.get('r', 'x'), ref);
   await a.registry.changeTemplate('r', { timeout: 6 });
   await heard(b);
   assert.equal(b.definitions, a.definitions);
@@ -66,11 +66,11 @@ test('finds nothing to do in what it did itself', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
   await a.registry.register('r', { ...COMMAND, id: 'y' });
   await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
-  const refs = a.stage.fleet.refs('r');
-  const { length } = a.stage.events;
+  const refs = a.harness.fleet.refs('r');
+  const { length } = a.harness.events;
   await heard(a);
-  assert.equal(a.stage.fleet.refs('r'), refs);
-  assert.equal(a.stage.events.slice(length), []);
+  assert.equal(a.harness.fleet.refs('r'), refs);
+  assert.equal(a.harness.events.slice(length), []);
 });
 
 test('reads nothing when the revision is the one it knows', async () => {
@@ -85,16 +85,16 @@ test('lists a program of another node, and never starts it', async () => {
   assert.is(definition.nodeId, 'a');
   await heard(b);
   assert.equal(b.definitions, [definition]);
-  assert.is(b.stage.backends.size, 0);
+  assert.is(b.harness.backends.size, 0);
   assert.is(b.registry.find('r', 'x')?.nodeId, 'a');
-  const [view] = viewsOf(b.stage.fleet.members('r'), b.stage.fleet.group('r'));
+  const [view] = viewsOf(b.harness.fleet.members('r'), b.harness.fleet.group('r'));
   assert.equal(
     [view?.snapshot.state, view?.snapshot.healthy, view?.snapshot.reason],
     ['stopped', false, 'it runs on the node "a"'],
   );
-  assert.is(await codeOf(() => b.stage.fleet.get('r', 'x')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(() => b.harness.fleet.get('r', 'x')), 'NO_HEALTHY_INSTANCE');
   assert.equal(b.facts, ['settings r', 'registered x']);
-  assert.is(b.stage.told('instance.starting').length, 0);
+  assert.is(b.harness.told('instance.starting').length, 0);
 });
 
 test('starts its own programs at its start, and lists those of others', async () => {
@@ -104,7 +104,7 @@ test('starts its own programs at its start, and lists those of others', async ()
   const again = new Node('a', database);
   await again.registry.load();
   assert.equal(
-    again.stage.fleet.refs('r').map(({ id }) => id),
+    again.harness.fleet.refs('r').map(({ id }) => id),
     ['x', 'z'],
   );
   assert.equal(
@@ -122,21 +122,21 @@ test('starts its own programs at its start, and lists those of others', async ()
 test('changes the weight of a program of another node', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
-  const ref = a.stage.fleet.get('r', 'x');
+  const ref = a.harness.fleet.get('r', 'x');
   const changed = await b.registry.changeInstance('r', 'x', { weight: 4, metadata: { zone: 'z' } });
   assert.equal([changed.weight, changed.nodeId, b.definitions], [4, 'a', [changed]]);
   await heard(a);
-  assert.is(a.stage.fleet.get('r', 'x'), ref);
+  assert.is(a.harness.fleet.get('r', 'x'), ref);
   assert.equal(ref.definition, changed);
 });
 
 test('deregisters a program of another node, which stops it when it hears', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
-  const transport = a.stage.backend('x');
+  const transport = a.harness.backend('x');
   await b.registry.deregister('r', 'x');
   assert.equal([b.definitions, await database.listInstances()], [[], []]);
-  assert.equal(b.stage.told('instance.deregistered').length, 1);
+  assert.equal(b.harness.told('instance.deregistered').length, 1);
   assert.is(transport.isClosed, false);
   await heard(a);
   assert.is(transport.isClosed, true);
@@ -149,15 +149,15 @@ test('takes over a program of another node by registering it, and that one stops
   const { definition, replaced } = await b.registry.register('r', { ...COMMAND, id: 'x' }, { waitMs: 1_000 });
   assert.equal([replaced, definition.nodeId, definition.serverId], [true, 'b', before.serverId]);
   assert.is(definition.createdAt, before.createdAt);
-  assert.is(b.stage.fleet.get('r', 'x').state, 'healthy');
-  const transport = a.stage.backend('x');
-  const { length } = a.stage.events;
+  assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
+  const transport = a.harness.backend('x');
+  const { length } = a.harness.events;
   await heard(a);
   assert.is(transport.isClosed, true);
   assert.equal(a.definitions, [definition]);
-  assert.is(a.stage.fleet.group('r').pool.size, 0);
+  assert.is(a.harness.fleet.group('r').pool.size, 0);
   assert.equal(
-    a.stage.events.slice(length).map(({ type }) => type),
+    a.harness.events.slice(length).map(({ type }) => type),
     ['instance.registered', 'instance.draining', 'instance.stopped'],
   );
 });
@@ -167,10 +167,10 @@ test('makes a program of another node an endpoint for all, and back', async () =
   await heard(b);
   await b.registry.register('r', { ...ENDPOINT, id: 'x' });
   await heard(a);
-  assert.equal([a.stage.fleet.refs('r').length, b.stage.fleet.refs('r').length], [1, 1]);
+  assert.equal([a.harness.fleet.refs('r').length, b.harness.fleet.refs('r').length], [1, 1]);
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
-  assert.equal([a.stage.fleet.refs('r').length, b.stage.fleet.refs('r').length], [1, 0]);
+  assert.equal([a.harness.fleet.refs('r').length, b.harness.fleet.refs('r').length], [1, 0]);
   assert.equal(b.definitions, a.definitions);
 });
 
@@ -206,7 +206,7 @@ test('forgets a template that was deleted elsewhere, unless something is registe
   await b.registry.register('s', {}, { handler: () => ({}) });
   for (const template of ['r', 's']) await a.registry.deleteTemplate(template);
   await heard(b);
-  const left = ({ stage: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
+  const left = ({ harness: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
   assert.equal([left(a), left(b)], [[], ['s']]);
   assert.equal(await database.listTemplates(), []);
 });
@@ -285,9 +285,9 @@ test('serves what it knows while the database is away, and catches up when it is
     [['x', 1]],
   );
   assert.equal(b.registry.settings('r').loadBalancer, {});
-  assert.is(b.stage.fleet.get('r', 'x').state, 'healthy');
+  assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
   await tick(500);
-  assert.is(b.stage.told('registry.behind').length, 1);
+  assert.is(b.harness.told('registry.behind').length, 1);
   b.store.failing.clear();
   b.storeChanges$.next({ kind: 'answered' });
   await tick(500);
@@ -299,7 +299,7 @@ test('serves what it knows while the database is away, and catches up when it is
     b.definitions.map(({ id }) => id),
     ['x', 'y'],
   );
-  assert.is(b.stage.told('registry.current').length, 1);
+  assert.is(b.harness.told('registry.current').length, 1);
 });
 
 for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const) {

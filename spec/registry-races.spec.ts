@@ -46,7 +46,7 @@ test('ends as if the changes had been made one by one, in the order in which the
       await isInStep(world);
       const found = world.registry.definitions().map(({ id, weight }) => [id, weight]);
       assert.equal(found.sort(), [...expected].sort());
-      await world.stage.close();
+      await world.harness.close();
     }),
     { numRuns: 150 },
   ));
@@ -69,7 +69,7 @@ test('stays in step while files are imported', () =>
       }
       await Promise.all(made);
       await isInStep(world);
-      await world.stage.close();
+      await world.harness.close();
     }),
     { numRuns: 100 },
   ));
@@ -77,18 +77,18 @@ test('stays in step while files are imported', () =>
 test.run();
 
 function open(turns: readonly number[]) {
-  const stage = new Harness();
+  const harness = new Harness();
   const store = new FailingStore();
   let draws = 0;
   store.turns = () => {
     draws += 1;
     return turns[draws % turns.length] ?? 0;
   };
-  for (const id of IDS) stage.rewrite(id, answers(), []);
+  for (const id of IDS) harness.rewrite(id, answers(), []);
   const handlers = new Map<string, InProcessHandler>();
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   const registry = new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers, emit });
-  return { stage, store, handlers, registry };
+  return { harness, store, handlers, registry };
 }
 
 /** An unknown instance is an answer like any other. */
@@ -111,9 +111,9 @@ function remember(expected: Map<string, number>, { kind, id, weight }: Change): 
   else if (kind !== 'change' || expected.has(id)) expected.set(id, weight);
 }
 
-async function isInStep({ stage, store, handlers, registry }: ReturnType<typeof open>): Promise<void> {
+async function isInStep({ harness, store, handlers, registry }: ReturnType<typeof open>): Promise<void> {
   for (let left = 5; left > 0; left -= 1) await turn();
-  const refs = stage.fleet.refs('t');
+  const refs = harness.fleet.refs('t');
   const definitions = registry.definitions();
   const isFunction = ({ transport }: { transport: string }) => transport === 'in-process';
   assert.equal(
@@ -129,7 +129,7 @@ async function isInStep({ stage, store, handlers, registry }: ReturnType<typeof 
       .sort(),
   );
   assert.equal(
-    stage.fleet
+    harness.fleet
       .group('t')
       .pool.candidates.map(({ id }) => id)
       .sort(),
@@ -137,10 +137,11 @@ async function isInStep({ stage, store, handlers, registry }: ReturnType<typeof 
   );
   for (const ref of refs) {
     assert.is(ref.state, 'healthy');
-    assert.is(stage.fleet.group('t').pool.candidates.includes(ref), true);
-    assert.is(stage.fleet.byServerId(ref.serverId), ref);
+    assert.is(harness.fleet.group('t').pool.candidates.includes(ref), true);
+    assert.is(harness.fleet.byServerId(ref.serverId), ref);
   }
-  for (const id of IDS) assert.is(stage.fleet.isServerIdTaken(id), stage.fleet.find('t', id) !== undefined);
+  for (const id of IDS)
+    assert.is(harness.fleet.isServerIdTaken(id), harness.fleet.find('t', id) !== undefined);
 }
 
 function byId(first: { readonly id: string }, second: { readonly id: string }): number {

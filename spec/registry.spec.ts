@@ -15,21 +15,21 @@ import { suite } from './helpers/suite.ts';
 const test = suite('registry');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
 const handler: InProcessHandler = () => ({});
-let stage = new Harness();
+let harness = new Harness();
 let store = new MemoryStore();
 let handlers = new Map<string, InProcessHandler>();
 let registry = make();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: Date.parse('2026-01-01') });
-  stage = new Harness();
+  harness = new Harness();
   store = new MemoryStore();
   handlers = new Map();
   registry = make();
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('stores an instance and starts it', async () => {
@@ -53,16 +53,16 @@ test('stores an instance and starts it', async () => {
   assert.equal(await store.listInstances(), [definition]);
   assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
   assert.equal(registry.definitions(), [definition]);
-  assert.equal(stage.fleet.get('r', 'a').definition, definition);
+  assert.equal(harness.fleet.get('r', 'a').definition, definition);
 });
 
 test('says how the instance is when it was waited for, and when it was not', async () => {
   const { state, healthy } = await registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
   assert.equal([state, healthy], ['healthy', true]);
-  stage.open = startsForEver;
+  harness.open = startsForEver;
   const unwaited = await registry.register('r', { ...ENDPOINT, id: 'b' });
   assert.equal([unwaited.state, unwaited.healthy, unwaited.reason], ['starting', false, null]);
-  stage.open = async () => {
+  harness.open = async () => {
     throw backendUnavailable('connection refused', { delivered: 'no' });
   };
   const waiting = registry.register('r', { ...ENDPOINT, id: 'c' }, { waitMs: 1_000, mayBeUnhealthy: true });
@@ -104,12 +104,12 @@ test('deletes a template that nothing is registered under, with its settings', a
   assert.match(String(refused), 'template: 1 instance is registered: deregister it first');
   await registry.deregister('r', 'a');
   await registry.deleteTemplate('r');
-  assert.equal([await store.listTemplates(), stage.fleet.has('r')], [[], false]);
-  assert.not.ok(stage.fleet.templates.includes('r'));
+  assert.equal([await store.listTemplates(), harness.fleet.has('r')], [[], false]);
+  assert.not.ok(harness.fleet.templates.includes('r'));
   assert.is(await codeOf(registry.deleteTemplate('r')), 'TEMPLATE_NOT_FOUND');
   assert.is(await codeOf(registry.changeTemplate('r', {})), 'TEMPLATE_NOT_FOUND');
   await registry.register('r', { ...ENDPOINT, id: 'a' });
-  assert.equal([registry.settings('r').loadBalancer, stage.fleet.has('r')], [{}, true]);
+  assert.equal([registry.settings('r').loadBalancer, harness.fleet.has('r')], [{}, true]);
 });
 
 test('refuses an endpoint whose address is denied, and keeps nothing of it', async () => {
@@ -135,11 +135,11 @@ test('gives instances of the same id in two templates different server ids', asy
 test('waits until the instance is healthy when it is told to', async () => {
   const registered = registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
   await registered;
-  assert.is(stage.fleet.get('r', 'a').state, 'healthy');
+  assert.is(harness.fleet.get('r', 'a').state, 'healthy');
 });
 
 test('rejects for an instance that did not become healthy in time, and keeps it', async () => {
-  stage.open = startsForEver;
+  harness.open = startsForEver;
   const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 }));
   let isOver = false;
   void outcome.then(() => {
@@ -152,11 +152,11 @@ test('rejects for an instance that did not become healthy in time, and keeps it'
     await outcome,
     'BACKEND_UNAVAILABLE: Instance "a" of "r" is not healthy after 1 s; it stays registered and is tried again.',
   );
-  assert.is(stage.fleet.get('r', 'a').state, 'starting');
+  assert.is(harness.fleet.get('r', 'a').state, 'starting');
 });
 
 test('says why the instance is not healthy in time', async () => {
-  stage.open = async () => {
+  harness.open = async () => {
     throw backendUnavailable('connection refused', { delivered: 'no' });
   };
   const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 }));
@@ -166,7 +166,7 @@ test('says why the instance is not healthy in time', async () => {
 });
 
 test('waits no longer for an instance that was taken out meanwhile', async () => {
-  stage.open = startsForEver;
+  harness.open = startsForEver;
   const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));
   await settled();
   await registry.deregister('r', 'a');
@@ -193,13 +193,13 @@ test('replaces in place: same server id, same creation, new everything else', as
 });
 
 test('tells that it is registered, and then that it starts', async () => {
-  stage.open = startsForEver;
+  harness.open = startsForEver;
   await registry.register('r', { ...ENDPOINT, id: 'a' });
   await registry.register('r', { ...ENDPOINT, id: 'a' });
   await registry.deregister('r', 'a');
   await settled();
   assert.equal(
-    stage.events.map((event) => ('replaced' in event ? `${event.type} ${event.replaced}` : event.type)),
+    harness.events.map((event) => ('replaced' in event ? `${event.type} ${event.replaced}` : event.type)),
     [
       'template.changed',
       'instance.registered false',
@@ -254,13 +254,13 @@ test('takes an id again that was deregistered', async () => {
 test('changes weight and metadata while the instance goes on', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
   await tick(1_000);
-  const ref = stage.fleet.get('r', 'a');
+  const ref = harness.fleet.get('r', 'a');
   const changed = await registry.changeInstance('r', 'a', { weight: 9, metadata: { zone: 'x' } });
   assert.equal(
     [changed.weight, changed.metadata, changed.updatedAt],
     [9, { zone: 'x' }, '2026-01-01T00:00:01.000Z'],
   );
-  assert.is(stage.fleet.get('r', 'a'), ref);
+  assert.is(harness.fleet.get('r', 'a'), ref);
   assert.equal([ref.state, ref.weight, ref.definition], ['healthy', 9, changed]);
   assert.equal(await store.listInstances(), [changed]);
   assert.is(await codeOf(registry.changeInstance('r', 'b', { weight: 1 })), 'SERVER_NOT_FOUND');
@@ -277,7 +277,7 @@ test('lays settings over those a template has', async () => {
   assert.equal(await store.listTemplates(), [
     { name: 'r', loadBalancer: { strategy: 'weighted', timeout: 6, max_retries: 0 } },
   ]);
-  const { strategy, callTimeoutMs, maxRetries, healthIntervalMs } = stage.fleet.group('r').policy;
+  const { strategy, callTimeoutMs, maxRetries, healthIntervalMs } = harness.fleet.group('r').policy;
   assert.equal(
     [strategy, callTimeoutMs, maxRetries, healthIntervalMs],
     ['weighted_round_robin', 6_000, 0, 30_000],
@@ -294,21 +294,21 @@ test('tells no change of a template that is none', async () => {
   await registry.settle('r', { timeout: 5 });
   await registry.settle('r', {});
   await registry.register('r', ENDPOINT, { loadBalancer: { timeout: 5 } });
-  assert.is(stage.told('template.changed').length, 1);
+  assert.is(harness.told('template.changed').length, 1);
 });
 
 test('starts what the store holds, with the settings that it holds', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 5 } });
   await registry.settle('empty', { strategy: 'random' });
   const before = registry.definitions();
-  await stage.close();
-  stage = new Harness();
+  await harness.close();
+  harness = new Harness();
   registry = make();
   await registry.load();
   assert.equal(registry.definitions(), before);
-  assert.equal(stage.fleet.templates, ['empty', 'r', 't']);
-  assert.is(stage.fleet.group('r').policy.callTimeoutMs, 5_000);
-  assert.is(stage.fleet.group('empty').policy.strategy, 'random');
+  assert.equal(harness.fleet.templates, ['empty', 'r', 't']);
+  assert.is(harness.fleet.group('r').policy.callTimeoutMs, 5_000);
+  assert.is(harness.fleet.group('empty').policy.strategy, 'random');
   assert.equal(registry.settings('r').loadBalancer, { timeout: 5 });
 });
 
@@ -318,13 +318,13 @@ test('finds nothing wrong with a stored instance whose template is not stored', 
   store = new MemoryStore();
   if (definition !== undefined) await store.saveInstance({ ...definition, template: 'orphan' });
   await make().load();
-  assert.is(stage.fleet.get('orphan', 'a').serverId, 'a');
+  assert.is(harness.fleet.get('orphan', 'a').serverId, 'a');
 });
 
 test.run();
 
 function make(isDenied?: (address: string) => boolean): Registry {
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   const parts = { store, fleet, policy: DEFAULT_POLICY, handlers, emit };
   return new Registry(isDenied === undefined ? parts : { ...parts, isDenied });
 }

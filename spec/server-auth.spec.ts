@@ -21,71 +21,71 @@ test.before.each(async () => {
 test.after.each(() => rm(folder, { recursive: true, force: true }));
 
 test('shows the first password to a person, once and nowhere else', async () => {
-  const stage = await open({}, true);
-  const { warnings, notices } = await stage.ensureAdmin();
+  const harness = await open({}, true);
+  const { warnings, notices } = await harness.ensureAdmin();
   const [, password = ''] = /shown this once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
   assert.equal([warnings, notices.length], [[], 2]);
-  const { user } = await stage.auth.login({ username: 'admin', password, address: '::1' });
+  const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
   assert.equal([user.username, user.role], ['admin', 'admin']);
-  assert.equal(await stage.ensureAdmin(), { warnings: [], notices: [] });
-  assert.not.match(stage.logged(), password);
+  assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
+  assert.not.match(harness.logged(), password);
   assert.is(await exists(join(folder, 'initial-admin-password')), false);
-  await stage.auth.close();
+  await harness.auth.close();
 });
 
 test('writes it to a file when nobody reads along, and deletes the file with the first change', async () => {
-  const stage = await open({}, false);
+  const harness = await open({}, false);
   const path = join(folder, 'initial-admin-password');
-  assert.equal(await stage.ensureAdmin(), {
+  assert.equal(await harness.ensureAdmin(), {
     warnings: [`made the user "admin"; its password is in ${path}`],
     notices: [],
   });
   const password = (await readFile(path, 'utf8')).trim();
   if (process.platform !== 'win32') assert.is((await stat(path)).mode & 0o077, 0);
-  const { user } = await stage.auth.login({ username: 'admin', password, address: '::1' });
-  await stage.auth.accounts.changeUser(user.id, { password: 'something else' });
+  const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
+  await harness.auth.accounts.changeUser(user.id, { password: 'something else' });
   for (let turn = 0; turn < 100 && (await exists(path)); turn += 1) await new Promise(setImmediate);
   assert.is(await exists(path), false);
-  await stage.auth.close();
+  await harness.auth.close();
 });
 
 test('takes the configured password for a new admin, and says when there is one already', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
-  const stage = await open(env, true);
-  assert.equal(await stage.ensureAdmin(), {
+  const harness = await open(env, true);
+  assert.equal(await harness.ensureAdmin(), {
     warnings: [],
     notices: ['made the user "admin" with the configured password'],
   });
-  await stage.auth.login({ username: 'admin', password: 'configured', address: '::1' });
-  assert.equal(await stage.ensureAdmin(), {
+  await harness.auth.login({ username: 'admin', password: 'configured', address: '::1' });
+  assert.equal(await harness.ensureAdmin(), {
     warnings: ['the configured admin password is not used: there is an admin already'],
     notices: [],
   });
-  await stage.auth.close();
+  await harness.auth.close();
 });
 
 test('warns when whoever reads the database can sign tokens', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
-  const stage = await open(env, true, { secret: new Uint8Array(32), source: 'database' });
-  const { warnings } = await stage.ensureAdmin();
+  const harness = await open(env, true, { secret: new Uint8Array(32), source: 'database' });
+  const { warnings } = await harness.ensureAdmin();
   assert.is(warnings.length, 1);
   assert.match(warnings[0] ?? '', 'set GATEWAY_SECRET_KEY');
-  await stage.auth.close();
+  await harness.auth.close();
 });
 
 test('takes the file with it when nothing outlives the process', async () => {
-  const stage = await open({}, false);
-  await stage.ensureAdmin();
+  const harness = await open({}, false);
+  await harness.ensureAdmin();
   assert.is(await exists(join(folder, 'initial-admin-password')), true);
-  await stage.close();
+  await harness.close();
   assert.is(await exists(join(folder, 'initial-admin-password')), false);
 });
 
 test('makes nobody while authentication is off', async () => {
-  const stage = await open({ GATEWAY_AUTH_ENABLED: 'false' }, true);
-  assert.equal(await stage.ensureAdmin(), { warnings: [], notices: [] });
-  assert.equal(await stage.auth.accounts.users(), []);
-  await stage.auth.close();
+  const harness = await open({ GATEWAY_AUTH_ENABLED: 'false' }, true);
+  assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
+  assert.equal(await harness.auth.accounts.users(), []);
+  await harness.auth.close();
 });
 
 test.run();

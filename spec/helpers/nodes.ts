@@ -15,7 +15,7 @@ import { FailingStore } from './failing-store.ts';
 
 export class Node {
   readonly id: string;
-  readonly stage = new Harness();
+  readonly harness = new Harness();
   readonly store: FailingStore;
   readonly storeChanges$ = new Subject<RevisionChange>();
   readonly handlers = new Map<string, InProcessHandler>();
@@ -24,7 +24,7 @@ export class Node {
   constructor(id: string, database: MemoryStore) {
     this.id = id;
     this.store = new FailingStore(database);
-    const { fleet, emit } = this.stage;
+    const { fleet, emit } = this.harness;
     const { store, storeChanges$, handlers } = this;
     this.registry = new Registry({
       store,
@@ -45,7 +45,7 @@ export class Node {
 
   /** Facts about the registry, in order: `registered a`, `replaced a`, `changed a`, `deregistered a`, `settings t`. */
   get facts(): string[] {
-    return this.stage.events.flatMap((event) => {
+    return this.harness.events.flatMap((event) => {
       if (event.type === 'instance.registered')
         return [`${event.replaced ? 'replaced' : 'registered'} ${event.instanceId}`];
       if (event.type === 'template.changed') return [`settings ${event.template}`];
@@ -62,7 +62,7 @@ export class Node {
 
   async close(): Promise<void> {
     await this.registry.close();
-    await this.stage.close();
+    await this.harness.close();
   }
 }
 

@@ -15,7 +15,7 @@ const ROUND_MS = 1_000;
 /** Streams that may be ended in one turn of the event loop. */
 const PER_TURN = 5;
 
-function staged() {
+function watching() {
   const watch = new CallerWatch(ROUND_MS, steadyPace(PER_TURN));
   const log: string[] = [];
   const barred = new Turns();
@@ -37,7 +37,7 @@ function staged() {
 }
 
 test('asks about everybody once a round', () => {
-  const { add, log } = staged();
+  const { add, log } = watching();
   for (const name of ['a', 'b', 'c']) add(name);
   mock.timers.tick(ROUND_MS);
   assert.equal(log, ['a', 'b', 'c']);
@@ -46,7 +46,7 @@ test('asks about everybody once a round', () => {
 });
 
 test('asks about a part of many at a time', () => {
-  const { add, log } = staged();
+  const { add, log } = watching();
   for (let count = 0; count < 1_000; count += 1) add(`${count}`);
   mock.timers.tick(ROUND_MS / 10);
   assert.is(log.length, 100);
@@ -55,14 +55,14 @@ test('asks about a part of many at a time', () => {
 });
 
 test('ends what a caller may not have any longer, and asks no more', () => {
-  const { add, log } = staged();
+  const { add, log } = watching();
   add('a', () => invalidCredentials());
   mock.timers.tick(ROUND_MS * 3);
   assert.equal(log, ['a', 'a: INVALID_CREDENTIALS']);
 });
 
 test('waits for one answer at a time', async () => {
-  const { add, log } = staged();
+  const { add, log } = watching();
   const answer = Promise.withResolvers<Refusal>();
   add('a', () => answer.promise);
   mock.timers.tick(ROUND_MS * 3);
@@ -74,7 +74,7 @@ test('waits for one answer at a time', async () => {
 });
 
 test('leaves alone what was let go meanwhile', async () => {
-  const { add, log } = staged();
+  const { add, log } = watching();
   const answer = Promise.withResolvers<Refusal>();
   const release = add('a', () => answer.promise);
   mock.timers.tick(ROUND_MS);
@@ -86,7 +86,7 @@ test('leaves alone what was let go meanwhile', async () => {
 });
 
 test('begins anew after nobody was left', () => {
-  const { add, log } = staged();
+  const { add, log } = watching();
   add('a')();
   mock.timers.tick(ROUND_MS * 2);
   add('b');
@@ -95,7 +95,7 @@ test('begins anew after nobody was left', () => {
 });
 
 test('ends thousands of somebody a few in a turn, each once', async () => {
-  const { add, barred } = staged();
+  const { add, barred } = watching();
   for (let count = 0; count < 500; count += 1) add(`${count}`, () => invalidCredentials());
   mock.timers.tick(ROUND_MS * 2);
   await barred.pass(200);
