@@ -1,68 +1,120 @@
+// Health of templates and of the gateway, and whether the process takes requests.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { pino } from 'pino';
 import * as assert from 'uvu/assert';
+import { Gateway } from '../../../src/gateway.ts';
+import { createApp } from '../../../src/http/app.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
+import { fakeMcp } from '../../helpers/fake-mcp.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type AppFixture, portOf, send, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of health');
-const started = startApp();
-test.before(async () => (await started).serve('demo', 'one'));
-test.after(async () => (await started).close());
+const DEAD = { id: 'dead', endpoint: 'http://127.0.0.1:1' };
+let app: AppFixture;
+test.before.each(async () => {
+  app = await startApp();
+  await app.serve('demo', 'one');
+});
+test.after.each(() => app.close());
 
-const ask = async (path: string) => (await started).ask('GET', path);
+const ask = (path: string) => app.ask('GET', path);
 
-test('tell about a template', async () => {
+test('tell about a template and its instances, by id or as a list', async () => {
+  await app.gateway.register('demo', { ...DEAD, weight: 3 }, { waitMs: 500 }).catch(() => undefined);
+  await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
   const { status, body } = await ask('/mcp/demo/health');
-  assert.is(status, 200);
-  assert.equal([body.template_name, body.total_instances, body.healthy_instances], ['demo', 1, 1]);
-  assert.equal([body.health_percentage, body.status, body.strategy], [100, 'healthy', 'round_robin']);
-  assert.equal(Object.keys(Object(body.instances)), ['one']);
-});
-
-test('give the instances of a template as a list', async () => {
-  const { body } = await ask('/mcp/demo/health?format=array');
-  assert.is(Array.isArray(body.instances) && body.instances[0].id, 'one');
+  const { instances, ...counts } = body;
+  assert.equal(
+    [status, counts],
+    [
+      200,
+      {
+        ...{ template_name: 'demo', status: 'healthy', strategy: 'round_robin' },
+        ...{ total_instances: 2, healthy_instances: 1, health_percentage: 50 },
+      },
+    ],
+  );
+  const { one, dead } = Object(instances);
+  const { latency_ms, last_check, score, ...rest } = one;
+  assert.match(`${latency_ms} ${score}`, /^\d+(\.\d{1,3})? \d+(\.\d)?$/);
+  assert.match(last_check, /^\d{4}-.*Z$/);
+  const fresh = { in_flight: 0, restarts: 0, ejection: null };
+  assert.equal(rest, {
+    ...{ ...fresh, healthy: true, status: 'healthy', state: 'healthy', transport: 'in-process', weight: 1 },
+    ...{ consecutive_failures: 0, reason: null },
+  });
+  assert.equal(
+    [dead.healthy, dead.status, dead.state, dead.transport, dead.weight, dead.latency_ms, dead.reason],
+    [false, 'unhealthy', 'unhealthy', 'http', 3, null, 'connection refused'],
+  );
+  const list = (await ask('/mcp/demo/health?format=array')).body.instances;
+  assert.equal(Array.isArray(list) && list.map(({ id, transport }) => [id, transport]), [
+    ['one', 'in-process'],
+    ['dead', 'http'],
+  ]);
   assert.is((await ask('/mcp/demo/health?format=object')).status, 200);
-});
-
-test('refuse another format', async () => {
-  const { status, body } = await ask('/mcp/demo/health?format=xml');
-  assert.is(status, 422);
-  assert.equal(body.detail, [
+  const refused = await ask('/mcp/demo/health?format=xml');
+  assert.equal(refused.body.detail, [
     { loc: ['query', 'format'], msg: "Input should be 'object' or 'array'", type: 'enum' },
   ]);
 });
 
-test('are 404 for an unknown template only', async () => {
-  const app = await started;
+test('tell why an instance is not healthy only to callers that may see how it is run', async () => {
+  const other = await startWithAccounts();
+  await other.gateway.register('demo', DEAD, { waitMs: 500 }).catch(() => undefined);
+  const reasonFor = async (who: typeof other.user) =>
+    Object(Object((await other.as(who, 'GET', '/mcp/demo/health')).body.instances).dead).reason;
+  assert.equal([await reasonFor(other.user), await reasonFor(other.admin)], [null, 'connection refused']);
+  await other.close();
+});
+
+test('are 404 for an unknown template, and unhealthy for one without instances', async () => {
   assert.is((await ask('/mcp/unknown/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
-  await app.serve('emptied', 'e');
-  await app.gateway.deregister('emptied', 'e');
-  const { status, body } = await ask('/mcp/emptied/health');
-  assert.equal([status, body.total_instances, body.health_percentage, body.instances], [200, 0, 0, {}]);
+  await app.gateway.deregister('demo', 'one');
+  const { status, body } = await ask('/mcp/demo/health');
+  assert.equal(
+    [status, body.status, body.total_instances, body.health_percentage, body.instances],
+    [200, 'unhealthy', 0, 0, {}],
+  );
 });
 
 test('leave a draining instance out of the counts and in the list', async () => {
-  const app = await started;
-  await app.serve('drained', 'd1');
-  await app.serve('drained', 'd2');
-  app.gateway.drain('drained', 'd1');
-  const { body } = await ask('/mcp/drained/health');
+  await app.serve('demo', 'two');
+  app.gateway.drain('demo', 'one');
+  const { body } = await ask('/mcp/demo/health');
   assert.equal([body.total_instances, body.healthy_instances, body.health_percentage], [1, 1, 100]);
-  assert.equal(Object.keys(Object(body.instances)), ['d1', 'd2']);
+  assert.equal(Object.keys(Object(body.instances)), ['one', 'two']);
+  assert.equal((await ask('/gateway/health')).body.instances, { total: 1, healthy: 1, unhealthy: 0 });
 });
 
-test('tell about the gateway on both surfaces', async () => {
-  const a = await ask('/gateway/health');
-  assert.equal(
-    [a.status, a.body.status, a.body.version, a.body.build],
-    [200, 'healthy', '2.0.0', '0.0.0-spec'],
-  );
-  const b = await ask('/health');
-  assert.equal(
-    [b.status, b.body.status, b.body.database, b.body.version],
-    [200, 'healthy', 'connected', '2.0.0'],
-  );
-  assert.equal(Object.keys(Object(b.body.mcp_servers)), ['total', 'healthy', 'unhealthy']);
+test('count templates and instances, and tell healthy, degraded and unhealthy apart', async () => {
+  const { uptime, ...view } = (await ask('/gateway/health')).body;
+  assert.ok(Number.isInteger(uptime));
+  const numbers = { database: 'connected', templates: 1, version: '2.0.0', build: '0.0.0-spec' };
+  assert.equal(view, { ...numbers, status: 'healthy', instances: { total: 1, healthy: 1, unhealthy: 0 } });
+  const status = async () => (await ask('/gateway/health')).body.status;
+  await app.gateway.register('demo', DEAD);
+  assert.is(await status(), 'degraded');
+  await app.gateway.deregister('demo', 'one');
+  assert.is(await status(), 'unhealthy');
+  await app.gateway.deregister('demo', 'dead');
+  assert.is(await status(), 'healthy', 'nothing is registered');
+});
+
+test('do not call the gateway unhealthy at /health because its backends are', async () => {
+  await app.gateway.deregister('demo', 'one');
+  await app.gateway.register('demo', DEAD);
+  const { timestamp, uptime, ...view } = (await ask('/health')).body;
+  assert.is(new Date(String(timestamp)).toISOString(), timestamp);
+  assert.equal(view, {
+    ...{ status: 'healthy', version: '2.0.0', database: 'connected' },
+    mcp_servers: { total: 1, healthy: 0, unhealthy: 1 },
+  });
 });
 
 test('are 503 with the same object when the database does not answer', async () => {
@@ -71,20 +123,50 @@ test('are 503 with the same object when the database does not answer', async () 
       return Promise.reject(new Error('gone'));
     }
   }
-  const app = await startApp({ gateway: { store: new DeadStore() } });
-  const { status, body, headers } = await app.ask('GET', '/health');
-  assert.is(status, 503);
+  const other = await startApp({ gateway: { store: new DeadStore() } });
+  const { status, body, headers } = await other.ask('GET', '/health');
   assert.equal(
-    [body.status, body.database, body.error_code],
-    ['unhealthy', 'disconnected', 'DATABASE_UNAVAILABLE'],
+    [status, body.status, body.database, body.error_code],
+    [503, 'unhealthy', 'disconnected', 'DATABASE_UNAVAILABLE'],
   );
   assert.is(body.request_id, headers.get('x-request-id'));
-  assert.type(body.detail, 'string');
-  assert.type(body.uptime, 'number');
-  const a = await app.ask('GET', '/gateway/health');
-  assert.equal([a.status, a.body.status, a.body.database], [200, 'unhealthy', 'disconnected']);
-  assert.is((await app.ask('GET', '/readyz')).status, 200);
-  await app.close();
+  assert.equal([typeof body.detail, typeof body.uptime], ['string', 'number']);
+  const gateway = await other.ask('GET', '/gateway/health');
+  assert.equal(
+    [gateway.status, gateway.body.status, gateway.body.database],
+    [200, 'unhealthy', 'disconnected'],
+  );
+  assert.is((await other.ask('GET', '/readyz')).status, 200);
+  await other.close();
+});
+
+test('say that the process is alive, and ready until the gateway closes', async () => {
+  const live = await ask('/livez');
+  assert.equal([live.status, live.body], [200, { status: 'alive' }]);
+  const ready = await ask('/readyz');
+  assert.equal([ready.status, ready.body], [200, { status: 'ready' }]);
+  await app.gateway.close({ graceMs: 0 });
+  const { status, body } = await ask('/readyz');
+  assert.equal([status, body.status, body.error_code], [503, 'shutting down', 'SHUTTING_DOWN']);
+  assert.is((await ask('/livez')).status, 200);
+});
+
+test('say that it starts while it loads what was registered', async () => {
+  const gateway = new Gateway(new MemoryStore(), {});
+  const starting = createApp(gateway, {
+    ...{ log: pino({ level: 'silent' }), auth: anonymousAuth(), mcp: fakeMcp(), isPublic: false },
+    ...{ corsOrigins: [], allowedCommands: [], definitions: [], allowedHosts: [], allowedOrigins: [] },
+    ...{ trustedProxies: [], build: '0.0.0-spec' },
+  });
+  const server = createServer(starting.callback()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { status, body } = await send('GET', `http://127.0.0.1:${portOf(server)}/readyz`);
+  assert.equal(
+    [status, body.status, body.detail, body.error_code],
+    [503, 'starting', 'The gateway is starting.', 'NO_HEALTHY_INSTANCE'],
+  );
+  server.close();
+  await gateway.close();
 });
 
 test.run();

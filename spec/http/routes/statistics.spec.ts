@@ -1,37 +1,118 @@
+// The statistics of the gateway: what everybody sees of them, and what a caller of some templates sees.
+
 import * as assert from 'uvu/assert';
-import { startApp } from '../../helpers/http-app.ts';
+import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
+import { objectOr } from '../../fixtures/wire.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of statistics');
-
-test('count the same calls on both surfaces', async () => {
-  const app = await startApp();
+let app: AccountsFixture;
+test.before.each(async () => {
+  app = await startWithAccounts({ gateway: { sessions: { max: 5 } } });
   await app.serve('demo', 'one');
-  await app.serve('demo', 'two');
-  await app.gateway.register('other', { id: 'dead', endpoint: 'http://127.0.0.1:1' });
-  for (let count = 0; count < 4; count += 1) {
-    await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
-  }
-  const a = (await app.ask('GET', '/gateway/stats')).body;
-  assert.ok('health_checker' in a);
-  assert.is(a.total_requests, 4);
-  const b = (await app.ask('GET', '/stats')).body;
+});
+test.after.each(() => app.close());
+
+const stats = async (who: Credentials = app.admin) => (await app.as(who, 'GET', '/gateway/stats')).body;
+const call = (server_id: string, tool_name: string, more: object = {}) =>
+  app.as(app.admin, 'POST', '/tools/call', { body: { server_id, tool_name, ...more } });
+const fail = (id: string) => call(id, 'error', { arguments: { code: -32_000 } });
+
+test('show zeros before the first request, but for the handshake, which is a check', async () => {
+  const view = await stats();
+  const { last_check_time, ...checks } = objectOr(view.health_checker);
+  assert.ok(Date.parse(String(last_check_time)) <= Date.now());
   assert.equal(
-    { ...b, uptime: 0 },
+    { ...view, health_checker: checks },
     {
-      uptime: 0,
-      total_requests: 4,
-      active_servers: 3,
-      healthy_servers: 2,
+      ...{ uptime: view.uptime, total_requests: 0, active_connections: 0, error_rate: 0 },
+      ...{ average_response_time_ms: 0, p50_ms: 0, p95_ms: 0, p99_ms: 0 },
+      templates: {
+        demo: {
+          ...{ total_instances: 1, healthy_instances: 1, load_balancer_strategy: 'round_robin' },
+          ...{ sessions: 0, own_processes: 0 },
+        },
+      },
+      instances: {
+        one: {
+          ...{ healthy: true, requests: 0, error_rate: 0, average_response_time_ms: 0 },
+          ...{ ejections: 0, is_ejected: false, sessions: 0, own_processes: 0 },
+        },
+      },
+      sessions: { open: 0, parked: 0, max: 5, opened: 0, ended: 0, lost: 0, moved: 0 },
+      own_processes: { running: 0, started: 0, lost: 0 },
       load_balancer: {
-        strategy: 'round_robin',
-        total_requests: 4,
-        requests_per_server: { one: 2, two: 2, dead: 0 },
+        ...{ default_strategy: 'round_robin', available_strategies: [...STRATEGY_NAMES], total_requests: 0 },
+        ...{ requests_per_instance: { one: 0 }, active_connections: { one: 0 } },
+      },
+      health_checker: {
+        ...{ running: true, check_interval: 30, timeout: 10, total_checks: 1, successful_checks: 1 },
+        ...{ failed_checks: 0, success_rate_percent: 100 },
       },
     },
   );
-  assert.ok(Number.isInteger(b.uptime));
-  await app.close();
+});
+
+test('count the same calls at both paths, failed ones too', async () => {
+  await app.serve('demo', 'two');
+  await app.gateway.register('other', { id: 'dead', endpoint: 'http://127.0.0.1:1' });
+  for (const id of ['one', 'two', 'two']) await call(id, 'name');
+  await fail('one');
+  const view = await stats();
+  assert.equal([view.total_requests, view.error_rate], [4, 0.25]);
+  assert.equal(objectOr(view.load_balancer).requests_per_instance, { one: 2, two: 2, dead: 0 });
+  const { uptime, ...short } = (await app.as(app.admin, 'GET', '/stats')).body;
+  assert.ok(Number.isInteger(uptime));
+  assert.equal(short, {
+    ...{ total_requests: 4, active_servers: 3, healthy_servers: 2 },
+    load_balancer: {
+      ...{ strategy: 'round_robin', total_requests: 4 },
+      requests_per_server: { one: 2, two: 2, dead: 0 },
+    },
+  });
+});
+
+test('count the sessions of MCP clients, where they are and what became of them', async () => {
+  await app.serve('other', 'two');
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+  const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
+  const headers = { accept: 'application/json, text/event-stream' };
+  const [first] = await Promise.all(
+    ['demo', 'demo', 'other'].map((name) => app.as(app.admin, 'POST', `/mcp/${name}`, { body, headers })),
+  );
+  const id = String(first?.headers.get('mcp-session-id'));
+  await app.as(app.admin, 'DELETE', '/mcp/demo', { headers: { 'mcp-session-id': id } });
+  const view = await stats();
+  const counts = { max: 5, lost: 0, moved: 0, ended: 1 };
+  assert.equal(view.sessions, { ...counts, open: 2, parked: 0, opened: 3 });
+  const sessionsOf = (part: unknown, name: string) => objectOr(objectOr(part)[name]).sessions;
+  assert.equal([sessionsOf(view.templates, 'demo'), sessionsOf(view.templates, 'other')], [1, 1]);
+  assert.equal([sessionsOf(view.instances, 'one'), sessionsOf(view.instances, 'two')], [1, 1]);
+  const part = await stats(await app.key(['gateway:read'], ['demo']));
+  assert.equal(part.sessions, { ...counts, open: 1, parked: null, opened: 2 });
+});
+
+test('are sums and weighted means over the templates of the caller, without percentiles', async () => {
+  await app.serve('demo', 'two');
+  await app.serve('other', 'three');
+  for (const id of ['one', 'one', 'one', 'three']) await call(id, 'name');
+  for (const id of ['two', 'three', 'three']) await fail(id);
+  const view = await stats(await app.key(['gateway:read'], ['demo']));
+  assert.equal(
+    [view.total_requests, view.error_rate, view.active_connections, view.p50_ms, view.p95_ms, view.p99_ms],
+    [4, 0.25, 0, null, null, null],
+  );
+  assert.equal(
+    [Object.keys(Object(view.templates)), Object.keys(Object(view.instances))],
+    [['demo'], ['one', 'two']],
+  );
+  const { one, two } = Object(view.instances);
+  const mean = (one.average_response_time_ms * 3 + two.average_response_time_ms) / 4;
+  assert.ok(Math.abs(Number(view.average_response_time_ms) - mean) < 0.01);
+  assert.equal(objectOr(view.load_balancer).active_connections, { one: 0, two: 0 });
+  const none = await stats(await app.key(['gateway:read'], ['nothing']));
+  assert.equal([none.total_requests, none.error_rate, none.average_response_time_ms], [0, 0, 0]);
 });
 
 test.run();

@@ -8,7 +8,7 @@ import { LoadBalancerChange, LoadBalancerSettings } from '../../domain/template.
 import { ErrorBody } from '../error-reply.ts';
 import { ApiKeyRecord } from '../routes/api-keys.ts';
 import { AuditRecord } from '../routes/audit.ts';
-import { GatewayHealthView, ServerHealthView, TemplateHealthView } from '../routes/health.ts';
+import { GatewayHealth, ServerHealth, TemplateHealth } from '../routes/health.ts';
 import { InstanceRecord } from '../routes/instances.ts';
 import { RpcAnswer, RpcRefusal } from '../routes/mcp-endpoint.ts';
 import { StatisticsView } from '../routes/statistics.ts';
@@ -21,7 +21,7 @@ export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   ApiKeyRecord,
   AuditEntry: AuditRecord,
   ErrorBody,
-  GatewayHealth: GatewayHealthView,
+  GatewayHealth,
   GatewayStatistics: StatisticsView,
   InstanceInput,
   InstanceRecord,
@@ -31,8 +31,8 @@ export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Registry: RegistryView,
   RpcAnswer,
   RpcRefusal,
-  ServerHealth: ServerHealthView,
-  TemplateHealth: TemplateHealthView,
+  ServerHealth,
+  TemplateHealth,
   ToolList,
   UserRecord,
 };

@@ -1,4 +1,4 @@
-// Health of one template, and of the gateway on both surfaces. Whether this process accepts requests is routes/liveness.ts.
+// Health of one template, and of the gateway: with its instances at `/gateway/health`, by itself at `/health`. Whether this process accepts requests is routes/liveness.ts.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
@@ -45,10 +45,9 @@ function isCounted({ snapshot }: Pick<Server, 'snapshot'>): boolean {
 }
 
 const DatabaseConnection = Type.Enum(['connected', 'disconnected']);
-type DatabaseConnection = Static<typeof DatabaseConnection>;
 
-/** Body of GET /gateway/health. */
-export const GatewayHealthView = Type.Object({
+/** Healthy when every instance is (or there is none), unhealthy when none is or the database is away. */
+export const GatewayHealth = Type.Object({
   status: Type.Enum(['healthy', 'degraded', 'unhealthy']),
   database: DatabaseConnection,
   templates: Type.Integer(),
@@ -57,10 +56,9 @@ export const GatewayHealthView = Type.Object({
   version: text('2.0.0'),
   build: text('0.1.0'),
 });
-export type GatewayHealthView = Static<typeof GatewayHealthView>;
 
-/** Body of GET /health. */
-export const ServerHealthView = Type.Object({
+/** The gateway itself: backends that fail do not make it unhealthy. */
+export const ServerHealth = Type.Object({
   status: Type.Enum(['healthy', 'unhealthy']),
   timestamp: Time,
   uptime: integer(3_600),
@@ -68,41 +66,14 @@ export const ServerHealthView = Type.Object({
   database: DatabaseConnection,
   mcp_servers: InstanceCounts,
 });
-export type ServerHealthView = Static<typeof ServerHealthView>;
-
-/** Surface A: healthy when every instance is (or there is none), unhealthy when none is or the database is away. */
-export function gatewayHealthView(
-  gateway: Gateway,
-  database: DatabaseConnection,
-  build: string,
-): GatewayHealthView {
+/** Of the gateway with its instances. */
+export async function healthOf(gateway: Gateway): Promise<Omit<Static<typeof GatewayHealth>, 'build'>> {
+  const database = await gateway.databaseStatus();
   const instances = instanceCounts(gateway.servers());
-  return {
-    status: statusOf(instances, database),
-    database,
-    templates: gateway.templates().length,
-    instances,
-    uptime: gateway.stats().uptimeSeconds,
-    version: API_VERSION,
-    build,
-  };
-}
-
-/** Surface B: the gateway itself; backends that fail do not make it unhealthy. */
-export function serverHealthView(gateway: Gateway, database: DatabaseConnection): ServerHealthView {
-  return {
-    status: database === 'connected' ? 'healthy' : 'unhealthy',
-    timestamp: new Date().toISOString(),
-    uptime: gateway.stats().uptimeSeconds,
-    version: API_VERSION,
-    database,
-    mcp_servers: instanceCounts(gateway.servers()),
-  };
-}
-
-function statusOf(instances: InstanceCounts, database: DatabaseConnection): GatewayHealthView['status'] {
-  if (database === 'disconnected' || (instances.total > 0 && instances.healthy === 0)) return 'unhealthy';
-  return instances.unhealthy === 0 ? 'healthy' : 'degraded';
+  const isDown = database === 'disconnected' || (instances.total > 0 && instances.healthy === 0);
+  const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
+  const uptime = gateway.stats().uptimeSeconds;
+  return { status, database, templates: gateway.templates().length, instances, uptime, version: API_VERSION };
 }
 
 const healthFields = {
@@ -124,7 +95,7 @@ export const InstanceHealth = Type.Object(healthFields);
 export type InstanceHealth = Static<typeof InstanceHealth>;
 
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
-export const TemplateHealthView = Type.Object({
+export const TemplateHealth = Type.Object({
   template_name: text('everything'),
   status: Type.Enum(['healthy', 'unhealthy']),
   strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
@@ -136,32 +107,6 @@ export const TemplateHealthView = Type.Object({
     Type.Array(Type.Object({ id: text('everything-1'), ...healthFields })),
   ]),
 });
-export type TemplateHealthView = Static<typeof TemplateHealthView>;
-
-/** Makes the answer for one viewer. The template is healthy when at least one instance is. */
-export function templateHealthView(
-  health: ReturnType<Gateway['health']>,
-  definitions: readonly InstanceDefinition[],
-  format: 'object' | 'array',
-  viewer: Principal,
-): TemplateHealthView {
-  const transports = new Map(definitions.map(({ id, transport }) => [id, transport]));
-  const views = health.instances.flatMap((snapshot) => {
-    const transport = transports.get(snapshot.id);
-    return transport === undefined
-      ? []
-      : [[snapshot.id, instanceHealth(snapshot, transport, viewer)] as const];
-  });
-  return {
-    template_name: health.template,
-    status: health.healthy > 0 ? 'healthy' : 'unhealthy',
-    strategy: health.strategy,
-    total_instances: health.total,
-    healthy_instances: health.healthy,
-    health_percentage: health.healthPercentage,
-    instances: format === 'array' ? views.map(([id, view]) => ({ id, ...view })) : Object.fromEntries(views),
-  };
-}
 
 /** The health of one instance; the reason is shown to viewers that may see how it is run. */
 export function instanceHealth(
@@ -196,12 +141,26 @@ export const healthRoutes: readonly Route[] = [
       params: TemplateParams,
       query: Type.Object({ format: Type.Optional(Type.Enum(['object', 'array'])) }, CLOSED),
     },
-    answers: { 200: { description: 'Counts, and each instance', body: TemplateHealthView } },
+    answers: { 200: { description: 'Counts, and each instance', body: TemplateHealth } },
     errors: ['TEMPLATE_NOT_FOUND'],
-    handler: ({ params, query, principal }, { gateway }) => {
-      const health = gateway.health(params.template);
-      const { instances } = gateway.template(params.template);
-      return json(200, templateHealthView(health, instances, query.format ?? 'object', principal));
+    handler: ({ params: { template }, query, principal }, { gateway }) => {
+      const { strategy, total, healthy, healthPercentage, instances } = gateway.health(template);
+      const definitions = new Map(gateway.template(template).instances.map((one) => [one.id, one]));
+      const views = instances.flatMap((snapshot) => {
+        const definition = definitions.get(snapshot.id);
+        if (definition === undefined) return [];
+        return [[snapshot.id, instanceHealth(snapshot, definition.transport, principal)] as const];
+      });
+      return json(200, {
+        template_name: template,
+        status: healthy > 0 ? 'healthy' : 'unhealthy',
+        strategy,
+        total_instances: total,
+        healthy_instances: healthy,
+        health_percentage: healthPercentage,
+        instances:
+          query.format === 'array' ? views.map(([id, view]) => ({ id, ...view })) : Object.fromEntries(views),
+      });
     },
   }),
   defineRoute({
@@ -209,10 +168,9 @@ export const healthRoutes: readonly Route[] = [
     path: '/gateway/health',
     summary: 'Health of the gateway and its instances',
     scope: 'open',
-    answers: { 200: { description: 'Status and counts', body: GatewayHealthView } },
+    answers: { 200: { description: 'Status and counts', body: GatewayHealth } },
     errors: [],
-    handler: async (_input, { gateway, build }) =>
-      json(200, gatewayHealthView(gateway, await gateway.databaseStatus(), build)),
+    handler: async (_input, { gateway, build }) => json(200, { ...(await healthOf(gateway)), build }),
   }),
   defineRoute({
     method: 'GET',
@@ -220,16 +178,24 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Health of the gateway and its database',
     scope: 'open',
     answers: {
-      200: { description: 'The database answers', body: ServerHealthView },
+      200: { description: 'The database answers', body: ServerHealth },
       503: {
         description: 'The database does not answer: the same with the fields of an error',
-        body: ServerHealthView,
+        body: ServerHealth,
       },
     },
     errors: ['DATABASE_UNAVAILABLE'],
     handler: async ({ request }, { gateway }) => {
-      const health = serverHealthView(gateway, await gateway.databaseStatus());
-      if (health.database === 'connected') return json(200, health);
+      const database = await gateway.databaseStatus();
+      const health: Static<typeof ServerHealth> = {
+        status: database === 'connected' ? 'healthy' : 'unhealthy',
+        timestamp: new Date().toISOString(),
+        uptime: gateway.stats().uptimeSeconds,
+        version: API_VERSION,
+        database,
+        mcp_servers: instanceCounts(gateway.servers()),
+      };
+      if (database === 'connected') return json(200, health);
       // It is no refusal, so it does not leave as an error: everything else in it is true.
       return errorReply(databaseUnavailable(undefined), request.id, { fields: health });
     },

@@ -6,7 +6,7 @@ import { API_VERSION } from '../../domain/version.ts';
 import { bytes, json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { text } from '../schemas.ts';
-import { GatewayHealthView, gatewayHealthView } from './health.ts';
+import { GatewayHealth, healthOf } from './health.ts';
 
 const LINKS = {
   console: '/console',
@@ -20,7 +20,7 @@ const LINKS = {
 
 const HomeView = Type.Object({
   name: Type.Literal('stagedoor'),
-  status: GatewayHealthView.properties.status,
+  status: GatewayHealth.properties.status,
   version: text('2.0.0'),
   links: Type.Record(Type.String(), Type.String()),
 });
@@ -45,10 +45,10 @@ export const homeRoutes: readonly Route[] = [
       },
     },
     errors: [],
-    handler: async ({ request }, { gateway, build, consoleFiles }) => {
+    handler: async ({ request }, { gateway, consoleFiles }) => {
       if (request.wantsPage && consoleFiles.isBuilt)
         return { ...noContent({ headers: [...COMMON, 'Location', 'console'] }), status: 303 };
-      const { status } = gatewayHealthView(gateway, await gateway.databaseStatus(), build);
+      const { status } = await healthOf(gateway);
       const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
       if (!request.wantsPage) return json(200, view, { headers: COMMON });
       return { ...bytes(200, pageOf(status), { headers: PAGE }), type: 'text/html; charset=utf-8' };

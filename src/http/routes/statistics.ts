@@ -1,4 +1,4 @@
-// Statistics of the gateway, on both surfaces. Counting is actors/metrics.ts and actors/client-metrics.ts.
+// Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`. Counting is actors/metrics.ts and actors/client-metrics.ts.
 
 import Type, { type Static } from 'typebox';
 import { type ClientCounts, sumOf } from '../../actors/client-metrics.ts';
@@ -18,7 +18,7 @@ import {
 } from '../visible.ts';
 
 /** Sessions of all visible templates. `ended` includes `lost`; `parked` is null for a viewer of some templates. */
-export const SessionCounts = Type.Object({
+const SessionCounts = Type.Object({
   open: integer(12),
   parked: Type.Union([Type.Integer(), Type.Null()], { examples: [8] }),
   max: integer(10_000),
@@ -29,7 +29,7 @@ export const SessionCounts = Type.Object({
 });
 
 /** Dedicated processes of single clients. */
-export const OwnProcessCounts = Type.Object({
+const OwnProcessCounts = Type.Object({
   running: integer(4),
   started: integer(150),
   lost: integer(0),
@@ -96,13 +96,13 @@ export const StatisticsView = Type.Object({
     last_check_time: NullableTime,
   }),
 });
-export type StatisticsView = Static<typeof StatisticsView>;
+type StatisticsView = Static<typeof StatisticsView>;
 
 /**
  * Makes the answer for one viewer. A viewer of some templates gets sums over their instances, and no percentiles, which
  * cannot be split.
  */
-export function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
+function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
   const servers = visibleServers(gateway, viewer);
   const stats = visibleStats(gateway.stats(), servers, viewer);
   return {
@@ -129,7 +129,7 @@ export function statisticsView(gateway: Gateway, viewer: Principal): StatisticsV
 }
 
 /** Sums over all visible templates. */
-export function clientTotals({ parkedSessions, maxSessions, templates }: VisibleClients): {
+function clientTotals({ parkedSessions, maxSessions, templates }: VisibleClients): {
   readonly sessions: Static<typeof SessionCounts>;
   readonly own_processes: Static<typeof OwnProcessCounts>;
 } {
@@ -142,7 +142,7 @@ export function clientTotals({ parkedSessions, maxSessions, templates }: Visible
 }
 
 /** Open sessions and running processes of one template. */
-export function clientsOf({ templates }: VisibleClients, template: string) {
+function clientsOf({ templates }: VisibleClients, template: string) {
   const counts: ClientCounts | undefined = templates.get(template);
   return {
     sessions: counts?.sessions.open ?? 0,
@@ -151,7 +151,7 @@ export function clientsOf({ templates }: VisibleClients, template: string) {
 }
 
 /** Exchanges by server id; servers without any are there with 0. */
-export function requestsByServer(
+function requestsByServer(
   servers: readonly Server[],
   stats: Pick<GatewayStats, 'instances'>,
 ): Record<string, number> {

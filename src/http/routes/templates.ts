@@ -29,9 +29,9 @@ export const LoadBalancerView = Type.Object({
   session: Type.Enum([...SESSION_SHARING]),
   session_failover: Type.Enum([...SESSION_FAILOVER]),
 });
-export type LoadBalancerView = Static<typeof LoadBalancerView>;
+type LoadBalancerView = Static<typeof LoadBalancerView>;
 
-export function loadBalancerView(policy: BalancerPolicy): LoadBalancerView {
+function loadBalancerView(policy: BalancerPolicy): LoadBalancerView {
   return {
     strategy: policy.strategy,
     health_check_interval: policy.healthIntervalMs / 1000,
@@ -105,10 +105,10 @@ export const RegistryView = Type.Object({
     unhealthy_instances: integer(0),
   }),
 });
-export type RegistryView = Static<typeof RegistryView>;
+type RegistryView = Static<typeof RegistryView>;
 
 /** Makes the answer for one viewer, with the templates that have no instances. */
-export function registryView(gateway: Gateway, viewer: Principal): RegistryView {
+function registryView(gateway: Gateway, viewer: Principal): RegistryView {
   const servers = visibleServers(gateway, viewer);
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
   const templates = visibleTemplates(gateway, viewer).map((template) => {
