@@ -1,6 +1,11 @@
+// The two error exits: of ordinary routes, and of those that speak JSON-RPC. What a known error becomes, and what is kept from
+// callers.
+
 import { Writable } from 'node:stream';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
+import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
 import { toolExecutionFailed } from '../../../src/domain/answer-errors.ts';
 import {
   authenticationRequired,
@@ -10,159 +15,204 @@ import {
   invalidCredentials,
   methodNotAllowed,
   noHealthyInstance,
+  payloadTooLarge,
   queueFull,
+  rateLimitExceeded,
+  sessionNotFound,
   tokenExpired,
   tooManyAttempts,
   validationFailed,
 } from '../../../src/domain/error-catalogue.ts';
-import { atInstance, databaseUnavailable } from '../../../src/domain/errors.ts';
-import { errors } from '../../../src/http/middleware/errors.ts';
-import { ClientGone } from '../../../src/http/request.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
+import { ErrorBody, errorBody } from '../../../src/http/error-reply.ts';
+import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
+import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
+import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the error exit');
+const test = suite('the error exits');
+const isErrorBody = Compile(ErrorBody);
 
-async function answerTo(thrown: unknown, log: Record<string, unknown>[] = []) {
+type Exit = (log: Logger) => HttpMiddleware;
+const rpc: Exit = (log) => (context, next) => rpcErrors(log)(Object.assign(context, { params: {} }), next);
+
+/** What is answered when the middlewares below throw this, and what is logged. */
+async function answerTo(thrown: unknown, exit: Exit = errors) {
+  const logged: Record<string, unknown>[] = [];
   const sink = new Writable({
     write: (chunk, _encoding, done) => {
-      log.push(JSON.parse(String(chunk)));
+      logged.push(JSON.parse(String(chunk)));
       done();
     },
   });
-  const app = await startMiddlewares(errors(pino(sink)), () => {
+  const app = await startMiddlewares(exit(pino(sink)), () => {
     throw thrown;
   });
-  const answer = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
+  const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
   app.close();
-  return answer;
+  return { ...answer, logged };
 }
 
-test('names the instance that failed', async () => {
-  const failed = backendUnavailable('it broke', { delivered: 'unknown' });
-  const answer = await answerTo(atInstance(failed, 'demo-1'));
-  assert.is(answer.headers.get('x-instance-id'), 'demo-1');
-  assert.is((await answerTo(failed)).headers.get('x-instance-id'), null);
-});
+const refused = backendUnavailable('it broke', { delivered: 'no' });
+const lost = backendUnavailable('it broke', { delivered: 'unknown' });
+const item = { loc: ['body', 'name', 0], msg: 'Field required', type: 'missing' };
+const backendError = { code: -32000, message: 'broken', data: { why: 'it is' } };
+const result = { content: [], isError: true };
+const secret = new Error('a secret');
 
-test('answers a known error with its status, code and request id', async () => {
-  const answer = await answerTo(noHealthyInstance('demo'));
-  assert.is(answer.status, 503);
-  assert.is(answer.headers.get('content-type'), 'application/json');
-  assert.equal(answer.body, {
-    detail: 'No instance of "demo" is healthy right now.',
-    error_code: 'NO_HEALTHY_INSTANCE',
-    request_id: 'r1',
+const NOBODY = 'No instance of "demo" is healthy right now.';
+const NEEDED = 'This needs the permission "gateway:read" or "tools:call".';
+
+/** The error, its status and its headers; further fields of the body. */
+const ROWS: readonly (readonly [error: unknown, status: number, headers?: object, body?: object])[] = [
+  [noHealthyInstance('demo'), 503, { 'retry-after': '2' }, { detail: NOBODY }],
+  [queueFull('demo'), 429, { 'retry-after': '1' }],
+  [refused, 503, { 'retry-after': '1' }, { delivered: undefined }],
+  [lost, 503, {}, { delivered: 'unknown' }],
+  [atInstance(lost, 'demo-1'), 503, { 'x-instance-id': 'demo-1' }, { delivered: 'unknown' }],
+  [backendTimeout(1_000), 503, {}, { delivered: 'unknown' }],
+  [backendTimeout(1_000, 'no'), 503, { 'retry-after': '1' }, { delivered: undefined }],
+  [methodNotAllowed('PUT', '/x', ['GET', 'HEAD']), 405, { allow: 'GET, HEAD' }],
+  [validationFailed([item]), 422, {}, { detail: [item] }],
+  [toolExecutionFailed('t', { backendError }), 500, {}, { backend_error: backendError }],
+  [toolExecutionFailed('t', { result }), 500, {}, { result }],
+  [authenticationRequired(), 401, { 'www-authenticate': 'Bearer' }],
+  [invalidCredentials(), 401, { 'www-authenticate': 'Bearer' }],
+  [tokenExpired(), 401, { 'www-authenticate': 'Bearer' }],
+  [
+    insufficientPermissions(['gateway:read', 'tools:call']),
+    ...([403, {}, { detail: NEEDED, required_permissions: ['gateway:read', 'tools:call'] }] as const),
+  ],
+  [tooManyAttempts(7), 429, { 'retry-after': '7' }],
+  [databaseUnavailable(secret), 503, { 'retry-after': '5' }, { delivered: undefined }],
+  [databaseUnavailable(secret, 'unknown'), 503, {}, { delivered: 'unknown' }],
+];
+const EXTRA = ['retry-after', 'x-instance-id', 'allow', 'www-authenticate'];
+
+for (const [index, [error, status, headers = {}, fields = {}]] of ROWS.entries())
+  test(`answer ${String(error)} (${index}) with ${status}, and the headers that help`, async () => {
+    const answer = await answerTo(error);
+    assert.equal([answer.status, answer.headers.get('content-type')], [status, 'application/json']);
+    const sent = EXTRA.flatMap((name) =>
+      answer.headers.has(name) ? [[name, answer.headers.get(name)]] : [],
+    );
+    assert.equal(Object.fromEntries(sent), headers);
+    assert.equal([answer.body.error_code, answer.body.request_id], [Object(error).code, 'r1']);
+    for (const [name, value] of Object.entries(fields)) assert.equal(answer.body[name], value, name);
+    assert.ok(isErrorBody.Check(answer.body));
+    assert.not.match(answer.text, /secret/);
+    assert.equal(answer.logged, []);
   });
+
+test('tell nothing about an unknown error, which may be no Error, and log it with the request id', async () => {
+  for (const thrown of [secret, 'a secret', undefined]) {
+    const { status, body, logged } = await answerTo(thrown);
+    const detail = 'Something went wrong inside the gateway.';
+    assert.equal([status, body], [500, { detail, error_code: 'INTERNAL_ERROR', request_id: 'r1' }]);
+    assert.equal([logged.length, logged[0]?.request_id], [1, 'r1']);
+    if (thrown !== undefined) assert.match(JSON.stringify(logged[0]?.err), /a secret/);
+  }
+  const { status, text, logged } = await answerTo(secret, rpc);
+  assert.equal([status, logged[0]?.request_id], [500, 'r1']);
+  assert.not.match(text, /secret/);
+  assert.match(JSON.stringify(logged), 'a secret');
 });
 
-test('tells when to try again only if the call certainly did not happen', async () => {
-  assert.is((await answerTo(noHealthyInstance('demo'))).headers.get('retry-after'), '2');
-  assert.is((await answerTo(queueFull('demo'))).headers.get('retry-after'), '1');
-  const refused = await answerTo(backendUnavailable('refused', { delivered: 'no' }));
-  assert.is(refused.headers.get('retry-after'), '1');
-  assert.is(refused.body.delivered, undefined);
-  const lost = await answerTo(backendUnavailable('reset', { delivered: 'unknown' }));
-  assert.is(lost.headers.get('retry-after'), null);
-  assert.is(lost.body.delivered, 'unknown');
-  assert.is((await answerTo(backendTimeout(1_000))).body.delivered, 'unknown');
-});
-
-test('lists the methods with a 405', async () => {
-  const answer = await answerTo(methodNotAllowed('PUT', '/x', ['GET', 'HEAD']));
-  assert.is(answer.status, 405);
-  assert.is(answer.headers.get('allow'), 'GET, HEAD');
-});
-
-test('shows issues as the detail', async () => {
-  const item = { loc: ['body', 'name'], msg: 'Field required', type: 'missing' };
-  const answer = await answerTo(validationFailed([item]));
-  assert.is(answer.status, 422);
-  assert.equal(answer.body.detail, [item]);
-});
-
-test('passes on what the backend said', async () => {
-  const backendError = { code: -32000, message: 'broken', data: { why: 'it is' } };
-  assert.equal((await answerTo(toolExecutionFailed('t', { backendError }))).body.backend_error, backendError);
-  const result = { content: [], isError: true };
-  assert.equal((await answerTo(toolExecutionFailed('t', { result }))).body.result, result);
-});
-
-test('tells nothing about an unknown error, and logs it with the request id', async () => {
-  const log: Record<string, unknown>[] = [];
-  const answer = await answerTo(new Error('the secret is 42'), log);
-  assert.is(answer.status, 500);
-  assert.equal(answer.body, {
-    detail: 'Something went wrong inside the gateway.',
-    error_code: 'INTERNAL_ERROR',
-    request_id: 'r1',
-  });
-  assert.is(log.length, 1);
-  assert.is(log[0]?.request_id, 'r1');
-  assert.match(JSON.stringify(log[0]?.err), /the secret is 42/);
-});
-
-test('answers what is no Error at all', async () => {
-  assert.is((await answerTo('a string')).body.error_code, 'INTERNAL_ERROR');
-  assert.is((await answerTo(undefined)).body.error_code, 'INTERNAL_ERROR');
-});
-
-test('breaks the connection when half an answer is out', async () => {
-  const app = await startMiddlewares((context) => {
-    context.respond = false;
-    context.res.writeHead(200, { 'content-length': '100' });
-    context.res.write('half');
-    throw new Error('too late');
-  });
-  const socket = await openRaw(app.port);
-  socket.write(head('GET /'));
-  const received = await readAll(socket);
-  assert.not.match(received, /INTERNAL_ERROR/);
-  app.close();
-});
-
-test('says nothing to a client that has gone', async () => {
-  const log: Record<string, unknown>[] = [];
-  const over = Promise.withResolvers<void>();
-  const app = await startMiddlewares(
-    async (context, next) => {
-      await next();
-      assert.is(context.res.headersSent, false);
-      over.resolve();
-      context.res.end();
-    },
-    errors(pino(new Writable({ write: (chunk, _encoding, done) => done(void log.push(JSON.parse(chunk))) }))),
-    () => {
-      throw new ClientGone();
-    },
-  );
-  await app.ask('GET', '/');
-  await over.promise;
-  assert.equal(log, []);
-  app.close();
-});
-
-test('challenges where other credentials would help, and only there', async () => {
-  for (const [error, challenge] of [
-    [authenticationRequired(), 'Bearer'],
-    [invalidCredentials(), 'Bearer'],
-    [tokenExpired(), 'Bearer'],
-    [insufficientPermissions(['admin']), null],
-    [tooManyAttempts(3), null],
+test('name no paths of this machine to those who may not see how instances are run', () => {
+  const path = 'there is no program "/srv/private/serve"';
+  const failed = backendUnavailable(path, { delivered: 'no' });
+  const having = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
+  for (const [error, plain] of [
+    [noHealthyInstance('demo', path), NOBODY],
+    [failed, 'The backend is unavailable.'],
+    [atInstance(failed, 'one'), 'The backend is unavailable.'],
+    [openingFailed(failed, [path]), 'The backend is unavailable.'],
   ] as const) {
-    assert.is((await answerTo(error)).headers.get('www-authenticate'), challenge, error.code);
+    assert.is(errorBody(error, 'r1', having('gateway:read', 'tools:call')).detail, plain);
+    assert.is(errorBody(error, 'r1').detail, plain);
+    assert.match(String(errorBody(error, 'r1', having('gateway:write')).detail), path);
   }
 });
 
-test('says when to try again after too many attempts, and when the database is away', async () => {
-  assert.is((await answerTo(tooManyAttempts(7))).headers.get('retry-after'), '7');
-  const away = await answerTo(databaseUnavailable(new Error('secret')));
-  assert.equal([away.status, away.headers.get('retry-after')], [503, '5']);
-  assert.not.match(away.text, /secret|delivered/);
-  const perhaps = await answerTo(databaseUnavailable(new Error('secret'), 'unknown'));
-  assert.equal([perhaps.status, perhaps.headers.get('retry-after')], [503, null]);
-  assert.is(JSON.parse(perhaps.text).delivered, 'unknown');
+test('answer over JSON-RPC with a message, its status and its headers', async () => {
+  const { headers, ...answer } = await answerTo(sessionNotFound(), rpc);
+  const message = 'There is no such session. Initialize again.';
+  const error = { code: -32_001, message, data: { error_code: 'SESSION_NOT_FOUND' } };
+  assert.equal([answer.status, answer.body], [404, { jsonrpc: '2.0', id: null, error }]);
+  assert.equal([headers.get('content-type'), headers.get('x-request-id')], ['application/json', 'r1']);
+  assert.equal([headers.get('retry-after'), answer.logged], [null, []]);
+  const failure = new RpcFailure(405, { code: -32_000, message: 'Not here' }, 7, ['Allow', 'POST']);
+  for (const [thrown, status, name, value, id] of [
+    [failure, 405, 'allow', 'POST', 7],
+    [rateLimitExceeded(5, 99), 429, 'retry-after', '99', null],
+    [atInstance(lost, 'one'), 503, 'x-instance-id', 'one', null],
+    [atInstance(lost, 'one'), 503, 'retry-after', null, null],
+    [payloadTooLarge(1), 413, 'retry-after', null, null],
+  ] as const) {
+    const other = await answerTo(thrown, rpc);
+    assert.equal([other.status, other.headers.get(name), other.body.id], [status, value, id], name);
+  }
 });
+
+test('tell the log the code of JSON-RPC, unless it knows of an earlier error', async () => {
+  for (const [known, logged] of [
+    [undefined, -32_001],
+    [-32_602, -32_602],
+  ]) {
+    let code: number | undefined;
+    const app = await startRoute(
+      '/',
+      async (context, next) => {
+        await next();
+        code = context.state.rpcError;
+      },
+      rpcErrors(pino({ level: 'silent' })),
+      (context) => {
+        if (known !== undefined) context.state.rpcError = known;
+        throw sessionNotFound();
+      },
+    );
+    await app.ask('POST', '/');
+    app.close();
+    assert.is(code, logged);
+  }
+});
+
+for (const [name, exit] of Object.entries({ errors, rpc }))
+  test(`${name}: break the connection when half an answer is out, and say nothing to a client that has gone`, async () => {
+    const logged: unknown[] = [];
+    const log = pino(
+      new Writable({ write: (chunk, _encoding, done) => done(void logged.push(String(chunk))) }),
+    );
+    let passed: unknown;
+    const app = await startMiddlewares(
+      async (context, next) => {
+        passed = await Promise.resolve(next()).catch((thrown: unknown) => thrown);
+        if (context.path === '/gone') context.res.destroy();
+      },
+      exit(log),
+      (context) => {
+        if (context.path === '/gone') throw new ClientGone();
+        context.respond = false;
+        context.res.writeHead(200, { 'Content-Length': '100' });
+        context.res.write('half');
+        throw new Error('too late');
+      },
+    );
+    for (const [path, end] of [
+      ['/half', /half$/],
+      ['/gone', /^$/],
+    ] as const) {
+      logged.length = 0;
+      const socket = await openRaw(app.port);
+      socket.write(head(`POST ${path}`));
+      assert.match(await readAll(socket), end);
+    }
+    assert.equal(logged, []);
+    assert.ok(name === 'errors' ? passed === undefined : passed instanceof ClientGone);
+    app.close();
+  });
 
 test.run();
