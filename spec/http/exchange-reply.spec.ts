@@ -39,13 +39,6 @@ test('is the result as it is, and says who gave it', async () => {
   assert.is(answer.headers.get('content-type'), 'application/json');
 });
 
-test('is 200 for a result that says isError', async () => {
-  const result = { content: [], isError: true };
-  const { call } = await withTool('failing', () => result);
-  const answer = await call();
-  assert.equal([answer.status, answer.body], [200, result]);
-});
-
 test('leaves notifications out of a JSON answer', async () => {
   const { call } = await withTool('noisy', (_request, { notify }) => {
     notify('notifications/message', { level: 'info', data: 'x' });
@@ -125,5 +118,23 @@ for (const [kind, headers] of [
     assert.ok(signal.aborted);
   });
 }
+
+test('that is a list is cancelled at the backend when the client leaves, and that is no error', async () => {
+  const app = await startApp({ logLevel: 'error' });
+  const running = Promise.withResolvers<AbortSignal>();
+  await app.serve('t', 'one', async ({ method }, { signal }) => {
+    if (method !== 'prompts/list') return {};
+    running.resolve(signal);
+    await once(signal, 'abort');
+    return {};
+  });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /mcp/t/prompts/list'));
+  const signal = await running.promise;
+  socket.destroy();
+  if (!signal.aborted) await once(signal, 'abort');
+  await app.close();
+  assert.equal(app.log, []);
+});
 
 test.run();

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import { HttpCallReport } from '../../src/http/call-report.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { json } from '../../src/http/reply.ts';
 import { HttpRequest } from '../../src/http/request.ts';
@@ -22,14 +23,11 @@ async function look(headers: Record<string, string>, see: (facts: HttpRequest) =
   return body.seen;
 }
 
-test('tell who asks', async () => {
-  const seen = await look({ origin: 'http://x.example', 'x-request-id': 'r1' }, (facts) => [
-    facts.id,
-    facts.address,
-    facts.isLocal,
-    facts.origin,
-  ]);
-  assert.equal(seen, ['r1', '127.0.0.1', true, 'http://x.example']);
+test('tell who asks, with which headers', async () => {
+  const seen = await look({ origin: 'http://x.example', 'x-request-id': 'r1' }, (facts) => {
+    return [facts.id, facts.address, facts.isLocal, facts.origin, facts.headers.origin];
+  });
+  assert.equal(seen, ['r1', '127.0.0.1', true, 'http://x.example', 'http://x.example']);
 });
 
 for (const [accept, wants] of [
@@ -49,26 +47,48 @@ for (const [accept, wants] of [
   });
 }
 
-test('make a signal only once and abort it when the client leaves', async () => {
+test('make a signal only once, abort it when the client leaves, and tell at once of one that has left', async () => {
   const signal = Promise.withResolvers<AbortSignal>();
+  const told = Promise.withResolvers<void>();
   const app = await startMiddlewares(async (context) => {
     const facts = new HttpRequest(context, proxies);
     assert.is(facts.signal, facts.signal);
     signal.resolve(facts.signal);
-    await once(facts.signal, 'abort');
+    if (!context.res.closed) await once(context.res, 'close');
+    facts.onGone(told.resolve);
   });
   const socket = await openRaw(app.port);
   socket.write(head('GET /'));
   const made = await signal.promise;
   assert.not(made.aborted);
   socket.destroy();
-  await once(made, 'abort');
+  await told.promise;
+  assert.ok(made.aborted);
   app.close();
 });
 
-test('tell the headers, and count for the caller', async () => {
-  const seen = await look({ 'mcp-name': 'echo' }, (facts) => facts.headers['mcp-name']);
-  assert.is(seen, 'echo');
+test('say nothing of leaving when the answer is complete, neither then nor later', async () => {
+  let isGone = false;
+  const closed = Promise.withResolvers<void>();
+  const app = await startMiddlewares((context) => {
+    const facts = new HttpRequest(context, proxies);
+    const gone = () => {
+      isGone = true;
+    };
+    facts.onGone(gone);
+    context.res.once('close', () => {
+      facts.onGone(gone);
+      closed.resolve();
+    });
+    respond(context, json(200, {}));
+  });
+  await app.ask('GET', '/');
+  await closed.promise;
+  assert.not(isGone);
+  app.close();
+});
+
+test('count for the caller', async () => {
   const counted: number[] = [];
   const limiter = {
     take: ({ hourlyLimit: limit = 0 }: Principal, count = 1) => {
@@ -87,36 +107,13 @@ test('tell the headers, and count for the caller', async () => {
   app.close();
 });
 
-test('say nothing of leaving when the answer is complete', async () => {
-  let isGone = false;
-  const closed = Promise.withResolvers<void>();
-  const app = await startMiddlewares((context) => {
-    new HttpRequest(context, proxies).onGone(() => {
-      isGone = true;
-    });
-    context.res.once('close', closed.resolve);
-    respond(context, json(200, {}));
-  });
-  await app.ask('GET', '/');
-  await closed.promise;
-  assert.not(isGone);
-  app.close();
-});
-
-test('tell at once of a client that has left already', async () => {
-  const told = Promise.withResolvers<void>();
-  const arrived = Promise.withResolvers<void>();
-  const app = await startMiddlewares(async (context) => {
-    arrived.resolve();
-    await once(context.res, 'close');
-    new HttpRequest(context, proxies).onGone(told.resolve);
-  });
-  const socket = await openRaw(app.port);
-  socket.write(head('GET /'));
-  await arrived.promise;
-  socket.destroy();
-  await told.promise;
-  app.close();
+test('of a call end once, with its arguments, and keep none of them', () => {
+  const ends: unknown[] = [];
+  const request = { method: 'tools/call', params: { name: 'echo', arguments: { message: 'a secret' } } };
+  const report = new HttpCallReport(request, ({ outcome, arguments: sent }) => ends.push([outcome, sent]));
+  report.ended({ kind: 'cancelled' });
+  report.ended({ kind: 'failed', code: 'INTERNAL_ERROR' });
+  assert.equal([ends, report.arguments], [[['cancelled', { message: 'a secret' }]], undefined]);
 });
 
 test.run();

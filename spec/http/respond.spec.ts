@@ -1,91 +1,147 @@
+// Writing a reply, and what becomes of clients that do not read it.
+
 import * as assert from 'uvu/assert';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { bytes, json, noContent } from '../../src/http/reply.ts';
 import { respond } from '../../src/http/respond.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
+import { EventStreams } from '../../src/http/sse/event-stream.ts';
+import { limitReader, limitWriteTime } from '../../src/http/unread-answers.ts';
+import { startMiddlewares, startRoute } from '../helpers/http-middlewares.ts';
+import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('writing a reply');
+/** More than the system keeps for a connection. */
+const LARGE = Buffer.alloc(20_000_000, 0x20);
 
-test('sends status, headers and the exact bytes', async () => {
+test('sends status, headers and the exact bytes, beside what earlier middlewares have set', async () => {
   const app = await startMiddlewares((context) => {
+    context.res.setHeader('Vary', 'Origin');
     const facts = { instanceId: 'one', headers: ['X-Total-Count', '3'] };
     respond(context, bytes(201, Buffer.from('{"a":"ü"}'), facts));
     assert.is(context.state.instanceId, 'one');
+    respond(context, json(500, { second: true }));
   });
   const { status, headers, text } = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
-  assert.is(status, 201);
-  assert.is(text, '{"a":"ü"}');
-  const sent = Object.fromEntries(headers);
-  assert.is(sent['content-type'], 'application/json');
-  assert.is(sent['content-length'], '10');
-  assert.is(sent['x-request-id'], 'r1');
-  assert.is(sent['x-instance-id'], 'one');
-  assert.is(sent['x-total-count'], '3');
-  app.close();
-});
-
-test('counts bytes, not characters, of a text', async () => {
-  const app = await startMiddlewares((context) => respond(context, json(200, { a: '😀' })));
-  const { headers, text } = await app.ask('GET', '/');
-  assert.is(headers.get('content-length'), String(Buffer.byteLength(text)));
-  app.close();
-});
-
-test('sends no body and no type without content', async () => {
-  const app = await startMiddlewares((context) => respond(context, noContent()));
-  const { status, headers, text } = await app.ask('DELETE', '/');
-  assert.equal([status, text, headers.get('content-type')], [204, '', null]);
-  app.close();
-});
-
-test('tells that nothing follows, where something might', async () => {
-  const app = await startMiddlewares((context) =>
-    respond(context, { kind: 'empty', status: Number(context.path.slice(1)) }),
+  assert.equal([status, text], [201, '{"a":"ü"}']);
+  const names = ['content-type', 'content-length', 'x-request-id', 'x-instance-id', 'x-total-count', 'vary'];
+  assert.equal(
+    names.map((name) => headers.get(name)),
+    ['application/json', '10', 'r1', 'one', '3', 'Origin'],
   );
-  const lengths = [];
-  for (const status of [202, 204, 304]) {
+  app.close();
+});
+
+test('counts bytes, not characters, and tells that nothing follows where something might', async () => {
+  const app = await startMiddlewares((context) => {
+    const status = Number(context.path.slice(1));
+    if (status === 200) respond(context, json(status, { a: '😀' }));
+    else respond(context, { ...noContent(), status });
+  });
+  const sent = [];
+  for (const status of [200, 202, 204, 304]) {
     const { headers } = await app.ask('GET', `/${status}`);
-    lengths.push([headers.get('content-length'), headers.get('transfer-encoding')]);
+    sent.push(['content-length', 'content-type', 'transfer-encoding'].map((name) => headers.get(name)));
   }
-  assert.equal(lengths, [
-    ['0', null],
-    [null, null],
-    [null, null],
+  assert.equal(sent, [
+    ['12', 'application/json', null],
+    ['0', null, null],
+    [null, null, null],
+    [null, null, null],
   ]);
   app.close();
 });
 
-test('keeps what earlier middlewares have set', async () => {
+test('limits the time of what waits in memory, and of nothing else', async () => {
+  const limits: (number | undefined)[] = [];
   const app = await startMiddlewares((context) => {
-    context.res.setHeader('Vary', 'Origin');
-    respond(context, json(200, {}));
-  });
-  assert.is((await app.ask('GET', '/')).headers.get('vary'), 'Origin');
-  app.close();
-});
-
-test('answers once only', async () => {
-  const app = await startMiddlewares((context) => {
-    respond(context, json(200, { first: true }));
-    respond(context, json(500, { second: true }));
-  });
-  const { status, body } = await app.ask('GET', '/');
-  assert.equal([status, body], [200, { first: true }]);
-  app.close();
-});
-
-test('has no endless patience with a client that does not take its answer', async () => {
-  const patience: (number | undefined)[] = [];
-  const app = await startMiddlewares((context) => {
-    respond(context, bytes(200, Buffer.alloc(context.path === '/large' ? 20_000_000 : 10, 0x20)));
-    patience.push(context.req.socket.timeout);
+    respond(context, bytes(200, context.path === '/large' ? LARGE : Buffer.from('{}')));
+    limits.push(context.req.socket.timeout);
   });
   await app.ask('GET', '/small');
   await app.ask('GET', '/large');
-  // It is looked several times within the patience, see write-timeout.ts.
-  assert.is.not(patience[0], HTTP_LIMITS.unreadAnswerMs / 15);
-  assert.is(patience[1], HTTP_LIMITS.unreadAnswerMs / 15);
+  // Fifteen looks within the time.
+  assert.equal(
+    limits.map((ms) => ms === HTTP_LIMITS.unreadAnswerMs / 15),
+    [false, true],
+  );
+  app.close();
+});
+
+test('cuts a reader that took the first part soon after its time, not after twice the time', async () => {
+  const unreadMs = 1_500;
+  const cut = Promise.withResolvers<number>();
+  const app = await startMiddlewares(({ res: response }) => {
+    response.end(Buffer.alloc(50_000_000));
+    limitWriteTime(response, unreadMs);
+    const startMs = performance.now();
+    response.once('close', () => cut.resolve(performance.now() - startMs));
+  });
+  const socket = await openRaw(app.port);
+  void untilClosed(socket);
+  socket.write(head('GET /'));
+  const tookMs = await cut.promise;
+  assert.ok(tookMs >= unreadMs && tookMs < unreadMs * 1.8, `after ${tookMs} ms`);
+  socket.destroy();
+  app.close();
+});
+
+test('cuts a reader that stops, and not a stream that is quiet', async () => {
+  const quiet = Promise.withResolvers<void>();
+  const app = await startMiddlewares(async (context) => {
+    const { res: response, path } = context;
+    context.respond = false;
+    response.writeHead(200);
+    limitReader(response, 10);
+    response.write('begin');
+    if (path === '/stopped') response.write(Buffer.alloc(50_000_000));
+    else response.once('timeout', quiet.resolve);
+    await quiet.promise;
+    if (path === '/quiet') response.end('end');
+  });
+  const [stopped, heard] = await Promise.all([openRaw(app.port), openRaw(app.port)]);
+  const closed = untilClosed(stopped);
+  stopped.write(head('GET /stopped'));
+  heard.write(head('GET /quiet'));
+  assert.match(await readUntil(heard, 'end'), /begin[\s\S]*end/);
+  stopped.write('x'); // what was reset is only noticed by who writes
+  stopped.resume();
+  await closed;
+  heard.destroy();
+  app.close();
+});
+
+test('cuts the slowest reader over the bound, refuses new calls near it, and gives their room back', async () => {
+  // Room for one of them, and not for two.
+  const { unread } = new EventStreams({ unreadBounds: { totalBytes: 45_000_000, ownerBytes: 25_000_000 } });
+  const answered: (() => void)[] = [];
+  const app = await startRoute('/:size', unread.room, (context) => {
+    respond(context, bytes(200, context.params.size === 'large' ? LARGE : Buffer.from('{}')));
+    unread.count(context);
+    answered.shift()?.();
+  });
+  const askAndNotRead = async () => {
+    const socket = await openRaw(app.port);
+    const closed = untilClosed(socket);
+    socket.pause();
+    const written = new Promise<void>((resolve) => answered.push(resolve));
+    socket.write(head('GET /large'));
+    await written;
+    return { socket, closed };
+  };
+  const first = await askAndNotRead();
+  const refused = await app.ask('POST', '/small');
+  assert.equal(
+    [refused.status, refused.body.error_code, refused.headers.get('retry-after')],
+    [503, 'BACKEND_UNAVAILABLE', '1'],
+  );
+  // No call is asked for by GET: streams that go on are not refused.
+  assert.is((await app.ask('GET', '/small')).status, 200);
+  const second = await askAndNotRead();
+  first.socket.resume();
+  await first.closed;
+  second.socket.destroy();
+  while ((await app.ask('POST', '/small')).status !== 200);
   app.close();
 });
 

@@ -1,13 +1,19 @@
 // Both readers of bodies behind the same middleware: the same table of inputs, the same answers.
 
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
-import { readDirect, readKoaBody } from '../../../src/http/body/read.ts';
+import { parseJsonBody } from '../../../src/http/body/parse.ts';
+import { readAllOf, readDirect, readKoaBody } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
+import { drain } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
+import { ClientGone } from '../../../src/http/request.ts';
 import { respond } from '../../../src/http/respond.ts';
+import { startApp } from '../../helpers/http-app.ts';
 import { BAD_BODIES, ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { head, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const readers = { direct: readDirect, 'koa-body': readKoaBody };
@@ -42,33 +48,18 @@ for (const [name, read] of Object.entries(readers)) {
     });
   }
 
+  const CHUNKED = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked', Connection: 'close' };
+
   test('reads a body that comes in many pieces', async () => {
-    const headers = {
-      'Content-Type': 'application/json',
-      'Transfer-Encoding': 'chunked',
-      Connection: 'close',
-    };
-    const { port } = await started;
-    const answer = await sendRaw(
-      port,
-      head('POST /', headers),
-      '2\r\n{"\r\n',
-      '6\r\na":"ü\r\n',
-      '2\r\n"}\r\n',
-      '0\r\n\r\n',
-    );
+    const pieces = ['2\r\n{"\r\n', '6\r\na":"ü\r\n', '2\r\n"}\r\n', '0\r\n\r\n'];
+    const answer = await sendRaw((await started).port, head('POST /', CHUNKED), ...pieces);
     assert.match(answer, /^HTTP\/1\.1 200 /);
     assert.match(Buffer.from(answer, 'latin1').toString(), /\r\n\r\n\{"a":"ü"\}$/);
   });
 
   test('refuses too many bytes that were not announced', async () => {
-    const headers = {
-      'Content-Type': 'application/json',
-      'Transfer-Encoding': 'chunked',
-      Connection: 'close',
-    };
     const chunk = `1001\r\n${'x'.repeat(0x1001)}\r\n0\r\n\r\n`;
-    assert.match(await sendRaw((await started).port, head('POST /', headers), chunk), /^HTTP\/1\.1 413 /);
+    assert.match(await sendRaw((await started).port, head('POST /', CHUNKED), chunk), /^HTTP\/1\.1 413 /);
   });
 
   test('takes a body without length and media type for no body', async () => {
@@ -83,6 +74,31 @@ for (const [name, read] of Object.entries(readers)) {
       '{}',
     );
     assert.match(answer, /^HTTP\/1\.1 415 /);
+  });
+
+  test('hands on every byte as it was', async () => {
+    let received: unknown;
+    const app = await startMiddlewares(async (context) => {
+      received = await read(1_000)(context);
+      respond(context, json(200, {}));
+    });
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    await app.ask('POST', '/', { body: bytes });
+    assert.equal(received, bytes);
+    app.close();
+  });
+
+  test('unwinds when the client breaks off', async () => {
+    const over = Promise.withResolvers<unknown>();
+    const app = await startMiddlewares(
+      (_context, next) => next().catch(over.resolve),
+      body(read(1_000), 1_000),
+    );
+    const socket = await openRaw(app.port);
+    socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': '10' }));
+    socket.write('{"a"', () => socket.destroy());
+    assert.instance(await over.promise, ClientGone);
+    app.close();
   });
 
   test.run();
@@ -110,6 +126,48 @@ bytes('reads nothing into them, and checks what the headers promise', async () =
     ['[123,0,255]', '[]', 415, 413],
   );
   app.close();
+});
+
+bytes('are refused, where they break as JSON, without repeating them', () => {
+  const parse = () => parseJsonBody(Buffer.from('{"password": "hunter2" oops}'));
+  assert.throws(parse, /breaks at character 23/);
+  assert.throws(parse, (error: Error) => !/hunter2|oops/.test(error.message));
+});
+
+bytes('are not read of a client that has left before', async () => {
+  const request = new PassThrough();
+  request.destroy();
+  await once(request, 'close');
+  assert.instance(await readAllOf(request, 100).catch((thrown: unknown) => thrown), ClientGone);
+});
+
+bytes('over the limit leave no listener behind', async () => {
+  const request = new PassThrough();
+  const refusal = readAllOf(request, 3).catch((thrown: unknown) => thrown);
+  request.end('abcd');
+  assert.is(Object(await refusal).code, 'PAYLOAD_TOO_LARGE');
+  assert.is(request.listenerCount('data'), 0);
+});
+
+bytes('are drained when there are too many: the connection goes on', async () => {
+  const app = await startApp({ maxBodyBytes: 100 });
+  const socket = await openRaw(app.port);
+  const headers = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' };
+  const chunk = `1000\r\n${'x'.repeat(0x1000)}\r\n`;
+  socket.write(head('POST /gateway/register', headers) + chunk);
+  assert.match(await readUntil(socket, 'PAYLOAD_TOO_LARGE'), /^HTTP\/1\.1 413 /);
+  socket.write(`${chunk}0\r\n\r\n${head('GET /livez', { Connection: 'close' })}`);
+  assert.match(await readAll(socket), /^HTTP\/1\.1 200 [\s\S]*alive/);
+  await app.close();
+});
+
+bytes('without end are drained to a bound', async () => {
+  const request = new PassThrough();
+  drain(request, 10);
+  request.write('12345');
+  request.write('1234567');
+  await once(request, 'close');
+  assert.ok(request.destroyed);
 });
 
 bytes.run();

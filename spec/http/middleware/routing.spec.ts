@@ -3,11 +3,11 @@ import { startApp } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('requests that no route takes');
+const test = suite('routing');
 const started = startApp();
 test.after(async () => (await started).close());
 
-test('are 404 in the shape of every error', async () => {
+test('answers what no route takes with 404 in the shape of every error', async () => {
   for (const path of ['/nope', '/mcp/demo/tools', '/mcp/demo/tools/call/x', '/MCP/demo/health']) {
     const { status, body, headers } = await (await started).ask('GET', path);
     assert.is(status, 404, path);
@@ -16,7 +16,7 @@ test('are 404 in the shape of every error', async () => {
   }
 });
 
-test('are 405 with Allow when only the method is wrong', async () => {
+test('answers 405 with Allow when only the method is wrong', async () => {
   const answer = await (await started).ask('DELETE', '/gateway/health');
   assert.is(answer.status, 405);
   assert.is(answer.body.error_code, 'METHOD_NOT_ALLOWED');
@@ -27,21 +27,36 @@ test('are 405 with Allow when only the method is wrong', async () => {
   assert.is((await (await started).ask('PUT', '/nope')).status, 404);
 });
 
-test('are answered with the methods when they ask for them', async () => {
+test('answers OPTIONS with the methods', async () => {
   const answer = await (await started).ask('OPTIONS', '/gateway/instances/demo/one');
   assert.is(answer.status, 204);
   assert.is(answer.headers.get('allow'), 'OPTIONS, PATCH');
   assert.is((await (await started).ask('OPTIONS', '/nope')).status, 404);
 });
 
-test('may be about the whole server', async () => {
+test('answers OPTIONS of the whole server', async () => {
   const answer = await sendRaw((await started).port, head('OPTIONS *', { Connection: 'close' }));
   assert.match(answer, /^HTTP\/1\.1 204 [\s\S]*Allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST\r/);
 });
 
-test('do not make the answer as long as themselves', async () => {
+test('does not make the answer as long as themselves', async () => {
   const { text } = await (await started).ask('GET', `/${'x'.repeat(10_000)}`);
   assert.ok(text.length < 1_000);
+});
+
+test('answers HEAD like GET without the body', async () => {
+  for (const method of ['GET', 'HEAD']) {
+    const { status, headers, text } = await (await started).ask(method, '/livez');
+    assert.equal([status, headers.get('content-length')], [200, '18'], method);
+    assert.is(headers.get('x-content-type-options'), 'nosniff');
+    assert.is(text, method === 'GET' ? '{"status":"alive"}' : '');
+  }
+});
+
+test('decodes the names of the path once', async () => {
+  await (await started).serve('demo', 'one');
+  assert.is((await (await started).ask('GET', '/mcp/%64emo/health')).status, 200);
+  assert.is((await (await started).ask('GET', '/mcp/%2564emo/health')).status, 404);
 });
 
 test.run();
