@@ -1,7 +1,18 @@
+// The API description as a whole, one operation of it, and the parts that operations share.
+
 import { Validator } from '@seriousme/openapi-schema-validator';
+import Type from 'typebox';
 import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
+import { SCOPES } from '../../../src/domain/account.ts';
+import { commandRefusal } from '../../../src/domain/command.ts';
+import { ERROR_STATUS } from '../../../src/domain/errors.ts';
+import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from '../../../src/http/openapi/components.ts';
+import { openApiDocument, operationOf, tagOf } from '../../../src/http/openapi/document.ts';
+import { ERROR_SAMPLES } from '../../../src/http/openapi/error-samples.ts';
+import { schemaWriter } from '../../../src/http/openapi/schema.ts';
+import { noContent } from '../../../src/http/reply.ts';
+import { defineRoute, type RouteAccess } from '../../../src/http/route.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -22,33 +33,10 @@ test('has every route and no other', () => {
   assert.equal(described.sort(), served.sort());
 });
 
-test('has every path of the spec, on both surfaces', () => {
-  const operations = [
-    ...['post /mcp/{template}/tools/call', 'get /mcp/{template}/tools/list', 'get /mcp/{template}/health'],
-    ...['get /mcp/{template}/resources/list', 'post /mcp/{template}/resources/read'],
-    ...['get /gateway/health', 'get /gateway/stats', 'get /gateway/registry', 'post /gateway/register'],
-    ...['delete /gateway/deregister/{template}/{instance_id}', 'get /health', 'post /auth/login'],
-    ...[
-      'post /auth/users',
-      'post /auth/api-keys',
-      'get /servers',
-      'post /servers',
-      'get /servers/{server_id}',
-    ],
-    ...['delete /servers/{server_id}', 'post /tools/call', 'get /stats'],
-    ...['get /openapi.json', 'get /docs', 'get /redoc'],
-    ...['post /mcp', 'get /mcp/{template}', 'delete /mcp/{template}/mcp'],
-  ];
-  for (const operation of operations) {
-    const [method = '', path = ''] = operation.split(' ');
-    assert.ok(document.paths[path]?.[method], operation);
-  }
-});
-
 test('names every operation once, and puts each into a group that it describes', () => {
   const groups = document.tags.map(({ name }: { name: string }) => name);
   const ids = everyOperation().map(({ operationId }) => operationId);
-  assert.equal(ids.length, new Set(ids).size);
+  assert.equal([new Set(ids).size, new Set(groups).size], [ids.length, groups.length]);
   for (const { operationId, tags } of everyOperation()) {
     assert.match(operationId, /^[a-z][A-Za-z0-9]+$/);
     assert.ok(groups.includes(tags[0]), operationId);
@@ -122,6 +110,105 @@ test('says nothing of TypeBox, and asks for nothing that is elsewhere', () => {
   const text = JSON.stringify(document);
   assert.not.match(text, /~kind|"\$id"|~optional/);
   assert.equal(text.match(/https?:\/\/(?!127\.0\.0\.1)[^"\\ ]*/g), null);
+});
+
+test('puts operations into groups by path', () => {
+  for (const [group, paths] of Object.entries({
+    MCP: '/mcp /mcp/:template /mcp/:template/mcp /mcp/:template/sse /mcp/:template/messages /mcp/sse',
+    Templates: '/mcp/:template/tools/call /mcp/:template/health',
+    Gateway: '/gateway/registry',
+    Servers: '/servers /servers/:server_id /tools/call /health',
+    Accounts: '/auth/users /gateway/audit',
+    Documents: '/docs/assets/:file /openapi.json /',
+    Process: '/livez /serversless',
+  }))
+    for (const path of paths.split(' ')) assert.is(tagOf(path), group, path);
+});
+
+test('offers the scopes there are to whoever logs in, and describes every header in a sentence', () => {
+  const { tokenUrl, scopes } = SECURITY_SCHEMES.login.flows.password;
+  assert.equal([tokenUrl, Object.keys(scopes)], ['auth/login', [...SCOPES]]);
+  for (const { description } of Object.values(HEADERS)) assert.match(description, /^[A-Z].*\.$/);
+  const texts = Object.values(NAMED_SCHEMAS).map((schema) => JSON.stringify(schema));
+  assert.is(new Set(texts).size, texts.length, 'two names for one schema');
+});
+
+test('has a sample of every error, in the words that the gateway uses', () => {
+  assert.equal(Object.keys(ERROR_SAMPLES).sort(), Object.keys(ERROR_STATUS).sort());
+  for (const [code, sample] of Object.entries(ERROR_SAMPLES)) {
+    assert.is(sample.code, code);
+    assert.match(sample.message, /^.{10,200}$/);
+  }
+  const refusal = commandRefusal({ words: ['sh'] }, { allowed: [], declaredNames: [] });
+  assert.is(ERROR_SAMPLES.COMMAND_NOT_ALLOWED.message, refusal);
+});
+
+// --- one operation --------------------------------------------------------------------------------------------------
+
+const facts: RouteAccess = {
+  ...{ method: 'POST', path: '/servers/:server_id', summary: 'A route of the spec', errors: [] },
+  ...{ scope: ['gateway:read', 'tools:call'], answers: { 204: { description: 'Done' } } },
+};
+const request = {
+  params: Type.Object({ server_id: Type.String({ examples: ['everything-1'] }) }),
+  query: Type.Object({ wait: Type.Optional(Type.Integer({ minimum: 0, examples: [5] })) }),
+  body: Type.Object({ username: Type.String({ examples: ['ada'] }) }),
+};
+const operationFor = (over: Partial<RouteAccess> & { readonly request?: object }) =>
+  operationOf(defineRoute({ ...facts, ...over, handler: () => noContent() }), {
+    errors: {},
+    describe: schemaWriter({}).describe,
+  });
+
+test('has parameters, body and needed scopes of an operation', () => {
+  const { responses: _, ...operation } = operationFor({ request });
+  const username = { type: 'string', examples: ['ada'] };
+  const schema = { type: 'object', required: ['username'], properties: { username } };
+  assert.equal(operation, {
+    tags: ['Servers'],
+    operationId: 'postServersByServerId',
+    summary: 'A route of the spec',
+    description: 'Needs the scope `gateway:read` or `tools:call`.',
+    parameters: [
+      {
+        ...{ name: 'server_id', in: 'path', required: true },
+        ...{ schema: { type: 'string', examples: ['everything-1'] }, example: 'everything-1' },
+      },
+      {
+        ...{ name: 'wait', in: 'query', required: false },
+        ...{ schema: { type: 'integer', minimum: 0, examples: [5] }, example: 5 },
+      },
+    ],
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema, example: { username: 'ada' } } },
+    },
+    security: ['gateway:read', 'tools:call'].flatMap((scope) =>
+      ['login', 'bearer', 'apiKey'].map((scheme) => ({ [scheme]: [scope] })),
+    ),
+    'x-required-scopes': ['gateway:read', 'tools:call'],
+  });
+});
+
+test('offers the form first where a form is taken, and prefers the example of a body to those of its fields', () => {
+  const body = Type.Object(request.body.properties, { examples: [{ username: 'eve' }] });
+  const { content } = Object(operationFor({ request: { ...request, body }, reader: 'form' }).requestBody);
+  assert.equal(Object.keys(content), ['application/x-www-form-urlencoded', 'application/json']);
+  assert.equal(content['application/json'].example, { username: 'eve' });
+});
+
+test('needs no credentials for an open operation, and lists the headers that a request may carry', () => {
+  const open = operationFor({
+    scope: 'open',
+    path: '/x',
+    requestHeaders: { 'Mcp-Session-Id': 'The session' },
+  });
+  assert.equal(
+    [open.security, open.description, open['x-required-scopes']],
+    [[], 'Needs no credentials.', []],
+  );
+  const header = { name: 'Mcp-Session-Id', in: 'header', required: false, description: 'The session' };
+  assert.equal(open.parameters, [{ ...header, schema: { type: 'string' } }]);
 });
 
 interface Operation {
