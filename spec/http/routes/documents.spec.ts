@@ -1,5 +1,12 @@
+// The API description, the two pages that show it and their files: what they are, and over HTTP.
+
+import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { REDOC_ASSETS, SWAGGER_ASSETS } from '../../../src/http/docs/assets.ts';
+import { REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from '../../../src/http/docs/assets.ts';
+import { createDocuments } from '../../../src/http/docs/documents.ts';
+import { inlinePartsOf, pageHeaders, redocPage, swaggerPage } from '../../../src/http/docs/pages.ts';
+import { openApiDocument } from '../../../src/http/openapi/document.ts';
+import { ROUTES } from '../../../src/http/routes/index.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -11,10 +18,9 @@ test.before(async () => {
 });
 test.after(() => app.close());
 
-const FILES = [
-  ...Object.entries(SWAGGER_ASSETS).map(([name, { type }]) => [`/docs/assets/${name}`, type] as const),
-  ...Object.entries(REDOC_ASSETS).map(([name, { type }]) => [`/redoc/assets/${name}`, type] as const),
-];
+const FILES = Object.entries({ docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS }).flatMap(([page, assets]) =>
+  Object.entries(assets).map(([name, { type }]) => [`/${page}/assets/${name}`, type] as const),
+);
 const PLACES = [
   ['/openapi.json', 'application/json'],
   ['/docs', 'text/html; charset=utf-8'],
@@ -22,32 +28,36 @@ const PLACES = [
   ...FILES,
 ] as const;
 
-test('are open, and say what they send and how long it holds', async () => {
+test('are open, say what they send and how long it holds, and answer 304 to whoever has it', async () => {
+  const tags = new Set<string>();
   for (const [path, type] of PLACES) {
     const { status, headers } = await app.ask('GET', path);
     assert.equal([status, headers.get('content-type')], [200, type], path);
     assert.is(headers.get('x-content-type-options'), 'nosniff');
     assert.is(headers.get('cache-control'), path.includes('/assets/') ? 'public, max-age=3600' : 'no-cache');
-  }
-});
-
-test('answer 304 to whoever has it, and HEAD without a body', async () => {
-  for (const [path] of PLACES) {
     const first = await app.ask('HEAD', path);
     const etag = first.headers.get('etag') ?? '';
+    assert.match(etag, /^"[\w-]{22}"$/);
+    tags.add(etag);
     assert.is(first.text, '');
     assert.ok(Number(first.headers.get('content-length')) > 100, path);
-    const again = await app.ask('GET', path, { headers: { 'if-none-match': etag } });
-    assert.equal([again.status, again.text, again.headers.get('etag')], [304, '', etag], path);
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const again = await app.ask('GET', path, { headers: { 'if-none-match': known } });
+      assert.equal([again.status, again.text, again.headers.get('etag')], [304, '', etag], path);
+    }
+    assert.is((await app.ask('GET', path, { headers: { 'if-none-match': '"other"' } })).status, 200);
   }
+  assert.is(tags.size, PLACES.length);
 });
 
-test('keep the pages out of frames and send no address along', async () => {
-  for (const path of ['/docs', '/redoc']) {
-    const { headers } = await app.ask('GET', path);
-    assert.match(headers.get('content-security-policy') ?? '', /default-src 'none';.*frame-ancestors 'none'/);
-    assert.is(headers.get('referrer-policy'), 'no-referrer');
-  }
+test('are made once, with a tag of their content', async () => {
+  const [one, two, other] = [ROUTES, ROUTES, ROUTES.slice(1)].map((routes) =>
+    createDocuments(async () => openApiDocument(routes)),
+  );
+  const [first, again] = await Promise.all([one?.description(undefined), one?.description(undefined)]);
+  assert.ok(first?.kind === 'bytes' && again?.kind === 'bytes' && first.bytes === again.bytes);
+  assert.equal((await two?.description(undefined))?.headers, first.headers);
+  assert.not.equal((await other?.description(undefined))?.headers, first.headers);
 });
 
 test('lead from the address with a slash to the one without, wherever the gateway is', async () => {
@@ -57,25 +67,25 @@ test('lead from the address with a slash to the one without, wherever the gatewa
   }
 });
 
-test('have no other files', async () => {
-  for (const name of [
-    'package.json',
-    'index.html',
-    'swagger-ui.js',
-    'toString',
-    '__proto__',
-    'a'.repeat(3_000),
-  ]) {
+test('have no other files, and make no path of a name', async () => {
+  const others = ['package.json', 'index.html', 'swagger-ui.js', 'toString', '__proto__', 'a'.repeat(3_000)];
+  for (const name of others) {
     const { status, body } = await app.ask('GET', `/docs/assets/${name}`);
     assert.equal([status, body.error_code], [404, 'NOT_FOUND'], name.slice(0, 20));
   }
   for (const path of [
-    '/docs/assets/..%2f..%2fpackage.json',
-    '/docs/assets/%2e%2e%2findex.html',
-    '/redoc/assets/%00',
-  ]) {
-    const answer = await sendRaw(app.port, head(`GET ${path}`, { Connection: 'close' }));
-    assert.match(answer, /^HTTP\/1\.1 4(?:04|22) /);
+    'docs/assets/..%2f..%2fpackage.json',
+    'docs/assets/%2e%2e%2findex.html',
+    'redoc/assets/%00',
+  ])
+    assert.match(
+      await sendRaw(app.port, head(`GET /${path}`, { Connection: 'close' })),
+      /^HTTP\/1\.1 4(?:04|22) /,
+    );
+  const documents = createDocuments(async () => ({}));
+  for (const name of ['../../../package.json', 'index.html', '']) {
+    const refused = await documents.asset('docs', name, undefined).catch(String);
+    assert.match(String(refused), 'is not in the list of files');
   }
 });
 
@@ -83,5 +93,69 @@ test('are guarded like everything else', async () => {
   const guarded = await sendRaw(app.port, head('GET /docs', { Host: 'evil.example', Connection: 'close' }));
   assert.match(guarded, /^HTTP\/1\.1 403 [\s\S]*ORIGIN_NOT_ALLOWED/);
 });
+
+test('are pages that load nothing but the files beside them, and tell nobody', async () => {
+  const swagger = (await app.ask('GET', '/docs')).text;
+  const loaded = [...swagger.matchAll(/\s(?:src|href)="([^"]*)"/g)].map(([, url]) => url);
+  const files = Object.keys(SWAGGER_ASSETS).map((name) => `docs/assets/${name}`);
+  assert.equal(loaded.sort(), files.sort());
+  assert.not.match(swagger, /https?:\/\/(?!www\.w3\.org)/);
+  assert.match(swagger, /"url":"openapi\.json","validatorUrl":null/);
+  assert.not.match(swagger, /\sstyle="|\son\w+="/);
+  assert.equal(await swaggerPage(), await swaggerPage());
+  const redoc = (await app.ask('GET', '/redoc')).text;
+  assert.match(redoc, /<script type="module" src="redoc\/assets\/redoc\.standalone\.js">/);
+  assert.match(redoc, /spec-url="openapi\.json" disable-telemetry="true"/);
+  assert.not.match(redoc, /https?:/);
+});
+
+test('allow what stands in a page by its hash, and else only this gateway', async () => {
+  // SHA-256 of nothing and of `alert(1)`, by sha256sum and base64.
+  const empty = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
+  const alert = "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='";
+  const [name, policy = '', ...others] = pageHeaders({ scripts: ['alert(1)'], styles: [''] });
+  assert.is(name, 'Content-Security-Policy');
+  assert.equal(policy.split('; '), [
+    ...["default-src 'none'", `script-src 'self' ${alert}`, `style-src 'self' ${empty}`],
+    ...["img-src 'self' data:", 'font-src data:', "connect-src 'self'", "base-uri 'none'"],
+    ...["form-action 'none'", "frame-ancestors 'none'"],
+  ]);
+  assert.equal(others, ['Referrer-Policy', 'no-referrer', 'Cross-Origin-Opener-Policy', 'same-origin']);
+  const html = '<style>a{}</style><script src="x"></script><script>b()\n</script><style>\nc{}</style>';
+  assert.equal(inlinePartsOf(html), { scripts: ['b()\n'], styles: ['a{}', '\nc{}'] });
+  for (const [path, { headers }, scripts, styles] of [
+    ['/docs', await swaggerPage(), /script-src 'self' 'sha256-[^ ]+';/, /style-src 'self'/],
+    ['/redoc', redocPage(), /script-src 'self';/, /style-src 'self' 'sha256-[^ ]+' 'sha256-47DEQpj8[^ ]+';/],
+  ] as const) {
+    const sent = (await app.ask('GET', path)).headers.get('content-security-policy') ?? '';
+    assert.ok(headers.includes(sent), path);
+    assert.match(sent, scripts);
+    assert.match(sent, styles);
+    assert.not.match(sent, 'unsafe');
+  }
+});
+
+test('have files that are all installed, and changed only in known passages', async () => {
+  for (const [name, asset] of Object.entries({ ...SWAGGER_ASSETS, ...REDOC_ASSETS }))
+    assert.ok((await readAsset(asset)).byteLength > 500, name);
+  const { 'redoc.standalone.js': bundle } = REDOC_ASSETS;
+  const text = String(bundle === undefined ? '' : await readAsset(bundle));
+  assert.not.match(text, /cdn\.redoc\.ly/);
+  assert.not.match(text, '??=Function(');
+  assert.match(text, 'data:image/svg+xml,%3Csvg');
+  const picture = { module: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' };
+  const once = await readAsset(picture);
+  assert.is(once.subarray(1, 4).toString(), 'PNG');
+  assert.is(hash(once), hash(await readAsset(picture)));
+  const styles = { module: 'swagger-ui-dist/swagger-ui.css', type: 'text/css' };
+  for (const passage of ['certainly not in there', 'color']) {
+    const refused = await readAsset({ ...styles, edits: [{ passage, by: '' }] }).catch(String);
+    assert.match(String(refused), /is not the expected file/);
+  }
+});
+
+function hash(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
 
 test.run();

@@ -49,34 +49,6 @@ test('does not tell a wrong password from an unknown user', async () => {
   }
 });
 
-for (const [what, body, loc, type] of [
-  ['no fields', 'x=1', ['body', 'username'], 'missing'],
-  ['no password', 'username=ada', ['body', 'password'], 'missing'],
-  ['an empty name', 'username=&password=x', ['body', 'username'], 'string_too_short'],
-  ['a field twice', 'username=ada&username=eve&password=x', ['body', 'username'], 'value_error'],
-  ['a NUL', 'username=ada%00&password=x', ['body', 'username'], 'string_unicode'],
-  [
-    'a password without end',
-    `username=ada&password=${'x'.repeat(2_000)}`,
-    ['body', 'password'],
-    'string_too_long',
-  ],
-  ['an empty body', '', ['body'], 'missing'],
-] as const) {
-  test(`refuses a form with ${what}`, async () => {
-    const answer = await form(body);
-    assert.equal([answer.status, answer.body.error_code], [422, 'VALIDATION_ERROR']);
-    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
-    assert.equal([first.loc, first.type], [loc, type]);
-  });
-}
-
-test('refuses JSON of the wrong types', async () => {
-  for (const body of [{ username: 1, password: 'x' }, { username: 'ada', password: null }, []]) {
-    assert.is((await json(body)).status, 422);
-  }
-});
-
 for (const type of [
   ...['text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded; charset=latin1'],
   ...['application/x-www-form-urlencodedx', ''],

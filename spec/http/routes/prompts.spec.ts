@@ -97,16 +97,4 @@ test('are 500 with the backend error when a server cannot complete', async () =>
   assert.equal(body.backend_error, { code: -32601, message: 'Method not found' });
 });
 
-test('refuse what is no request for a completion', async () => {
-  for (const body of [
-    {},
-    { ...completion, ref: 'greet' },
-    { ...completion, ref: { type: 'x' } },
-    { ...completion, argument: {} },
-  ]) {
-    assert.is((await ask('POST', '/mcp/demo/completion/complete', { body })).status, 422);
-  }
-  assert.is((await ask('POST', '/mcp/demo/prompts/get', { body: { name: '' } })).status, 422);
-});
-
 test.run();

@@ -64,10 +64,4 @@ test('are 404 when there is no such one', async () => {
   assert.ok(body.backend_error);
 });
 
-test('need a uri', async () => {
-  for (const body of [{}, { uri: '' }, { uri: 3 }, { uri: 'x:y', other: 1 }]) {
-    assert.is((await ask('POST', '/mcp/demo/resources/read', { body })).status, 422);
-  }
-});
-
 test.run();

@@ -95,23 +95,6 @@ test('pass on large results as they are', async () => {
   assert.equal(answer.body, { content: [{ type: 'text', text: body.arguments.text }] });
 });
 
-for (const [what, body, loc, type] of [
-  ['no name', {}, ['body', 'name'], 'missing'],
-  ['a name that is no text', { name: 3 }, ['body', 'name'], 'string_type'],
-  ['an empty name', { name: '' }, ['body', 'name'], 'string_too_short'],
-  ['arguments that are a list', { name: 'x', arguments: [] }, ['body', 'arguments'], 'dict_type'],
-  ['arguments that are null', { name: 'x', arguments: null }, ['body', 'arguments'], 'dict_type'],
-  ['a field that nobody knows', { name: 'x', argument: {} }, ['body', 'argument'], 'extra_forbidden'],
-  ['_meta that is a text', { name: 'x', _meta: 'x' }, ['body', '_meta'], 'dict_type'],
-] as const) {
-  test(`refuse ${what}`, async () => {
-    const answer = await call('function', body);
-    assert.is(answer.status, 422);
-    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
-    assert.equal([first.loc, first.type], [loc, type]);
-  });
-}
-
 test('are 503 with Retry-After when no instance is healthy', async () => {
   const app = await started;
   await app.gateway.register('down', { id: 'd', endpoint: 'http://127.0.0.1:1' });

@@ -12,7 +12,6 @@ const ask = async (method: string, path: string, body?: unknown) => {
 };
 const create = async (over: object) =>
   ask('POST', '/auth/users', { username: 'x', email: 'x@localhost', password: PASSWORD, ...over });
-const firstOf = (detail: unknown) => (Array.isArray(detail) ? detail[0] : undefined);
 
 test('create a user, who may log in then', async () => {
   const { status, body, headers, text } = await create({ username: 'Grace.H', email: 'grace@navy.mil' });
@@ -54,35 +53,6 @@ test('refuse a name that is taken, however it is written', async () => {
   }
 });
 
-for (const [what, fields, loc, type] of [
-  ['no name', { username: undefined }, ['body', 'username'], 'missing'],
-  ['no e-mail', { email: undefined }, ['body', 'email'], 'missing'],
-  ['no password', { password: undefined }, ['body', 'password'], 'missing'],
-  ['a password of 7', { password: 'seven77' }, ['body', 'password'], 'string_too_short'],
-  ['a password of 73', { password: 'x'.repeat(73) }, ['body', 'password'], 'string_too_long'],
-  ['a password of 74 bytes', { password: 'ü'.repeat(37) }, ['body', 'password'], 'string_too_long'],
-  ['a name with a blank', { username: 'a b' }, ['body', 'username'], 'string_pattern_mismatch'],
-  ['an e-mail without a host', { email: 'ada@' }, ['body', 'email'], 'string_pattern_mismatch'],
-  ['a role that is none', { role: 'root' }, ['body', 'role'], 'enum'],
-  ['two roles', { role: 'user', is_superuser: true }, ['body', 'is_superuser'], 'value_error'],
-  [
-    'two roles the other way',
-    { role: 'admin', is_superuser: false },
-    ['body', 'is_superuser'],
-    'value_error',
-  ],
-  ['a template that is none', { templates: ['Bad'] }, ['body', 'templates', 0], 'string_pattern_mismatch'],
-  ['a hash', { password_hash: 'x' }, ['body', 'password_hash'], 'extra_forbidden'],
-] as const) {
-  test(`refuse ${what}`, async () => {
-    const answer = await create({ username: 'refused', ...fields });
-    assert.equal([answer.status, answer.body.error_code], [422, 'VALIDATION_ERROR']);
-    assert.equal([firstOf(answer.body.detail).loc, firstOf(answer.body.detail).type], [loc, type]);
-    const users = await ask('GET', '/auth/users');
-    assert.not.match(users.text, /refused/);
-  });
-}
-
 test('list everybody', async () => {
   const { status, text } = await ask('GET', '/auth/users');
   assert.is(status, 200);
@@ -107,7 +77,8 @@ test('change a user; the next request feels it', async () => {
     [200, 'h@example.org', ['demo']],
   );
   assert.equal((await mine()).body.templates, ['demo']);
-  assert.equal((await ask('PATCH', `/auth/users/${id}`, { templates: null })).body.templates, null);
+  for (const templates of [[], null])
+    assert.equal((await ask('PATCH', `/auth/users/${id}`, { templates })).body.templates, templates);
   assert.equal((await mine()).body.templates, null);
   const promoted = await ask('PATCH', `/auth/users/${id}`, { is_superuser: true });
   assert.equal([promoted.body.role, promoted.body.is_superuser], ['admin', true]);
