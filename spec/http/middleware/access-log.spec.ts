@@ -64,19 +64,30 @@ test('says why a request was refused, or its stream failed', async () => {
   app.close();
 });
 
-test('names the key of somebody who was not let in by its id, and of nobody else', async () => {
+test('names the key of somebody who was not let in by its id, and nothing that is no key', async () => {
   const { key, id } = newKey();
-  for (const [code, shown] of [
-    [401, id],
-    [403, undefined],
-  ] as const) {
+  const notLetIn = (headers: Record<string, string>, code = 401) => lineFor(code, headers);
+  for (const headers of [
+    { 'x-api-key': key },
+    { authorization: `Bearer ${key}` },
+    { authorization: `bearer ${key}` },
+  ] as const)
+    assert.is((await notLetIn(headers)).refused_key, id);
+  assert.is((await notLetIn({ 'x-api-key': key }, 403)).refused_key, undefined);
+  const others = ['', 'foo', `${key}x`, key.slice(1), key.toUpperCase(), 'x'.repeat(10_000)];
+  for (const other of others)
+    for (const headers of [{ 'x-api-key': other }, { authorization: `Bearer ${other}` }] as const)
+      assert.is((await notLetIn(headers)).refused_key, undefined);
+  assert.is((await notLetIn({ authorization: 'Basic Zm9vOmJhcg==' })).refused_key, undefined);
+
+  async function lineFor(code: number, headers: Record<string, string>) {
     const { sink, line } = listen();
     const app = await startMiddlewares(accessLog(pino(sink)), (context) => respond(context, json(code, {})));
-    await app.ask('GET', '/', { headers: { 'x-api-key': key } });
-    const seen = await line;
-    assert.is(seen.refused_key, shown);
-    assert.not.match(JSON.stringify(seen), key.slice(-43));
+    await app.ask('GET', '/', { headers });
     app.close();
+    const seen = await line;
+    assert.not.match(JSON.stringify(seen), key.slice(-43));
+    return seen;
   }
 });
 

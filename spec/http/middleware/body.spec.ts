@@ -64,7 +64,8 @@ for (const [name, read] of Object.entries(readers)) {
 
   test('takes a body without length and media type for no body', async () => {
     const answer = await sendRaw((await started).port, head('POST /', { Connection: 'close' }));
-    assert.match(answer, /^HTTP\/1\.1 422 [\s\S]*"type":"missing"/);
+    const empty = await sendRaw((await started).port, head('POST /', CHUNKED), '0\r\n\r\n');
+    for (const each of [answer, empty]) assert.match(each, /^HTTP\/1\.1 422 [\s\S]*"type":"missing"/);
   });
 
   test('takes bytes without a media type for something else than JSON', async () => {
@@ -134,11 +135,15 @@ bytes('are refused, where they break as JSON, without repeating them', () => {
   assert.throws(parse, (error: Error) => !/hunter2|oops/.test(error.message));
 });
 
-bytes('are not read of a client that has left before', async () => {
-  const request = new PassThrough();
-  request.destroy();
-  await once(request, 'close');
-  assert.instance(await readAllOf(request, 100).catch((thrown: unknown) => thrown), ClientGone);
+bytes('are not read of a client that has left before, or breaks off', async () => {
+  for (const error of [undefined, new Error('socket hang up')]) {
+    const request = new PassThrough();
+    const reading = error && readAllOf(request, 100);
+    request.destroy(error);
+    if (error === undefined) await once(request, 'close');
+    const reason = await (reading ?? readAllOf(request, 100)).catch((thrown: unknown) => thrown);
+    assert.instance(reason, ClientGone);
+  }
 });
 
 bytes('over the limit leave no listener behind', async () => {
