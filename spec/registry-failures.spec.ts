@@ -4,23 +4,19 @@
 import * as assert from 'uvu/assert';
 import { type Delivered, databaseUnavailable, GatewayError } from '../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
-import { Registry } from '../src/registry.ts';
-import { Harness, startsForEver } from './helpers/failing-backend.ts';
-import { FailingStore } from './helpers/failing-store.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
+import { startsForEver } from './helpers/failing-backend.ts';
+import { Node } from './helpers/nodes.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry: failures');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
 const FILE = { source: 'file', fingerprint: 'f1' } as const;
-let harness = new Harness();
-let store = new FailingStore();
-let registry = make();
+let { harness, store, registry } = new Node('a', new MemoryStore());
 
 test.before.each(() => {
-  harness = new Harness();
+  ({ harness, store, registry } = new Node('a', new MemoryStore()));
   harness.open = startsForEver;
-  store = new FailingStore();
-  registry = make();
 });
 test.after.each(() => harness.close());
 
@@ -78,20 +74,6 @@ test('does what comes after a change that failed', async () => {
   assert.is(await first, 'saveInstance');
   await second;
   assert.is(harness.fleet.group('s').policy.callTimeoutMs, 5_000);
-});
-
-test('makes one change after the other', async () => {
-  store.turns = () => 3;
-  const changes = [
-    registry.register('r', { ...ENDPOINT, id: 'a' }),
-    registry.changeInstance('r', 'a', { weight: 5 }),
-    registry.deregister('r', 'a'),
-    registry.register('r', { ...ENDPOINT, id: 'a', weight: 7 }),
-  ];
-  await Promise.all(changes);
-  const [stored] = await store.listInstances();
-  assert.is(stored?.weight, 7);
-  assert.equal(registry.definitions(), [stored]);
 });
 
 test('refuses changes once it is closed, and finishes those before', async () => {
@@ -166,11 +148,6 @@ test('is closed although the last change failed', async () => {
 });
 
 test.run();
-
-function make(): Registry {
-  const { fleet, emit } = harness;
-  return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
-}
 
 /** Whether the change may have happened, and what is said of it. */
 async function fateOf(change: Promise<unknown>): Promise<unknown> {

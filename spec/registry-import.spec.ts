@@ -2,13 +2,12 @@
 
 import * as assert from 'uvu/assert';
 import type { InstanceInput } from '../src/domain/instance.ts';
-import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import type { LoadBalancerSettings } from '../src/domain/template.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
 import type { FileEntry, ImportReport } from '../src/registry/registry-types.ts';
-import { Registry } from '../src/registry.ts';
 import { importContents } from '../src/registry-sync.ts';
-import { Harness, startsForEver } from './helpers/failing-backend.ts';
-import { FailingStore } from './helpers/failing-store.ts';
+import { startsForEver } from './helpers/failing-backend.ts';
+import { Node } from './helpers/nodes.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -22,15 +21,12 @@ const NOTHING: ImportReport = {
   settings: [],
   problems: [],
 };
-let harness = new Harness();
-let store = new FailingStore();
-let registry = make();
+let database = new MemoryStore();
+let { harness, store, registry } = new Node('a', database);
 
 test.before.each(() => {
-  harness = new Harness();
-  harness.open = startsForEver;
-  store = new FailingStore();
-  registry = make();
+  database = new MemoryStore();
+  start();
 });
 test.after.each(() => harness.close());
 
@@ -101,7 +97,8 @@ test('does not bring back what was deleted through the API, until its entry chan
 test('remembers across a restart what was deleted through the API', async () => {
   await importAll([entry('a', 'f1'), entry('b', 'f1')]);
   await registry.deregister('r', 'a');
-  registry = make();
+  await harness.close();
+  start();
   await registry.load();
   assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1')]), {
     ...NOTHING,
@@ -245,9 +242,9 @@ test('can run twice at the same time', async () => {
 
 test.run();
 
-function make(): Registry {
-  const { fleet, emit } = harness;
-  return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
+function start(): void {
+  ({ harness, store, registry } = new Node('a', database));
+  harness.open = startsForEver;
 }
 
 function importAll(

@@ -5,9 +5,7 @@ import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
-import { insufficientPermissions } from '../../../src/domain/error-catalogue.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
-import { errors } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
@@ -49,18 +47,6 @@ test('writes one line with what happened and no secrets', async () => {
     instance_id: 'one',
     msg: 'request',
   });
-  app.close();
-});
-
-test('says why a request was refused, or its stream failed', async () => {
-  const { sink, line } = listen();
-  const log = pino(sink);
-  const app = await startMiddlewares(accessLog(log), errors(log), () => {
-    throw insufficientPermissions(['admin']);
-  });
-  await app.ask('GET', '/');
-  const { status, error_code } = await line;
-  assert.equal({ status, error_code }, { status: 403, error_code: 'INSUFFICIENT_PERMISSIONS' });
   app.close();
 });
 

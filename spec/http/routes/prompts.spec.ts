@@ -3,9 +3,9 @@ import { startHttpServer } from '../../fixtures/http-server.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of prompts');
+const test = suite('the routes of prompts and resources');
 const started = startApp();
-const backend = startHttpServer();
+const backend = startHttpServer({ name: 'b' });
 const toolsOnly = startHttpServer({ capabilities: ['tools'] });
 test.before(async () => {
   const { gateway } = await started;
@@ -23,14 +23,12 @@ const ask = async (...parameters: Parameters<Awaited<typeof started>['ask']>) =>
 const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } };
 
 test('list prompts', async () => {
-  assert.equal((await ask('GET', '/mcp/demo/prompts/list')).body, {
-    prompts: [{ name: 'greet', description: 'Greets.', arguments: [{ name: 'who', required: true }] }],
-    count: 1,
-  });
+  const greet = { name: 'greet', description: 'Greets.', arguments: [{ name: 'who', required: true }] };
+  assert.equal((await ask('GET', '/mcp/demo/prompts/list')).body, { prompts: [greet], count: 1 });
   assert.equal((await ask('GET', '/mcp/bare/prompts/list')).body, { prompts: [], count: 0 });
 });
 
-test('get one', async () => {
+test('get a prompt', async () => {
   const { status, body } = await ask('POST', '/mcp/demo/prompts/get', {
     body: { name: 'greet', arguments: { who: 'Ada' } },
   });
@@ -38,7 +36,7 @@ test('get one', async () => {
   assert.equal(body, { messages: [{ role: 'user', content: { type: 'text', text: 'Hello, Ada' } }] });
 });
 
-test('are 404 when there is no such one', async () => {
+test('are 404 when there is no such prompt', async () => {
   const { status, body } = await ask('POST', '/mcp/demo/prompts/get', { body: { name: 'nope' } });
   assert.equal([status, body.error_code], [404, 'PROMPT_NOT_FOUND']);
 });
@@ -95,6 +93,49 @@ test('are 500 with the backend error when a server cannot complete', async () =>
   const { status, body } = await ask('POST', '/mcp/bare/completion/complete', { body: completion });
   assert.equal([status, body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
   assert.equal(body.backend_error, { code: -32601, message: 'Method not found' });
+});
+
+test('list resources', async () => {
+  const { status, body, headers } = await ask('GET', '/mcp/demo/resources/list');
+  assert.is(status, 200);
+  assert.equal(body, {
+    resources: [{ uri: 'test://greeting', name: 'greeting', mimeType: 'text/plain' }],
+    count: 1,
+  });
+  assert.is(headers.get('x-instance-id'), 'one');
+});
+
+test('list resource templates', async () => {
+  const { body } = await ask('GET', '/mcp/demo/resources/templates/list');
+  assert.equal(body, {
+    resourceTemplates: [{ uriTemplate: 'test://item/{id}', name: 'item', mimeType: 'text/plain' }],
+    count: 1,
+  });
+});
+
+test('list nothing where the server offers none', async () => {
+  assert.equal((await ask('GET', '/mcp/bare/resources/list')).body, { resources: [], count: 0 });
+  assert.equal((await ask('GET', '/mcp/bare/resources/templates/list')).body, {
+    resourceTemplates: [],
+    count: 0,
+  });
+});
+
+test('read a resource', async () => {
+  const { status, body, headers } = await ask('POST', '/mcp/demo/resources/read', {
+    body: { uri: 'test://greeting' },
+  });
+  assert.is(status, 200);
+  assert.equal(body, {
+    contents: [{ uri: 'test://greeting', mimeType: 'text/plain', text: 'content of test://greeting from b' }],
+  });
+  assert.is(headers.get('x-instance-id'), 'one');
+});
+
+test('are 404 when there is no such resource', async () => {
+  const { status, body } = await ask('POST', '/mcp/demo/resources/read', { body: { uri: 'other://x' } });
+  assert.equal([status, body.error_code], [404, 'RESOURCE_NOT_FOUND']);
+  assert.ok(body.backend_error);
 });
 
 test.run();
