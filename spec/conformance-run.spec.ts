@@ -1,8 +1,11 @@
-// What counts as a difference between two conformance runs, what may be accepted, and how that is counted and told.
-// What a run leaves behind is read in conformance-files.spec.ts; the runs themselves are in `npm run conformance`.
+// What a conformance run leaves behind in files, what counts as a difference between two runs, what may be accepted, and how
+// that is counted and told. The runs themselves are in `npm run conformance`.
 
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import type { Check } from './conformance-suite/checks.ts';
+import { type Check, eachOnce, readChecks, scenarioOf } from './conformance-suite/checks.ts';
 import { PLAYS } from './conformance-suite/client-plays.ts';
 import { type Allowance, compareChecks, type Difference, judge } from './conformance-suite/compare.ts';
 import { readOptions } from './conformance-suite/options.ts';
@@ -220,3 +223,61 @@ choice('of one era accept nothing but the polling that a pipe cannot have', () =
 });
 
 choice.run();
+
+const files = suite('conformance files');
+
+let folder = '';
+files.before.each(() => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-checks-'));
+});
+files.after.each(() => rmSync(folder, { recursive: true }));
+
+function write(run: string, contents: Readonly<Record<string, string>>): void {
+  mkdirSync(join(folder, run));
+  for (const [name, text] of Object.entries(contents)) writeFileSync(join(folder, run, name), text);
+}
+
+files('are read from the folder of each scenario', async () => {
+  const at = '2026-11-20T11-55-03-317Z';
+  assert.equal(await readChecks(folder), []);
+  const checks = [
+    { id: '1', name: 'One', status: 'WARNING', errorMessage: 'why', details: { port: 1 } },
+    { id: '2', status: 'SUCCESS' },
+  ];
+  write(`server-tools-list-${at}`, { 'checks.json': JSON.stringify(checks) });
+  write(`server-broken-off-${at}`, {});
+  write('something-else', { 'checks.json': '[{"id":"3"}]' });
+  assert.equal(await readChecks(folder), [
+    { scenario: 'tools-list', id: '1', name: 'One', status: 'WARNING', message: 'why' },
+    { scenario: 'tools-list', id: '2', name: '2', status: 'SUCCESS', message: undefined },
+  ]);
+  write(`server-strange-${at}`, { 'checks.json': '[{"id":"3"}]' });
+  const failure = await readChecks(folder).catch((error: unknown) => error);
+  assert.match(String(failure), 'a check of strange has no id or no status');
+});
+
+files('tell what the client said of itself, as a check', async () => {
+  for (const [scenario, said] of Object.entries({ a: 'some words\ndone\n', b: 'done\nit broke\n', c: '' }))
+    write(`${scenario}-2026-11-20T11-55-03-317Z`, { 'checks.json': '[]', 'stdout.txt': said });
+  const client = { id: 'client', name: 'client' };
+  assert.equal(await readChecks(folder), [
+    { scenario: 'a', ...client, status: 'SUCCESS', message: undefined },
+    { scenario: 'b', ...client, status: 'FAILURE', message: 'it broke' },
+    { scenario: 'c', ...client, status: 'FAILURE', message: '' },
+  ]);
+});
+
+files('of clients are counted once for each status of a check', () => {
+  const one = check('a', '1', 'INFO');
+  const other = { ...one, status: 'FAILURE' };
+  assert.equal(eachOnce([one, one, other, one]), [one, other]);
+});
+
+files('tell their scenario by their names', () => {
+  assert.is(scenarioOf('server-server-sse-polling-2026-11-20T11-54-59-746Z'), 'server-sse-polling');
+  assert.is(scenarioOf('server-json-schema-2020-12-2026-11-20T11-54-59-746Z'), 'json-schema-2020-12');
+  assert.is(scenarioOf('tools_call-2026-11-20T11-54-59-746Z'), 'tools_call');
+  assert.is(scenarioOf('tools_call'), undefined);
+});
+
+files.run();

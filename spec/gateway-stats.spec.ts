@@ -4,18 +4,18 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, take, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../src/gateway.ts';
-import { FailingStore } from './helpers/failing-store.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('gateway: numbers');
 const WAIT = { waitMs: 5_000 };
-let store = new FailingStore();
+let store = new MemoryStore();
 let gateway: Gateway;
 
 test.before.each(async () => {
-  store = new FailingStore();
+  store = new MemoryStore();
   gateway = await createGateway({ store });
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
@@ -132,14 +132,6 @@ test('counts health from the snapshots of the instances', async () => {
   );
   await gateway.importFile({ templates: [{ name: 'empty', loadBalancer: {} }], entries: [] });
   assert.is(gateway.health('empty').healthPercentage, 0);
-});
-
-test('says whether the store answers', async () => {
-  assert.is(await gateway.databaseStatus(), 'connected');
-  await gateway.close();
-  store.failing.add('ping');
-  gateway = await createGateway({ store });
-  assert.is(await gateway.databaseStatus(), 'disconnected');
 });
 
 test('starts what the store holds', async () => {
