@@ -17,8 +17,8 @@ test('has the documented defaults when nothing is set', () => {
   const { rows: _, ...config } = load();
   assert.equal(config, {
     listeners: [
-      { host: '0.0.0.0', port: 8080, label: 'surface A' },
-      { host: '0.0.0.0', port: 8000, label: 'surface B' },
+      { host: '0.0.0.0', port: 8080, label: 'templates' },
+      { host: '0.0.0.0', port: 8000, label: 'servers' },
     ],
     portsDefaulted: true,
     logLevel: 'info',
@@ -76,8 +76,8 @@ test('reads every variable that the spec names', () => {
     },
   });
   assert.equal(config.listeners, [
-    { host: '0.0.0.0', port: 8081, label: 'surface A', portSource: 'MCP_GATEWAY_PORT' },
-    { host: '::1', port: 8001, label: 'surface B', portSource: 'GATEWAY_PORT' },
+    { host: '0.0.0.0', port: 8081, label: 'templates', portSource: 'MCP_GATEWAY_PORT' },
+    { host: '::1', port: 8001, label: 'servers', portSource: 'GATEWAY_PORT' },
   ]);
   assert.is(config.portsDefaulted, false);
   assert.equal([config.authEnabled, config.databaseUrl], [false, 'memory://']);
@@ -218,7 +218,7 @@ test('describes the listeners and where host and port came from', () => {
     [
       {
         name: 'listen',
-        value: '[::1]:9000 (surface B)',
+        value: '[::1]:9000 (servers)',
         source: 'port GATEWAY_PORT, host gateway.yaml, host',
       },
     ],

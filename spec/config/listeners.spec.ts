@@ -8,18 +8,18 @@ const test = suite('listeners');
 
 test('listens exactly on the ports that are set', () => {
   const cases: [Written, string[]][] = [
-    [{ env: { GATEWAY_PORT: '9000' } }, ['0.0.0.0:9000 surface B']],
+    [{ env: { GATEWAY_PORT: '9000' } }, ['0.0.0.0:9000 servers']],
     [
       { env: { MCP_GATEWAY_PORT: '9001', GATEWAY_PORT: '9000' } },
-      ['0.0.0.0:9001 surface A', '0.0.0.0:9000 surface B'],
+      ['0.0.0.0:9001 templates', '0.0.0.0:9000 servers'],
     ],
-    [{ env: { MCP_GATEWAY_PORT: '9000', GATEWAY_PORT: '9000' } }, ['0.0.0.0:9000 surface A']],
-    [{ env: { MCP_GATEWAY_PORT: '0', GATEWAY_PORT: '0' } }, ['0.0.0.0:0 surface A', '0.0.0.0:0 surface B']],
+    [{ env: { MCP_GATEWAY_PORT: '9000', GATEWAY_PORT: '9000' } }, ['0.0.0.0:9000 templates']],
+    [{ env: { MCP_GATEWAY_PORT: '0', GATEWAY_PORT: '0' } }, ['0.0.0.0:0 templates', '0.0.0.0:0 servers']],
     [
       { flags: { port: '9002' }, env: { MCP_GATEWAY_PORT: '9001', GATEWAY_PORT: '9000' }, yaml: 'port: 1' },
       ['0.0.0.0:9002 gateway'],
     ],
-    [{ env: { GATEWAY_PORT: '9000' }, yaml: 'port: 9003' }, ['0.0.0.0:9000 surface B']],
+    [{ env: { GATEWAY_PORT: '9000' }, yaml: 'port: 9003' }, ['0.0.0.0:9000 servers']],
     [{ yaml: 'port: 9003' }, ['0.0.0.0:9003 gateway']],
     [{ flags: { port: '0' } }, ['0.0.0.0:0 gateway']],
   ];
@@ -28,14 +28,14 @@ test('listens exactly on the ports that are set', () => {
 
 test('gives each HOST variable to its own listener, and --host and the file to all', () => {
   const cases: [Written, string[]][] = [
-    [{ env: { MCP_GATEWAY_HOST: '127.0.0.1' } }, ['127.0.0.1:8080 surface A', '0.0.0.0:8000 surface B']],
+    [{ env: { MCP_GATEWAY_HOST: '127.0.0.1' } }, ['127.0.0.1:8080 templates', '0.0.0.0:8000 servers']],
     [
       { env: { GATEWAY_HOST: '[::]' }, yaml: 'host: 10.0.0.1' },
-      ['10.0.0.1:8080 surface A', ':::8000 surface B'],
+      ['10.0.0.1:8080 templates', ':::8000 servers'],
     ],
     [
       { flags: { host: 'localhost' }, env: { MCP_GATEWAY_HOST: '0.0.0.0' } },
-      ['localhost:8080 surface A', 'localhost:8000 surface B'],
+      ['localhost:8080 templates', 'localhost:8000 servers'],
     ],
     [{ flags: { port: '1' }, env: { MCP_GATEWAY_HOST: '0.0.0.0' } }, ['0.0.0.0:1 gateway']],
   ];

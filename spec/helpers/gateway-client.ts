@@ -13,7 +13,7 @@ export function get(url: string, path: string): Promise<Reply> {
   return send(url, path);
 }
 
-/** A tools/call on surface A. Rejects when it takes longer than `withinMs`. */
+/** A tools/call by template. Rejects when it takes longer than `withinMs`. */
 export function callTool(
   url: string,
   template: string,

@@ -7,7 +7,7 @@ import { type RequestCredentials, requestCredentials } from './accounts/credenti
 import { fields, issueText } from './answers.ts';
 import { CommandFailure, GatewayRefusal, NotLoggedIn, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
-/** Default addresses of a gateway: first the port of surface A, then that of surface B. */
+/** Default addresses of a gateway: first the port for calls by template, then that for servers. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** The options of a request. */

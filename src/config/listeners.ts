@@ -1,5 +1,5 @@
-// The addresses that the gateway listens on. Each listener serves all routes; the two surfaces differ only in their default
-// port and in the variables that change it. It opens no socket: the server reports a port that is in use.
+// The addresses that the gateway listens on. Each listener serves all routes; the two defaults, for calls by template and for
+// servers, differ only in their port and in the variables that change it. It opens no socket: the server reports a port that is in use.
 
 import type { Setting } from './setting-types.ts';
 import type { Found, Prefix, Sources } from './sources.ts';
@@ -9,7 +9,7 @@ export interface ListenAddress {
   readonly host: string;
   /** 0 means a free port. */
   readonly port: number;
-  readonly label: 'surface A' | 'surface B' | 'gateway' | 'metrics';
+  readonly label: 'templates' | 'servers' | 'gateway' | 'metrics';
   /** Where the port was written; undefined for a default and for `--port`. */
   readonly portSource?: string;
 }
@@ -21,16 +21,16 @@ export interface ResolvedListeners {
   readonly warnings: readonly string[];
 }
 
-interface Surface {
+interface DefaultListener {
   readonly label: ListenAddress['label'];
   readonly prefix: Prefix;
   readonly defaultPort: number;
 }
 
 /** Source: ADR 1. */
-const SURFACES: readonly Surface[] = [
-  { label: 'surface A', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
-  { label: 'surface B', prefix: 'GATEWAY_', defaultPort: 8000 },
+const DEFAULTS: readonly DefaultListener[] = [
+  { label: 'templates', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
+  { label: 'servers', prefix: 'GATEWAY_', defaultPort: 8000 },
 ];
 
 /**
@@ -43,7 +43,7 @@ export function resolveListeners(
   read: <T>(row: Setting<T>, found: Found | undefined) => T,
 ): ResolvedListeners {
   const warnings: string[] = [];
-  const ports = SURFACES.map((surface) => ({ surface, found: portVariable(surface) }));
+  const ports = DEFAULTS.map((each) => ({ ...each, found: portVariable(each) }));
   const single =
     sources.flag(rows.port) ?? (ports.some(({ found }) => found) ? undefined : sources.file(rows.port));
   const portsDefaulted = single === undefined && ports.every(({ found }) => found === undefined);
@@ -52,12 +52,12 @@ export function resolveListeners(
   if (single !== undefined) {
     add('gateway', single, sources.flag(rows.host) ?? sources.environment(rows.host));
   } else {
-    for (const { surface, found } of ports) {
-      const own = sources.variable(surface.prefix, rows.host);
+    for (const { label, prefix, defaultPort, found } of ports) {
+      const own = sources.variable(prefix, rows.host);
       const isOpen = portsDefaulted || found !== undefined;
-      if (isOpen) add(surface.label, found, sources.flag(rows.host) ?? own, surface.defaultPort);
+      if (isOpen) add(label, found, sources.flag(rows.host) ?? own, defaultPort);
       else if (own)
-        warnings.push(`${own.source} has no effect: ${surface.prefix}PORT is not set, another port is`);
+        warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, another port is`);
     }
   }
   return { listeners, portsDefaulted, warnings };
@@ -80,7 +80,7 @@ export function resolveListeners(
     if (!isTwin) listeners.push({ ...listener, source });
   }
 
-  function portVariable({ prefix }: Surface): Found | undefined {
+  function portVariable({ prefix }: DefaultListener): Found | undefined {
     const found = sources.variable(prefix, rows.port);
     // Kubernetes sets <NAME>_PORT=tcp://... in every pod beside a Service called "gateway" or "mcp-gateway".
     if (!/^(tcp|udp):\/\//.test(String(found?.raw))) return found;

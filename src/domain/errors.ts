@@ -32,7 +32,7 @@ export interface ErrorDetails {
   readonly allow?: readonly string[];
   /** The JSON-RPC error of a backend, when it is the reason. */
   readonly backendError?: JsonRpcError;
-  /** The MCP result with `isError: true`, when it is the reason (surface B). */
+  /** The MCP result with `isError: true`, when it is the reason (`POST /tools/call`). */
   readonly result?: unknown;
   /** Last lines of a child's standard error. They may hold anything, so they never stand in a message or an event. */
   readonly stderr?: readonly string[];

@@ -50,7 +50,7 @@ test('prints values as what they are', async () => {
 
 test('explains the listeners, and names a source once', async () => {
   const both = (await runCommand(['config'])).out;
-  assert.match(both, /^listen +default +0\.0\.0\.0:8080 \(surface A\)$/m);
+  assert.match(both, /^listen +default +0\.0\.0\.0:8080 \(templates\)$/m);
   assert.match(both, /^It listens on two ports because no port is set/m);
   const one = (await runCommand(['config', '--port', '9000'])).out;
   assert.match(one, /^listen +port: --port; host: default +0\.0\.0\.0:9000 \(gateway\)$/m);

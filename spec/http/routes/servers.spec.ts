@@ -29,7 +29,7 @@ const ask = async (method: string, path: string, body?: unknown) => {
 };
 const listOf = (text: string): Record<string, unknown>[] => JSON.parse(text);
 
-test('register a server that surface A calls', async () => {
+test('register a server that is called by its template', async () => {
   const app = await started;
   const { status, body, headers } = await ask('POST', '/servers', {
     template_name: 'both',
@@ -51,7 +51,7 @@ test('register a server that surface A calls', async () => {
   assert.is((await app.as(app.user, 'POST', '/mcp/both/tools/call', call)).status, 200);
 });
 
-test('show what surface A registered, and forget it on both', async () => {
+test('show what was registered by template, and forget it there, too', async () => {
   await ask('POST', '/gateway/register', {
     template_name: 'a',
     id: 'from-a',

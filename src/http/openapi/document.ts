@@ -52,7 +52,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   };
 }
 
-const DESCRIPTION = `Calls by template (surface A) and management by server (surface B) of one gateway.
+const DESCRIPTION = `Calls by template and management by server of one gateway.
 
 Send \`Authorization: Bearer <token>\` with a token of \`POST /auth/login\`, or \`X-API-Key: <key>\`. By
 default a user has 1,000 requests per hour and an API key 5,000; an admin has no limit. The headers
@@ -164,7 +164,7 @@ interface Tag {
   readonly paths: RegExp;
 }
 
-/** In display order: by surface, then by subject. */
+/** In display order. */
 export const TAGS: readonly Tag[] = [
   {
     name: 'MCP',
@@ -173,22 +173,22 @@ export const TAGS: readonly Tag[] = [
   },
   {
     name: 'Templates',
-    description: 'Surface A: calls by template. The gateway chooses a healthy instance.',
+    description: 'Calls by template. The gateway chooses a healthy instance.',
     paths: /^\/mcp\//,
   },
   {
     name: 'Gateway',
-    description: 'Surface A: the registry, its instances, health, statistics and events.',
+    description: 'The registry, its instances, health, statistics and events.',
     paths: /^\/(?:events$|gateway\/(?!audit(?:\/|$)))/,
   },
   {
     name: 'Servers',
-    description: 'Surface B: servers by id, calls to one of them, health and statistics.',
+    description: 'Servers by id, calls to one of them, health and statistics.',
     paths: /^\/(?:servers|tools|health|stats)(?:\/|$)/,
   },
   {
     name: 'Accounts',
-    description: 'Surface B: login, users, API keys and the audit log.',
+    description: 'Login, users, API keys and the audit log.',
     paths: /^\/(?:auth|gateway\/audit)(?:\/|$)/,
   },
   {

@@ -1,4 +1,4 @@
-// Instances on surface B: servers with an id that is unique in the registry. They are the same instances as on surface A.
+// Instances as servers, with an id that is unique in the registry: the same instances that templates have.
 
 import Type, { type Static } from 'typebox';
 import { TemplateId } from '../../domain/template.ts';
