@@ -94,11 +94,11 @@ async function leaveSomewhere(gateway: Gateway, key: string, dice: Dice): Promis
     `Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n${isModern ? modernHeaders : ''}` +
     `${isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`}\r\n\r\n`;
   const all = isChunked ? `${head}${chunks(body)}` : head + body;
-  const stage = dice.next();
+  const moment = dice.next();
   const socket = gateway.connect();
   const answer = new Promise<string>((resolve) => socket.once('data', (data) => resolve(statusOf(data))));
   const closed = new Promise<string>((resolve) => socket.once('close', () => resolve('closed')));
-  if (stage < 0.4) {
+  if (moment < 0.4) {
     socket.write(all.slice(0, dice.below(all.length)));
     await Promise.race([sleep(dice.next() * 30), closed]);
     leave(socket, dice);
@@ -107,10 +107,10 @@ async function leaveSomewhere(gateway: Gateway, key: string, dice: Dice): Promis
   }
   socket.write(all);
   const first = await Promise.race([
-    stage < 0.7 ? sleep(dice.next() * 200, 'while it waits') : answer,
+    moment < 0.7 ? sleep(dice.next() * 200, 'while it waits') : answer,
     closed,
   ]);
-  if (stage >= 0.85) await Promise.race([sleep(dice.next() * 20), closed]);
+  if (moment >= 0.85) await Promise.race([sleep(dice.next() * 20), closed]);
   leave(socket, dice);
   await closed;
   return first;

@@ -96,7 +96,7 @@ interface Harness {
 /** A gateway with accounts in 1 GiB, with an instance at each template. */
 async function attack(
   templates: readonly string[],
-  body: (stage: Harness) => Promise<string>,
+  body: (harness: Harness) => Promise<string>,
 ): Promise<void> {
   const memory = new MemoryLimit(1024 * MIB);
   const backend = await openBackend();

@@ -22,10 +22,10 @@ interface Harness {
 }
 
 test('calls of another key succeed quickly while one key holds every place, and health checks do', async () => {
-  const stage = await start();
+  const harness = await start();
   const greedy = new AbortController();
   try {
-    const { admin, url } = stage;
+    const { admin, url } = harness;
     const [mine, other, third] = await Promise.all(
       ['mine', 'other', 'third'].map((name) => newKey(admin, name)),
     );
@@ -50,15 +50,15 @@ test('calls of another key succeed quickly while one key holds every place, and 
     process.stdout.write(`${JSON.stringify(figures)}\n`);
   } finally {
     greedy.abort();
-    await stage.close();
+    await harness.close();
   }
 });
 
 test('calls of a session whose client is gone for 60 s give their places to calls that wait', async () => {
-  const stage = await start();
+  const harness = await start();
   const gone = new AbortController();
   try {
-    const { admin, url, backend } = stage;
+    const { admin, url, backend } = harness;
     const mine = await newKey(admin, 'mine');
     const session = { ...mine.headers, ...(await openSession(url, mine.headers)) };
     const streams = await Promise.all(
@@ -92,7 +92,7 @@ test('calls of a session whose client is gone for 60 s give their places to call
     assert.match(await resumed.text(), /The call was cancelled: its client was away for over 60 s/);
   } finally {
     gone.abort();
-    await stage.close();
+    await harness.close();
   }
 });
 

@@ -110,8 +110,8 @@ if (canLimitMemory) {
 } else backend.unref();
 
 /** Attacks, and meanwhile calls as another caller, one call after the other; prints and gives what it was like. */
-async function during(what: string, attack: (stage: Harness, isOver: () => boolean) => Promise<unknown>) {
-  const stage = await started;
+async function during(what: string, attack: (harness: Harness, isOver: () => boolean) => Promise<unknown>) {
+  const harness = await started;
   const endsAt = performance.now() + ATTACK_MS;
   const isOver = () => performance.now() > endsAt;
   const statuses = new Map<number, number>();
@@ -120,14 +120,14 @@ async function during(what: string, attack: (stage: Harness, isOver: () => boole
   const watching = (async () => {
     while (!isOver()) {
       const startMs = performance.now();
-      const status = await call(stage, stage.other, '{"name":"fast"}');
+      const status = await call(harness, harness.other, '{"name":"fast"}');
       latencies.push(performance.now() - startMs);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      mostRss = Math.max(mostRss, rssOf(stage.program));
+      mostRss = Math.max(mostRss, rssOf(harness.program));
       await sleep(20);
     }
   })();
-  await Promise.all([watching, attack(stage, isOver)]);
+  await Promise.all([watching, attack(harness, isOver)]);
   latencies.sort((one, other) => one - other);
   const at = (share: number): number => Math.round(latencies[Math.floor(latencies.length * share)] ?? 0);
   const answered = JSON.stringify(Object.fromEntries(statuses));
@@ -155,11 +155,11 @@ function rssOf({ process: { pid } }: Program): number {
 }
 
 /** Calls `slow` with these arguments, over and over, as a caller who has not called yet. */
-async function attack(stage: Harness, connections: number, args: Flood['body']) {
+async function attack(harness: Harness, connections: number, args: Flood['body']) {
   const [head, repeated, times, tail] = args;
   const statuses = await flood({
-    url: `${stage.url}/mcp/demo/tools/call`,
-    headers: { 'content-type': 'application/json', 'x-api-key': await stage.key() },
+    url: `${harness.url}/mcp/demo/tools/call`,
+    headers: { 'content-type': 'application/json', 'x-api-key': await harness.key() },
     body: [`{"name":"slow","arguments":${head}`, repeated, times, `${tail}}`],
     connections,
     lastsMs: ATTACK_MS,
@@ -175,36 +175,38 @@ async function assertServed({ mostRss, p50Ms, statuses }: Awaited<ReturnType<typ
 }
 
 withLimit('101 calls with 1.3 million empty objects are refused', async () => {
-  const seen = await during('1.3 million objects', async (stage) => {
-    const statuses = await attack(stage, 101, ['{"x":[', '{}', 1_300_000, ']}']);
+  const seen = await during('1.3 million objects', async (harness) => {
+    const statuses = await attack(harness, 101, ['{"x":[', '{}', 1_300_000, ']}']);
     assert.not(statuses.has(200));
   });
   await assertServed(seen);
 });
 
 withLimit('101 calls with bodies just below the number of values are bounded', async () => {
-  const seen = await during('99,000 objects', async (stage) => {
-    const statuses = await attack(stage, 101, ['{"x":[', '{}', 99_000, ']}']);
+  const seen = await during('99,000 objects', async (harness) => {
+    const statuses = await attack(harness, 101, ['{"x":[', '{}', 99_000, ']}']);
     assert.ok(statuses.has(200));
   });
   await assertServed(seen);
 });
 
 withLimit('101 calls with 3.9 MB of text are bounded', async () => {
-  const seen = await during('3.9 MB of text', (stage) =>
-    attack(stage, 101, ['{"x":"', 'xxx', 970_000, '"}']),
+  const seen = await during('3.9 MB of text', (harness) =>
+    attack(harness, 101, ['{"x":"', 'xxx', 970_000, '"}']),
   );
   await assertServed(seen);
 });
 
 withLimit('280,000 different keys do not block the others', async () => {
   await assertServed(
-    await during('280,000 keys', (stage) => attack(stage, 10, ['{', '"k#":1', 280_000, '}'])),
+    await during('280,000 keys', (harness) => attack(harness, 10, ['{', '"k#":1', 280_000, '}'])),
   );
 });
 
 withLimit('as many different keys as are allowed do not block the others', async () => {
-  await assertServed(await during('49,000 keys', (stage) => attack(stage, 10, ['{', '"k#":1', 49_000, '}'])));
+  await assertServed(
+    await during('49,000 keys', (harness) => attack(harness, 10, ['{', '"k#":1', 49_000, '}'])),
+  );
 });
 
 withLimit('100 uploads that are held open take no memory', async () => {

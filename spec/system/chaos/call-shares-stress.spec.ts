@@ -56,7 +56,7 @@ test('answers each call once and holds nothing in the end', () =>
       fc.array(deed, { minLength: 1, maxLength: 12 }),
       fc.array(step, { minLength: 8, maxLength: 30, size: 'max' }),
       async (deeds, steps) => {
-        const stage = new Harness({ callTimeoutMs: 6_000 });
+        const harness = new Harness({ callTimeoutMs: 6_000 });
         let done = 0;
         const script: Script = (exchange) => {
           const { does, afterMs } = deeds[done % deeds.length] ?? { does: 'hang', afterMs: 0 };
@@ -72,9 +72,9 @@ test('answers each call once and holds nothing in the end', () =>
           if (afterMs === 0) perform();
           else timer(afterMs).subscribe(perform);
         };
-        for (const id of IDS) await stage.add(id, script);
-        const refs = IDS.map((id) => stage.ref(id));
-        const { queue, pool } = stage.fleet.group('t');
+        for (const id of IDS) await harness.add(id, script);
+        const refs = IDS.map((id) => harness.ref(id));
+        const { queue, pool } = harness.fleet.group('t');
         const sent = mock.method(pool, 'sent');
         const ended = mock.method(pool, 'ended');
         const callers: Caller[] = [];
@@ -83,7 +83,7 @@ test('answers each call once and holds nothing in the end', () =>
             const { owner, tool, count, pinned } = one;
             for (let call = 0; call < count; call += 1) {
               const request = { ...toolCall(tool), caller: owner };
-              callers.push(stage.call(request, pinned === null ? {} : { instanceId: pinned }));
+              callers.push(harness.call(request, pinned === null ? {} : { instanceId: pinned }));
             }
           } else if (one.kind === 'pass') mock.timers.tick(one.ms);
           else if (one.kind === 'cancel') {
@@ -91,7 +91,7 @@ test('answers each call once and holds nothing in the end', () =>
               if (number % one.nth === 0) caller.subscription.unsubscribe();
             }
           } else if (refs.some(({ id, state }) => id === one.id && state === 'healthy')) {
-            void stage.fleet.remove('t', one.id, 3_000);
+            void harness.fleet.remove('t', one.id, 3_000);
           }
           await settled();
           for (const ref of pool.candidates) assert.ok(ref.inFlight <= 288, 'within the places');
@@ -112,11 +112,11 @@ test('answers each call once and holds nothing in the end', () =>
         for (const { answers } of callers) {
           assert.ok(answers.filter(({ event }) => event.kind === 'result').length <= 1);
         }
-        assert.equal([sent.mock.callCount(), ended.mock.callCount()], [attempts(stage), attempts(stage)]);
+        assert.equal([sent.mock.callCount(), ended.mock.callCount()], [attempts(harness), attempts(harness)]);
         for (const ref of refs) {
           for (const owner of OWNERS) assert.ok(ref.hasPlaceFor(owner) && ref.isBelowShare(owner));
         }
-        const closing = stage.close();
+        const closing = harness.close();
         mock.timers.tick(5_000);
         await closing;
       },
@@ -126,6 +126,6 @@ test('answers each call once and holds nothing in the end', () =>
 
 test.run();
 
-function attempts(stage: Harness): number {
-  return stage.told('exchange.finished').length;
+function attempts(harness: Harness): number {
+  return harness.told('exchange.finished').length;
 }

@@ -126,7 +126,7 @@ export class ChaosClient {
   }
 
   #modern(): ModernClient {
-    return new ModernClient(this.#world.stage.wire, `/mcp/${this.#template}`, this.#options());
+    return new ModernClient(this.#world.harness.wire, `/mcp/${this.#template}`, this.#options());
   }
 
   /** Undefined when it gets none just now, which is told with a code. */
@@ -135,7 +135,7 @@ export class ChaosClient {
     const fromMs = performance.now();
     try {
       this.#legacy = await LegacyClient.open(
-        this.#world.stage.wire,
+        this.#world.harness.wire,
         `/mcp/${this.#template}`,
         this.#options(),
       );
@@ -193,7 +193,7 @@ export class ChaosClient {
     // Nothing that asks: a question waits for ten minutes, since a person may have to answer it.
     const params = { name: 'progress', arguments: { steps: 4, ms: 100 } };
     const session = this.#isModern ? undefined : await this.#session();
-    const { wire } = this.#world.stage;
+    const { wire } = this.#world.harness;
     const sent = session
       ? {
           headers: session.headers,

@@ -29,7 +29,7 @@ export async function makeTrouble(
   const later = (undo: () => Promise<unknown>): void => {
     undoing.push(delay(dice.next() * spellMs).then(undo));
   };
-  const admin = (request: string, body: object = {}) => world.stage.admin(request, body);
+  const admin = (request: string, body: object = {}) => world.harness.admin(request, body);
   const instance = () => dice.pick(backends.instances);
   const command = (verb: string) => {
     const { template, body } = instance();
@@ -73,7 +73,7 @@ export async function makeTrouble(
       weight: 2,
       act: async () => {
         const { template, body } = instance();
-        await world.stage.admin(`DELETE /gateway/deregister/${template}/${body.id}`);
+        await world.harness.admin(`DELETE /gateway/deregister/${template}/${body.id}`);
         later(() => register(world, template, body));
       },
     },
@@ -90,20 +90,20 @@ export async function makeTrouble(
 export async function mend(world: ChaosWorld, { servers, instances }: ChaosBackends): Promise<void> {
   await Promise.all(servers.map((server) => server.revive()));
   for (const { template, body } of instances) {
-    const resumed = await world.stage.admin(`POST /gateway/instances/${template}/${body.id}/resume`, {});
+    const resumed = await world.harness.admin(`POST /gateway/instances/${template}/${body.id}/resume`, {});
     if (resumed.status === 404) await register(world, template, body);
   }
 }
 
-export function register({ stage }: ChaosWorld, template: string, instance: object) {
+export function register({ harness }: ChaosWorld, template: string, instance: object) {
   const settings = SETTINGS[template];
   const more = settings === undefined ? {} : { load_balancer: settings };
-  return stage.admin('POST /gateway/register', { template_name: template, instance, ...more });
+  return harness.admin('POST /gateway/register', { template_name: template, instance, ...more });
 }
 
 /** One of the programs that the gateway runs now; undefined when there is none. */
-function signalChild({ stage }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
-  const children = stage.program.descendants().filter(isBackend);
+function signalChild({ harness }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
+  const children = harness.program.descendants().filter(isBackend);
   if (children.length === 0) return undefined;
   const pid = dice.pick(children);
   signal(pid, name);

@@ -87,7 +87,7 @@ async function allIsWell(): Promise<void> {
   assert.equal(world.wrong, [], againWith(seed));
   await world.quiet(backends.instances.length, quietMs);
   for (const template of TEMPLATES) {
-    const ask = () => callTool(world.stage.url, template, 'echo', { text: template });
+    const ask = () => callTool(world.harness.url, template, 'echo', { text: template });
     assert.is(textOf(await eventually(ask, ({ status }) => status === 200)), template);
   }
 }

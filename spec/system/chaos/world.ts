@@ -30,11 +30,11 @@ export class ChaosWorld {
   readonly wrong: string[] = [];
   /** How calls ended, by kind: that there was something to see. */
   readonly ended = new Map<string, number>();
-  #stage: McpHarness;
+  #harness: McpHarness;
 
-  private constructor(folder: string, stage: McpHarness) {
+  private constructor(folder: string, harness: McpHarness) {
     this.#folder = folder;
-    this.#stage = stage;
+    this.#harness = harness;
   }
 
   /** Starts a gateway with its database in that folder. */
@@ -42,8 +42,8 @@ export class ChaosWorld {
     return new ChaosWorld(folder, await startHarness({ folder, env: SETTINGS }));
   }
 
-  get stage(): McpHarness {
-    return this.#stage;
+  get harness(): McpHarness {
+    return this.#harness;
   }
 
   count(kind: string): void {
@@ -60,13 +60,13 @@ export class ChaosWorld {
     const away = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
     this.#away.push(away);
     await this.end(signal);
-    this.#stage = await startHarness({ folder: this.#folder, env: SETTINGS });
+    this.#harness = await startHarness({ folder: this.#folder, env: SETTINGS });
     away.toMs = performance.now();
   }
 
   /** Ends the gateway: as the signal wants it, without a child, and without a fault of its own in the log. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    const { program } = this.#stage;
+    const { program } = this.#harness;
     program.signal(signal);
     const end = await program.end(endMs);
     assert.equal(
@@ -77,12 +77,12 @@ export class ChaosWorld {
     assert.equal(await program.survivors(), [], `children after ${signal}`);
     const faults = program.err.split('\n').filter((line) => FAULT.test(line));
     assert.equal(faults, [], 'faults in the log');
-    await this.#stage.remove();
+    await this.#harness.remove();
   }
 
   /** Removes what is there, however far it came. */
   async remove(): Promise<void> {
-    await this.#stage.remove();
+    await this.#harness.remove();
   }
 
   /** Waits until nothing is under way, nobody has a session or a process, and that many instances are healthy. */
@@ -94,7 +94,7 @@ export class ChaosWorld {
 
   async #counts(): Promise<object> {
     await delay(100);
-    const stats = objectOr((await this.#stage.admin('GET /gateway/stats')).body);
+    const stats = objectOr((await this.#harness.admin('GET /gateway/stats')).body);
     const healthy = Object.values(objectOr(stats.instances)).filter((one) => objectOr(one).healthy === true);
     return {
       active: stats.active_connections,

@@ -9,22 +9,22 @@ import { away, endsInTime, far, onHarness, tellsThatItIsAway, tellsThatItIsBack 
 const test = suite('journey: MariaDB away', { timeoutMs: 90_000 });
 const onMariadb = onHarness(test, await mariadb());
 
-onMariadb('it refuses, comes back, falls silent, comes back, and ends in silence', async (stage) => {
-  const { line, admin, key } = stage;
+onMariadb('it refuses, comes back, falls silent, comes back, and ends in silence', async (harness) => {
+  const { line, admin, key } = harness;
   for (const trouble of [line.cut, line.silence]) {
     await trouble();
-    await tellsThatItIsAway(stage);
+    await tellsThatItIsAway(harness);
     const [refused, served] = await Promise.all([
       admin('POST /gateway/register', far('lost', 'http://127.0.0.1:1')),
       key('POST /mcp/far/tools/call', { name: 'name' }),
     ]);
     assert.equal([verdictOf(refused), toolText(served)], [away, 'one']);
     await line.mend();
-    await tellsThatItIsBack(stage);
+    await tellsThatItIsBack(harness);
     assert.equal(Object.keys(await listed(admin)), ['far/one', 'near/one']);
   }
   line.silence();
-  await endsInTime(stage);
+  await endsInTime(harness);
 });
 
 test.run();

@@ -10,15 +10,15 @@ const onPostgresql = onHarness(test, await postgresql());
 
 onPostgresql(
   'it refuses: the known are served, changes are not, and all is well afterwards',
-  async (stage) => {
-    await loseAndFind(stage, stage.line.cut);
+  async (harness) => {
+    await loseAndFind(harness, harness.line.cut);
   },
 );
 
-onPostgresql('it falls silent: the same, and a signal ends the gateway meanwhile', async (stage) => {
-  await loseAndFind(stage, stage.line.silence);
-  stage.line.silence();
-  await endsInTime(stage);
+onPostgresql('it falls silent: the same, and a signal ends the gateway meanwhile', async (harness) => {
+  await loseAndFind(harness, harness.line.silence);
+  harness.line.silence();
+  await endsInTime(harness);
 });
 
 test.run();

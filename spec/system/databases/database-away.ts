@@ -58,11 +58,11 @@ export interface Harness {
   readonly onEnd: (end: () => Promise<unknown>) => void;
 }
 
-/** Declares tests that get a stage of their own on this server, and whose stage is taken down after them. */
+/** Declares tests that get a harness of their own on this server, and whose harness is taken down after them. */
 export function onHarness(
   test: Suite,
   service: Service,
-): (name: string, body: (stage: Harness) => Promise<void>) => void {
+): (name: string, body: (harness: Harness) => Promise<void>) => void {
   const declare = canFindDescendants
     ? test.needs(service.url, service.skip)
     : test.needs(false, 'descendants are found through /proc, which is Linux');
@@ -78,8 +78,8 @@ export function onHarness(
 }
 
 /** The whole story of one loss, which `trouble` begins: what is served, what is refused, and how it is afterwards. */
-export async function loseAndFind(stage: Harness, trouble: () => unknown): Promise<void> {
-  const { gateway, line, anybody, admin, key, newcomer } = stage;
+export async function loseAndFind(harness: Harness, trouble: () => unknown): Promise<void> {
+  const { gateway, line, anybody, admin, key, newcomer } = harness;
   const [child, ...more] = gateway.descendants();
   assert.ok(child);
   assert.equal(more, []);
@@ -88,7 +88,7 @@ export async function loseAndFind(stage: Harness, trouble: () => unknown): Promi
   const call = { name: 'name' };
   const traffic = keepAsking([key, admin].map((known) => () => known('POST /mcp/far/tools/call', call)));
   await trouble();
-  await tellsThatItIsAway(stage);
+  await tellsThatItIsAway(harness);
 
   // The child dies while nobody can be asked about it.
   process.kill(child, 'SIGKILL');
@@ -131,7 +131,7 @@ export async function loseAndFind(stage: Harness, trouble: () => unknown): Promi
   assert.equal(gateway.descendants(), [Number(toolText(restarted))]);
 
   await line.mend();
-  await tellsThatItIsBack(stage);
+  await tellsThatItIsBack(harness);
   // From here on it is back for good, whatever was still waiting for the old connections.
   const looks = keepAsking([() => admin('GET /auth/users')]);
   const calls = (await traffic.stop()).toSorted((one, other) => other.tookMs - one.tookMs);
@@ -145,7 +145,7 @@ export async function loseAndFind(stage: Harness, trouble: () => unknown): Promi
   assert.equal((await admin('GET /auth/users')).body, before.users);
   assert.is((await newcomer('POST /mcp/far/tools/call', call)).status, 200);
   const late = await startHttpServer({ name: 'late' });
-  stage.onEnd(() => late.close());
+  harness.onEnd(() => late.close());
   assert.is((await admin('POST /gateway/register?wait=10', far('late', late.url))).status, 201);
   const seen = await looks.stop();
   assert.equal(new Set(seen.map(({ status }) => status)), new Set([200]));

@@ -93,7 +93,7 @@ function fateOf(failure: unknown): unknown {
 }
 
 async function onServer(
-  work: (stage: { readonly session: OrmSession; readonly proxy: SilentProxy }) => Promise<void>,
+  work: (harness: { readonly session: OrmSession; readonly proxy: SilentProxy }) => Promise<void>,
   { timeoutMs }: { readonly timeoutMs: number },
 ): Promise<void> {
   const { url, drop } = await freshDatabase(reachable(service));

@@ -16,28 +16,28 @@ interface Inspected {
 
 test('shows each process of a client below its instance, until it is gone', async () => {
   const actors: Inspected[] = [];
-  const stage = await OwnHarness.open({
+  const harness = await OwnHarness.open({
     inspect: (event) => {
       if (event.type === '@xstate.actor') actors.push(Object(event.actorRef));
     },
   });
   try {
-    await stage.add();
-    const client = await stage.client();
+    await harness.add();
+    const client = await harness.client();
     const own = actors.find(({ id }) => id === 'conversation');
     assert.equal(pathOf(own), ['root', 't', 'instance-1', 'conversation']);
     const session = actors.find(({ id }) => id === 'session');
     assert.equal(pathOf(session), ['root', 't', 'instance-1', 'session']);
     const { status, pid } = own?.getSnapshot() ?? {};
     assert.equal([status, pid], ['active', await pidOf(client)]);
-    await stage.end(client.sessionId ?? '');
+    await harness.end(client.sessionId ?? '');
     const ended = await eventually(
       async () => own?.getSnapshot().status,
       (state) => state === 'done',
     );
     assert.is(ended, 'done');
   } finally {
-    await stage.close();
+    await harness.close();
   }
 });
 

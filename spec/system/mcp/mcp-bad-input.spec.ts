@@ -19,14 +19,14 @@ const password = 'a-password-for-bad-input';
 const slowSockets = 50;
 const SIMPLE = 'This is a simple text response for testing.';
 
-let stage: McpHarness;
+let harness: McpHarness;
 let key: Readonly<Record<string, string>>;
 const backends: EverythingHttp[] = [];
 const victims = new Map<string, Victims>();
 test.before(async () => {
   const env = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password };
-  stage = await startHarness({ env });
-  const admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
+  harness = await startHarness({ env });
+  const admin = caller(harness.url, await tokenOf(harness.url, 'admin', password));
   key = (await newKey(admin, 'victim')).headers;
   const stranger = (await newKey(admin, 'stranger')).headers;
   for (const era of ['legacy', 'modern'] as const) {
@@ -37,12 +37,12 @@ test.before(async () => {
   }
   for (const era of ['legacy', 'modern']) {
     const path = `/mcp/${era}`;
-    const legacy = await LegacyClient.open(stage.wire, path, { headers: key });
-    victims.set(era, { legacy, modern: new ModernClient(stage.wire, path, { headers: key }), stranger });
+    const legacy = await LegacyClient.open(harness.wire, path, { headers: key });
+    victims.set(era, { legacy, modern: new ModernClient(harness.wire, path, { headers: key }), stranger });
   }
 });
 test.after(async () => {
-  await stage.remove();
+  await harness.remove();
   for (const backend of backends) await backend.close();
 });
 
@@ -85,12 +85,12 @@ test('batches: those of 2025-03-26 are answered, within bounds', async () => {
   };
   const path = '/mcp/legacy';
   const headers = { ...POST_HEADERS, ...key };
-  const opened = await stage.wire.exchange(path, { headers, body: requestText(0, 'initialize', params) });
+  const opened = await harness.wire.exchange(path, { headers, body: requestText(0, 'initialize', params) });
   assert.is(opened.messages[0]?.result?.protocolVersion, '2025-03-26');
   const session = { ...headers, 'Mcp-Session-Id': String(opened.headers['mcp-session-id']) };
   const batch = (size: number): string =>
     `[${Array.from({ length: size }, (_, id) => requestText(id, 'prompts/get', simplePrompt(id))).join()}]`;
-  const answered = await stage.wire.exchange(path, { headers: session, body: batch(5) });
+  const answered = await harness.wire.exchange(path, { headers: session, body: batch(5) });
   assert.is(answered.status, 200);
   const byId = answered.messages.toSorted((one, other) => Number(one.id) - Number(other.id));
   for (const [id, message] of byId.entries()) {
@@ -98,16 +98,16 @@ test('batches: those of 2025-03-26 are answered, within bounds', async () => {
     assert.match(JSON.stringify(message.result), `arg1='text-${id}'`);
   }
   assert.is(byId.length, 5);
-  const tooMany = await stage.wire.exchange(path, { headers: session, body: batch(101) });
+  const tooMany = await harness.wire.exchange(path, { headers: session, body: batch(101) });
   assert.equal([tooMany.status, tooMany.messages[0]?.error?.code], [400, -32600]);
   const twice = `[${requestText(1, 'tools/list')},${requestText(1, 'tools/list')}]`;
-  assert.is((await stage.wire.exchange(path, { headers: session, body: twice })).status, 400);
-  assert.is((await stage.wire.exchange(path, { headers: session, body: batch(1) })).status, 200);
+  assert.is((await harness.wire.exchange(path, { headers: session, body: twice })).status, 400);
+  assert.is((await harness.wire.exchange(path, { headers: session, body: batch(1) })).status, 200);
 });
 
 test(`${slowSockets} bodies that never end hold nobody up`, async () => {
   const { legacy } = victimsOf('legacy');
-  const port = Number(new URL(stage.url).port);
+  const port = Number(new URL(harness.url).port);
   const headers = { ...legacy.headers, 'Content-Length': '1000' };
   const sockets = await Promise.all(
     Array.from({ length: slowSockets }, async () => {

@@ -79,16 +79,16 @@ test('a server that the gateway runs takes its calls with it, and comes back', a
 });
 
 test('the session of a client goes elsewhere with such a call, or ends with another', async () => {
-  const stage = await startHarness();
+  const harness = await startHarness();
   try {
     const [one, two] = [await launched(), await launched()];
-    await enlist(stage.admin, 't', [{ id: 'a', endpoint: one.endpoint }]);
-    const open = () => LegacyClient.open(stage.wire, '/mcp/t');
+    await enlist(harness.admin, 't', [{ id: 'a', endpoint: one.endpoint }]);
+    const open = () => LegacyClient.open(harness.wire, '/mcp/t');
     const [reader, actor, other] = [await open(), await open(), await open()];
     await reader.ask('tools/list');
     const [read, acted] = [reader.call('sleep', { ms: 200 }), actor.call('count', { ms: 60_000 })];
     await other.call('echo', { text: 'x' });
-    await enlist(stage.admin, 't', [{ id: 'b', endpoint: two.endpoint }]);
+    await enlist(harness.admin, 't', [{ id: 'b', endpoint: two.endpoint }]);
     const killedAt = performance.now();
     await killed(one.child);
     const [isRead, isLost] = await Promise.all([read, acted]);
@@ -97,7 +97,7 @@ test('the session of a client goes elsewhere with such a call, or ends with anot
     assert.is(objectOr(isLost.error?.data).error_code, 'BACKEND_UNAVAILABLE');
     assert.equal([(await actor.call('echo', { text: 'x' })).status, isLost.status], [404, 200]);
   } finally {
-    await stage.remove();
+    await harness.remove();
   }
 });
 

@@ -32,19 +32,19 @@ const updated = 'notifications/resources/updated';
 /** So long nothing may come that must not come. */
 const quietMs = 150;
 
-let stage: McpHarness;
+let harness: McpHarness;
 const backends: EverythingHttp[] = [];
 test.before(async () => {
-  stage = await startHarness();
+  harness = await startHarness();
   for (const era of ['legacy', 'modern', 'dual'] as const) {
     const backend = await startEverything({ era });
     backends.push(backend);
-    await register(stage.admin, `http-${era}`, [{ id: `far-${era}`, endpoint: backend.url }]);
-    await register(stage.admin, `stdio-${era}`, [{ id: `near-${era}`, ...everythingProgram({ era }) }]);
+    await register(harness.admin, `http-${era}`, [{ id: `far-${era}`, endpoint: backend.url }]);
+    await register(harness.admin, `stdio-${era}`, [{ id: `near-${era}`, ...everythingProgram({ era }) }]);
   }
 });
 test.after(async () => {
-  await stage.remove();
+  await harness.remove();
   for (const backend of backends) await backend.close();
 });
 
@@ -161,8 +161,8 @@ test.run();
 async function connect(era: 'legacy' | 'modern', template: string, canBeAsked = false) {
   const options = canBeAsked ? { capabilities, replies } : {};
   const path = `/mcp/${template}`;
-  if (era === 'legacy') return LegacyClient.open(stage.wire, path, options);
-  const client = new ModernClient(stage.wire, path, options);
+  if (era === 'legacy') return LegacyClient.open(harness.wire, path, options);
+  const client = new ModernClient(harness.wire, path, options);
   return Object.assign(client, { close: async () => {} });
 }
 

@@ -83,20 +83,20 @@ for (const plan of PLANS) {
     const folder = await mkdtemp(join(tmpdir(), 'stagedoor-crowd-'));
     const options = { folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } };
     const fixtures = plan.transport === 'http' ? await startFixtures() : [];
-    let stage = await startHarness(options);
+    let harness = await startHarness(options);
     try {
       const instances = names.map((id, index) => instanceOf(id, fixtures[index]));
-      await register(stage.admin, template, instances, { strategy: 'round_robin' });
-      const talkers = await openTalkers(stage.wire, path, plan.manners, plan.sessions);
+      await register(harness.admin, template, instances, { strategy: 'round_robin' });
+      const talkers = await openTalkers(harness.wire, path, plan.manners, plan.sessions);
       await allSay(talkers);
       const fair = plan.sessions / names.length;
       assert.equal(share(talkers), { one: fair, two: fair, three: fair, four: fair });
 
-      await killed(stage, talkers, fixtures[0]);
-      await drained(stage, talkers, plan);
-      stage = await startedAgain(stage, talkers, plan, () => startHarness(options));
+      await killed(harness, talkers, fixtures[0]);
+      await drained(harness, talkers, plan);
+      harness = await startedAgain(harness, talkers, plan, () => startHarness(options));
     } finally {
-      await stage.remove();
+      await harness.remove();
       for (const fixture of fixtures) await fixture.end();
       await rm(folder, { recursive: true, force: true });
     }
@@ -107,12 +107,12 @@ test.run();
 
 /** `auto`: who only read goes on elsewhere; everybody else there has to initialize again; the others notice nothing. */
 async function killed(
-  stage: McpHarness,
+  harness: McpHarness,
   talkers: readonly Talker[],
   fixture?: FixtureProcess,
 ): Promise<void> {
-  await change(stage.admin, template, { session_failover: 'auto' });
-  const pids = fixture === undefined ? pidsNamed(stage, 'one') : [await pidOf(fixture)];
+  await change(harness.admin, template, { session_failover: 'auto' });
+  const pids = fixture === undefined ? pidsNamed(harness, 'one') : [await pidOf(fixture)];
   assert.ok(pids.length > 0);
   const { there, elsewhere } = split(talkers, 'one');
   await during(talkers, () => {
@@ -129,32 +129,32 @@ async function killed(
   );
   // One call at a time was under way.
   for (const { trouble } of talkers) assert.ok(trouble.length <= 1, trouble.join('\n'));
-  await goOn(stage, talkers);
+  await goOn(harness, talkers);
 }
 
 /** `always`: everybody goes on under the same id. `never`: everybody there has to initialize again. */
-async function drained(stage: McpHarness, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
-  if (transport === 'stdio') await healthyAgain(stage, names.length);
+async function drained(harness: McpHarness, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
+  if (transport === 'stdio') await healthyAgain(harness, names.length);
   for (const [id, failover, outcome] of [
     ['two', 'always', 'ok'],
     ['three', 'never', 'lost'],
   ] as const) {
-    await change(stage.admin, template, { session_failover: failover });
+    await change(harness.admin, template, { session_failover: failover });
     const { there, elsewhere } = split(talkers, id);
     assert.ok(there.length > 0, `nobody is at ${id}`);
-    await during(talkers, () => command(stage, id, 'drain'));
+    await during(talkers, () => command(harness, id, 'drain'));
     assert.equal(summary(elsewhere), { ok: elsewhere.length });
     // Calls that were under way end well in both cases: draining lets them.
     assert.equal(summary(there), outcome === 'ok' ? { ok: there.length } : { 'ok, then lost': there.length });
-    await goOn(stage, talkers);
+    await goOn(harness, talkers);
     assert.is(share(talkers)[id], undefined, 'nobody is left there');
-    await command(stage, id, 'resume');
+    await command(harness, id, 'resume');
   }
 }
 
 /** Nothing of a session outlives the gateway: every id gets 404, and every client can initialize again. */
 async function startedAgain(
-  stage: McpHarness,
+  harness: McpHarness,
   talkers: readonly Talker[],
   { signal }: Plan,
   start: () => Promise<McpHarness>,
@@ -162,17 +162,17 @@ async function startedAgain(
   for (const talker of talkers) talker.said = [];
   const quiet = talk(talkers);
   await delay(beforeMs);
-  stage.program.signal(signal);
-  const end = await stage.program.end(20_000);
+  harness.program.signal(signal);
+  const end = await harness.program.end(20_000);
   await quiet();
   assert.equal(end, signal === 'SIGTERM' ? { code: 0, signal: null } : { code: null, signal });
-  assert.equal(await stage.program.survivors(), []);
+  assert.equal(await harness.program.survivors(), []);
   const isWrong = (said: Said): boolean => /^not its own|^progress of somebody|no answer within/.test(said);
   assert.equal(
     talkers.flatMap(({ said }) => said.filter(isWrong)),
     [],
   );
-  await stage.remove();
+  await harness.remove();
 
   const next = await start();
   try {

@@ -28,23 +28,23 @@ const settleMs = 20_000;
 const test = suite('journey: abandoned sessions', { timeoutMs: 120_000 });
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
-let stage: McpHarness;
+let harness: McpHarness;
 let far: FixtureProcess;
 let mostProcesses = 0;
 test.before(async () => {
   far = await startFixture({ name: 'far', era: 'legacy' });
   const env = { GATEWAY_SESSION_IDLE_SECONDS: String(idleSeconds), NODE_OPTIONS: INSPECTED };
-  stage = await startHarness({ env });
-  await register(stage.admin, 'far', [{ id: 'far', endpoint: far.url }]);
-  await register(stage.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
+  harness = await startHarness({ env });
+  await register(harness.admin, 'far', [{ id: 'far', endpoint: far.url }]);
+  await register(harness.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
 });
 test.after(async () => {
-  await stage.remove();
+  await harness.remove();
   await far.end();
 });
 
 needsProcesses(`${abandoned} sessions leave nothing behind`, async () => {
-  const inspector = await Inspector.open(stage.program);
+  const inspector = await Inspector.open(harness.program);
   await abandon(warmUp);
   await delay(idleSeconds * 1_000 + 4_000);
   const before = await inspector.footprint();
@@ -70,7 +70,7 @@ test.run();
 /** Opens that many sessions and leaves them; their ids, by path. */
 async function abandon(count: number): Promise<[path: string, id: string][]> {
   // Without its sockets, which are none of the gateway's doing.
-  const wire = new Wire(stage.url);
+  const wire = new Wire(harness.url);
   const sessions: [string, string][] = [];
   let opened = 0;
   const openMany = async (): Promise<void> => {
@@ -79,7 +79,7 @@ async function abandon(count: number): Promise<[path: string, id: string][]> {
       const isIsolated = index % isolatedEvery === 0;
       const client = await openOne(wire, path, isIsolated);
       sessions.push([path, client.sessionId]);
-      if (isIsolated) mostProcesses = Math.max(mostProcesses, stage.program.descendants().length);
+      if (isIsolated) mostProcesses = Math.max(mostProcesses, harness.program.descendants().length);
       else await use(client, index);
     }
   };
@@ -112,7 +112,7 @@ async function leaveInTheMiddle({ wire, path, headers }: LegacyClient): Promise<
 
 /** Those that are answered anything but 404. */
 async function stillThere(sessions: readonly (readonly [string, string])[]): Promise<string[]> {
-  const wire = new Wire(stage.url);
+  const wire = new Wire(harness.url);
   const found: string[] = [];
   const left = [...sessions];
   const askMany = async (): Promise<void> => {

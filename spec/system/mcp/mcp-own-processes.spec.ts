@@ -18,28 +18,28 @@ const needsProcesses = test.needs(canFindDescendants, 'processes are found throu
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   needsProcesses(`${signal} to the gateway ends those that outlived the shared process`, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'stagedoor-barred-'));
-    const stage = await startHarness();
+    const harness = await startHarness();
     try {
       const bar = join(folder, 'bar');
       const { command, args } = fixture(`--refuse-while=${bar}`);
-      await register(stage.admin, 't', [{ id: 'a', command, args: [...args] }]);
-      const clients = [await open(stage), await open(stage)];
+      await register(harness.admin, 't', [{ id: 'a', command, args: [...args] }]);
+      const clients = [await open(harness), await open(harness)];
       const own = await Promise.all(clients.map(pidOf));
-      const shared = await sharedPid(stage);
+      const shared = await sharedPid(harness);
 
       await writeFile(bar, '');
       process.kill(shared, 'SIGKILL');
-      await stage.program.complains(/instance will be restarted/);
+      await harness.program.complains(/instance will be restarted/);
       assert.equal(await Promise.all(clients.map(pidOf)), own);
 
-      stage.program.signal(signal);
-      await stage.program.end(20_000);
-      assert.equal(await stage.program.survivors(), []);
+      harness.program.signal(signal);
+      await harness.program.end(20_000);
+      assert.equal(await harness.program.survivors(), []);
       // One that is just dying has no environment to be found by, and runs for a moment still.
       const left = async () => own.filter(isRunning);
       assert.equal(await eventually(left, ({ length }) => length === 0, 20_000), []);
     } finally {
-      await stage.remove();
+      await harness.remove();
       await rm(folder, { recursive: true, force: true });
     }
   });

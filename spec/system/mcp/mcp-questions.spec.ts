@@ -24,14 +24,14 @@ const ask = requestText(7, 'tools/call', { name: 'test_elicitation', arguments: 
 /** So long nothing may come that must not come. */
 const quietMs = 200;
 
-let stage: McpHarness;
+let harness: McpHarness;
 let admin: Caller;
 let own: Readonly<Record<string, string>>;
 let stranger: Readonly<Record<string, string>>;
 const backends: EverythingHttp[] = [];
 test.before(async () => {
-  stage = await startHarness({ env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password } });
-  admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
+  harness = await startHarness({ env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password } });
+  admin = caller(harness.url, await tokenOf(harness.url, 'admin', password));
   own = (await newKey(admin, 'own')).headers;
   stranger = (await newKey(admin, 'stranger')).headers;
   const program = everythingProgram({ era: 'legacy' });
@@ -45,7 +45,7 @@ test.before(async () => {
   }
 });
 test.after(async () => {
-  await stage.remove();
+  await harness.remove();
   for (const backend of backends) await backend.close();
 });
 
@@ -55,7 +55,7 @@ for (const template of ['far', 'near', 'modern']) {
   for (const failover of ['always', 'never']) {
     test(`${template}, failover ${failover}: a call that waits for its client ends well while its instance is drained`, async () => {
       await change(admin, template, { session_failover: failover });
-      const client = await LegacyClient.open(stage.wire, path, { headers: own, capabilities });
+      const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
       const { instanceId } = await client.ask('prompts/get', PROMPT);
       const call = await client.wire.stream(path, { headers: client.headers, body: ask });
       const question = await call.sees(isQuestion);
@@ -75,7 +75,7 @@ for (const template of ['far', 'near', 'modern']) {
 
   test(`${template}: a restart waits for a call that waits for its client`, async () => {
     await change(admin, template, { session_failover: 'never' });
-    const client = await LegacyClient.open(stage.wire, path, { headers: own, capabilities });
+    const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
     const { instanceId } = await client.ask('prompts/get', PROMPT);
     const call = await client.wire.stream(path, { headers: client.headers, body: ask });
     const question = await call.sees(isQuestion);
@@ -87,11 +87,11 @@ for (const template of ['far', 'near', 'modern']) {
   });
 
   test(`${template}: nobody answers the question of another session`, async () => {
-    const client = await LegacyClient.open(stage.wire, path, { headers: own, capabilities });
+    const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
     const call = await client.wire.stream(path, { headers: client.headers, body: ask });
     const question = await call.sees(isQuestion);
     for (const headers of [own, stranger]) {
-      const other = await LegacyClient.open(stage.wire, path, { headers, capabilities });
+      const other = await LegacyClient.open(harness.wire, path, { headers, capabilities });
       await reply(other, question, 'mallory');
       await other.close();
     }
@@ -104,11 +104,11 @@ for (const template of ['far', 'near', 'modern']) {
 
   test(`${template}: nobody goes on with the round of another client`, async () => {
     const options = { capabilities, replies: { 'elicitation/create': answerOf('ada') } };
-    const mine = new ModernClient(stage.wire, path, { ...options, headers: own });
-    const theirs = new ModernClient(stage.wire, path, { ...options, headers: stranger });
+    const mine = new ModernClient(harness.wire, path, { ...options, headers: own });
+    const theirs = new ModernClient(harness.wire, path, { ...options, headers: stranger });
     const params = { name: 'test_input_required_result_request_state', arguments: {} };
     const { body, headers } = mine.request('tools/call', params);
-    const first = objectOr((await stage.wire.exchange(path, { body, headers })).messages[0]?.result);
+    const first = objectOr((await harness.wire.exchange(path, { body, headers })).messages[0]?.result);
     assert.is(first.resultType, 'input_required');
     const inputResponses = { confirm: { action: 'accept', content: { ok: true } } };
     const retry = { ...params, requestState: first.requestState, inputResponses };
@@ -119,7 +119,7 @@ for (const template of ['far', 'near', 'modern']) {
   });
 
   test(`${template}: who loses the connection finds the answer when coming back`, async () => {
-    const client = await LegacyClient.open(stage.wire, path, { headers: own });
+    const client = await LegacyClient.open(harness.wire, path, { headers: own });
     const params = { name: 'test_tool_with_progress', arguments: {}, _meta: { progressToken: 'mine' } };
     const body = requestText('lost', 'tools/call', params);
     const broken = await client.wire.stream(path, { headers: client.headers, body });

@@ -15,18 +15,18 @@ const test = suite('journey: what is seen of MCP clients', { timeoutMs: 60_000 }
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
 needsProcesses('a process of a client dies', async () => {
-  const stage = await startHarness({ env: { GATEWAY_LOG_LEVEL: 'debug' } });
+  const harness = await startHarness({ env: { GATEWAY_LOG_LEVEL: 'debug' } });
   try {
     const settings = { session: 'isolated', session_failover: 'never' };
-    await register(stage.admin, 'own', [{ id: 'one', ...everythingProgram({ name: 'one' }) }], settings);
-    const [lucky, unlucky] = [await open(stage), await open(stage)];
+    await register(harness.admin, 'own', [{ id: 'one', ...everythingProgram({ name: 'one' }) }], settings);
+    const [lucky, unlucky] = [await open(harness), await open(harness)];
     const { pid } = JSON.parse(textOf(await unlucky.call('test_instance')));
-    assert.equal(await numbers(stage), {
+    assert.equal(await numbers(harness), {
       sessions: { open: 2, parked: 0, max: 10_000, opened: 2, ended: 0, lost: 0, moved: 0 },
       own_processes: { running: 2, started: 2, lost: 0 },
     });
     process.kill(pid, 'SIGKILL');
-    const died = await line(stage, ({ msg }) => msg === 'dedicated process of a client exited');
+    const died = await line(harness, ({ msg }) => msg === 'dedicated process of a client exited');
     assert.equal(
       [died.level, died.template, died.instance_id, died.principal],
       [40, 'own', 'one', 'anonymous'],
@@ -35,22 +35,22 @@ needsProcesses('a process of a client dies', async () => {
     const { status } = await unlucky.call('test_instance');
     assert.is(status, 404);
     const session = sessionFingerprint(unlucky.sessionId);
-    const lost = await line(stage, ({ msg }) => msg === 'session ended: no instance can continue it');
+    const lost = await line(harness, ({ msg }) => msg === 'session ended: no instance can continue it');
     assert.equal([lost.level, lost.session, lost.reason], [30, session, 'its instance is gone']);
-    const refused = await line(stage, (one) => one.rpc_error === -32_001 && one.session === session);
+    const refused = await line(harness, (one) => one.rpc_error === -32_001 && one.session === session);
     assert.equal([refused.rpc_method, refused.status, refused.template], ['tools/call', 404, 'own']);
-    assert.equal(await numbers(stage), {
+    assert.equal(await numbers(harness), {
       sessions: { open: 1, parked: 0, max: 10_000, opened: 2, ended: 1, lost: 1, moved: 0 },
       own_processes: { running: 1, started: 2, lost: 1 },
     });
-    await shown(stage);
+    await shown(harness);
     await lucky.close();
-    await line(stage, ({ msg, reason }) => msg === 'upstream.ended' && reason === 'closed by the gateway');
+    await line(harness, ({ msg, reason }) => msg === 'upstream.ended' && reason === 'closed by the gateway');
     for (const { sessionId } of [lucky, unlucky]) {
-      assert.not.ok((stage.program.err + stage.program.out).includes(sessionId.slice(0, 12)));
+      assert.not.ok((harness.program.err + harness.program.out).includes(sessionId.slice(0, 12)));
     }
   } finally {
-    await stage.remove();
+    await harness.remove();
   }
 });
 

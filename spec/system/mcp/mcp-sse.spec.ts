@@ -25,49 +25,49 @@ interface Harness extends McpHarness {
 }
 
 let folder = '';
-const stages: Harness[] = [];
+const harnesses: Harness[] = [];
 const clients: SseClient[] = [];
 test.before.each(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stagedoor-sse-'));
 });
 test.after.each(async () => {
   await Promise.all(clients.splice(0).map(({ client }) => client.close()));
-  for (const stage of stages.splice(0)) await stage.remove();
+  for (const harness of harnesses.splice(0)) await harness.remove();
   await rm(folder, { recursive: true, force: true });
 });
 
 needsProcesses('a program is killed: sessions go on with another one, or end and say so', async () => {
-  const stage = await start();
-  await registerPair(stage.admin);
+  const harness = await start();
+  await registerPair(harness.admin);
 
-  const reader = await connect(stage);
+  const reader = await connect(harness);
   assert.ok((await reader.client.listTools()).tools.some(({ name }) => name === 'echo'));
   const first = await reader.call('name');
   const slow = reader.call('sleep', { ms: 700 });
-  await inFlight(stage.admin, 1);
+  await inFlight(harness.admin, 1);
   await reader.killProgram();
   assert.is(await slow, 'slept 700');
   const second = await reader.call('name');
   assert.equal([first, second].sort(), ['one', 'two']);
-  await healthyAgain(stage.admin);
+  await healthyAgain(harness.admin);
 
-  const actor = await connect(stage);
+  const actor = await connect(harness);
   const acting = actor.failureOf('count', { ms: 60_000 });
-  await inFlight(stage.admin, 1);
+  await inFlight(harness.admin, 1);
   await actor.killProgram();
   assert.match(await acting, 'The backend is unavailable.');
   await actor.streamEnds();
   assert.match(await actor.failureOf('name'), /HTTP 4(04.*Session not found|00.*not initialized)/);
   assert.is((await actor.postAgain()).status, 404);
-  assert.match(await (await connect(stage)).call('name'), /^(one|two)$/);
-  await healthyAgain(stage.admin);
+  assert.match(await (await connect(harness)).call('name'), /^(one|two)$/);
+  await healthyAgain(harness.admin);
 
-  await change(stage.admin, 'pair', { session_failover: 'always' });
-  const stayer = await connect(stage);
+  await change(harness.admin, 'pair', { session_failover: 'always' });
+  const stayer = await connect(harness);
   // The client drops the last report when the answer comes in the same packet.
   assert.ok((await stayer.reportsOf('progress', { steps: 4, ms: 100 })) >= 2);
   const broken = stayer.failureOf('count', { ms: 60_000 });
-  await inFlight(stage.admin, 1);
+  await inFlight(harness.admin, 1);
   await stayer.killProgram();
   assert.match(await broken, 'The backend is unavailable.');
   assert.match(await stayer.call('name'), /^(one|two)$/);
@@ -77,18 +77,18 @@ needsProcesses('a program is killed: sessions go on with another one, or end and
 });
 
 needsProcesses('the gateway stops in order, and what comes after it knows no stream of before', async () => {
-  const stage = await start();
-  await registerPair(stage.admin);
-  const [busy, idle] = [await connect(stage), await connect(stage, '/mcp/sse')];
+  const harness = await start();
+  await registerPair(harness.admin);
+  const [busy, idle] = [await connect(harness), await connect(harness, '/mcp/sse')];
   const seen: string[] = [];
   const answered = busy.call('sleep', { ms: 700 }).then((text) => seen.push(text));
   void busy.streamEnds().then(() => seen.push('the stream ended'));
-  await inFlight(stage.admin, 1);
-  stage.program.signal('SIGTERM');
+  await inFlight(harness.admin, 1);
+  harness.program.signal('SIGTERM');
   await Promise.all([answered, busy.streamEnds(), idle.streamEnds()]);
   assert.equal(seen, ['slept 700', 'the stream ended']);
-  assert.equal(await stage.program.end(), { code: 0, signal: null });
-  assert.equal(await stage.program.survivors(), []);
+  assert.equal(await harness.program.end(), { code: 0, signal: null });
+  assert.equal(await harness.program.survivors(), []);
 
   const next = await start();
   for (const client of [busy, idle]) {
@@ -111,10 +111,10 @@ async function start(): Promise<Harness> {
     GATEWAY_ADMIN_PASSWORD: password,
     GATEWAY_DATABASE_URL: `sqlite:///${folder}/gateway.db`,
   };
-  const stage = await startHarness({ env });
-  const admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
-  const started = { ...stage, admin, key: (await newKey(admin, `key-${stages.length}`)).headers };
-  stages.push(started);
+  const harness = await startHarness({ env });
+  const admin = caller(harness.url, await tokenOf(harness.url, 'admin', password));
+  const started = { ...harness, admin, key: (await newKey(admin, `key-${harnesses.length}`)).headers };
+  harnesses.push(started);
   return started;
 }
 
@@ -154,11 +154,11 @@ interface SseClient {
   postAgain(url?: string): Promise<{ readonly status: number; readonly text: string }>;
 }
 
-async function connect(stage: Harness, path = '/mcp/pair/sse'): Promise<SseClient> {
+async function connect(harness: Harness, path = '/mcp/pair/sse'): Promise<SseClient> {
   const posted: URL[] = [];
   const ended = Promise.withResolvers<void>();
-  const transport = new SSEClientTransport(new URL(path, stage.url), {
-    requestInit: { headers: stage.key },
+  const transport = new SSEClientTransport(new URL(path, harness.url), {
+    requestInit: { headers: harness.key },
     fetch: (url, init) => {
       if (init?.method === 'POST') posted.push(new URL(url));
       return fetch(url, init);
@@ -209,12 +209,12 @@ async function connect(stage: Harness, path = '/mcp/pair/sse'): Promise<SseClien
     streamEnds: async () => {
       await Promise.race([ended.promise, delay(30_000, undefined, { ref: false }).then(giveUp)]);
     },
-    postAgain: async (url = stage.url) => {
+    postAgain: async (url = harness.url) => {
       const [first] = posted;
       assert.ok(first);
       const response = await fetch(new URL(first.pathname + first.search, url), {
         method: 'POST',
-        headers: { ...stage.key, 'Content-Type': 'application/json' },
+        headers: { ...harness.key, 'Content-Type': 'application/json' },
         body: JSON.stringify({ jsonrpc: '2.0', id: 99, method: 'ping' }),
       });
       return { status: response.status, text: await response.text() };

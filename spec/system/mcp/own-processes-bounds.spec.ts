@@ -8,83 +8,83 @@ import { OwnHarness, pidOf } from './own-processes.ts';
 
 const suited = suite('bounds of processes of single clients', { timeoutMs: 90_000 });
 const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-let stage: OwnHarness;
-suited.after.each(() => stage.close());
+let harness: OwnHarness;
+suited.after.each(() => harness.close());
 
 const FULL = '429 QUEUE_FULL';
 
 test('those that survived count: the next one is refused, and let in when a place is free', async () => {
-  stage = await OwnHarness.open({ processes: 2 });
-  await stage.add();
-  const [one, other] = [await stage.client(), await stage.client()];
+  harness = await OwnHarness.open({ processes: 2 });
+  await harness.add();
+  const [one, other] = [await harness.client(), await harness.client()];
   const pids = [await pidOf(one), await pidOf(other)];
-  assert.is((await stage.knock()).said, FULL);
-  await stage.loseAndRegain();
-  assert.is((await stage.knock()).said, FULL);
-  assert.equal((await stage.ownPids()).toSorted(), pids.toSorted());
+  assert.is((await harness.knock()).said, FULL);
+  await harness.loseAndRegain();
+  assert.is((await harness.knock()).said, FULL);
+  assert.equal((await harness.ownPids()).toSorted(), pids.toSorted());
   await one.close();
-  await stage.comeIn();
-  assert.is((await stage.knock()).said, FULL);
+  await harness.comeIn();
+  assert.is((await harness.knock()).said, FULL);
   assert.is(await pidOf(other), pids[1]);
-  await stage.settlesAt(2);
+  await harness.settlesAt(2);
 });
 
 test('a place is free, too, when its process died while there was no shared one', async () => {
-  stage = await OwnHarness.open({ processes: 1 });
-  await stage.add();
-  const pid = await pidOf(await stage.client());
-  await stage.lose();
-  stage.kill(pid);
-  await stage.settlesAt(0);
-  await stage.regain();
-  await stage.comeIn();
-  assert.is((await stage.knock()).said, FULL);
+  harness = await OwnHarness.open({ processes: 1 });
+  await harness.add();
+  const pid = await pidOf(await harness.client());
+  await harness.lose();
+  harness.kill(pid);
+  await harness.settlesAt(0);
+  await harness.regain();
+  await harness.comeIn();
+  assert.is((await harness.knock()).said, FULL);
 });
 
 test('many deaths with sessions opened in between never lead to more, and in the end nothing is left', async () => {
   const most = 3;
-  stage = await OwnHarness.open({ processes: most });
-  await stage.add();
+  harness = await OwnHarness.open({ processes: most });
+  await harness.add();
   const open: string[] = [];
   const told: string[] = [];
   for (let life = 0; life < 4; life += 1) {
-    if (life > 0) await stage.loseAndRegain();
+    if (life > 0) await harness.loseAndRegain();
     // Two more in each life: in the second one place is left, and then none.
-    for (const { said, sessionId } of await Promise.all([stage.knock(), stage.knock()])) {
+    for (const { said, sessionId } of await Promise.all([harness.knock(), harness.knock()])) {
       told.push(said);
       if (sessionId !== undefined) open.push(sessionId);
     }
-    await stage.settlesAt(open.length);
+    await harness.settlesAt(open.length);
   }
   assert.equal(told.toSorted(), ['200', '200', '200', ...Array.from({ length: 5 }, () => FULL)]);
 
-  await Promise.all(open.map((id) => stage.end(id)));
-  await stage.settlesAt(0);
-  for (let times = 0; times < most; times += 1) await stage.comeIn();
-  assert.is((await stage.knock()).said, FULL);
+  await Promise.all(open.map((id) => harness.end(id)));
+  await harness.settlesAt(0);
+  for (let times = 0; times < most; times += 1) await harness.comeIn();
+  assert.is((await harness.knock()).said, FULL);
 });
 
 test('sessions that are opened while the shared process dies are opened or refused, and leave nothing', async () => {
   const most = 4;
-  stage = await OwnHarness.open({ processes: most });
-  await stage.add();
+  harness = await OwnHarness.open({ processes: most });
+  await harness.add();
   for (let life = 0; life < 3; life += 1) {
     // At every step of their opening: the first one has to start its program, others find a reserve or wait for a place.
     const knocks = Array.from({ length: 3 }, async (_, index) => {
-      if (index > 0) await stage.ownPids();
-      return stage.knock();
+      if (index > 0) await harness.ownPids();
+      return harness.knock();
     });
-    stage.kill(stage.sharedPid());
+    harness.kill(harness.sharedPid());
     const answers = await Promise.all(knocks);
     for (const { said } of answers) assert.match(said, /^(?:200|429 QUEUE_FULL|503 \w+)$/);
     const open = answers.flatMap(({ sessionId }) => sessionId ?? []);
-    await stage.settlesAt(open.length);
-    await Promise.all(open.map((id) => stage.end(id)));
-    await stage.settlesAt(0);
-    await stage.regain();
+    await harness.settlesAt(open.length);
+    await Promise.all(open.map((id) => harness.end(id)));
+    await harness.settlesAt(0);
+    await harness.regain();
   }
-  for (let times = 0; times < most; times += 1) await stage.comeIn();
-  assert.is((await stage.knock()).said, FULL);
+  for (let times = 0; times < most; times += 1) await harness.comeIn();
+  assert.is((await harness.knock()).said, FULL);
 });
 
 suited.run();

@@ -22,8 +22,8 @@ import {
 
 const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
 const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-let stage: OwnHarness;
-suited.after.each(() => stage.close());
+let harness: OwnHarness;
+suited.after.each(() => harness.close());
 
 const LOST = '404 -32001';
 const isNone = (pids: readonly number[]) => pids.length === 0;
@@ -31,64 +31,64 @@ const isNone = (pids: readonly number[]) => pids.length === 0;
 /** What the shared process does at that moment. */
 const STATES: Readonly<Record<string, () => unknown>> = {
   runs: () => {},
-  'died just now': () => stage.kill(stage.sharedPid()),
-  'waits to be started': () => stage.lose(),
-  'fails at every start': () => stage.lose().then(() => stage.triesLater()),
-  'came back': () => stage.loseAndRegain(),
+  'died just now': () => harness.kill(harness.sharedPid()),
+  'waits to be started': () => harness.lose(),
+  'fails at every start': () => harness.lose().then(() => harness.triesLater()),
+  'came back': () => harness.loseAndRegain(),
 };
 
 /** What an operator does; `isOver` when the instance is not to come back. */
 const ENDS: Readonly<Record<string, { readonly act: () => Promise<void>; readonly isOver: boolean }>> = {
-  'a restart': { act: () => stage.command('restart'), isOver: false },
-  'a replacement': { act: () => stage.add('a', { isAwaited: false }), isOver: false },
-  'a deregistration': { act: () => stage.deregister(), isOver: true },
-  'the end of the gateway': { act: () => stage.app.close(), isOver: true },
+  'a restart': { act: () => harness.command('restart'), isOver: false },
+  'a replacement': { act: () => harness.add('a', { isAwaited: false }), isOver: false },
+  'a deregistration': { act: () => harness.deregister(), isOver: true },
+  'the end of the gateway': { act: () => harness.app.close(), isOver: true },
 };
 
 for (const [what, { act, isOver }] of Object.entries(ENDS)) {
   for (const [state, reach] of Object.entries(STATES)) {
     test(`${what} ends all processes when the shared one ${state}`, async () => {
-      stage = await OwnHarness.open();
-      await stage.add();
-      const clients = [await stage.client(), await stage.client()];
+      harness = await OwnHarness.open();
+      await harness.add();
+      const clients = [await harness.client(), await harness.client()];
       const own = await Promise.all(clients.map(pidOf));
       await reach();
       assert.equal(own.map(isRunning), [true, true], 'they are there until then');
-      const before = stage.processes();
+      const before = harness.processes();
       await act();
       await allGone(before);
-      stage.unbar();
-      if (isOver) return assert.equal(await eventually(async () => stage.processes(), isNone), []);
-      await stage.regain();
+      harness.unbar();
+      if (isOver) return assert.equal(await eventually(async () => harness.processes(), isNone), []);
+      await harness.regain();
       assert.equal(await Promise.all(clients.map((client) => count(client))), [LOST, LOST]);
-      await stage.settlesAt(0);
+      await harness.settlesAt(0);
     });
   }
 }
 
 // Source: docs/guides/mcp-sessions.md, "When the instance is gone".
 test('a restart waits for a call that waits for its client, also without a shared process', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client();
   const pid = await pidOf(client);
   const call = await ask(client);
-  await stage.lose();
-  await stage.command('restart');
+  await harness.lose();
+  await harness.command('restart');
   await reply(client, call);
   assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
   await allGone([pid]);
-  await stage.regain();
+  await harness.regain();
   assert.is(await count(client), LOST);
 });
 
 for (const [state, reach] of Object.entries(STATES)) {
   test(`failover never: a drained session finishes its call, then gets 404, when the shared process ${state}`, async () => {
-    stage = await OwnHarness.open();
+    harness = await OwnHarness.open();
     const [client, pid] = await openedAtA();
     const call = await ask(client);
     await reach();
-    await stage.command('drain');
+    await harness.command('drain');
     await reply(client, call);
     assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
     assert.is(await count(client), LOST);
@@ -96,21 +96,21 @@ for (const [state, reach] of Object.entries(STATES)) {
   });
 
   test(`failover always: a drained session moves and leaves no process when the shared one ${state}`, async () => {
-    stage = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
+    harness = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
     const [client, pid] = await openedAtA();
     await reach();
-    await stage.command('drain');
+    await harness.command('drain');
     assert.is((await client.call('name')).instanceId, 'b');
     await allGone([pid]);
   });
 }
 
 test('a drained session finishes its call also when the shared process dies after that', async () => {
-  stage = await OwnHarness.open();
+  harness = await OwnHarness.open();
   const [client, pid] = await openedAtA();
   const call = await ask(client);
-  await stage.command('drain');
-  await stage.lose();
+  await harness.command('drain');
+  await harness.lose();
   await reply(client, call);
   assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
   assert.is(await count(client), LOST);
@@ -119,14 +119,14 @@ test('a drained session finishes its call also when the shared process dies afte
 
 for (const [state, reach] of Object.entries(STATES)) {
   test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, async () => {
-    stage = await OwnHarness.open();
-    await stage.add();
-    const client = await stage.client();
+    harness = await OwnHarness.open();
+    await harness.add();
+    const client = await harness.client();
     const pid = await pidOf(client);
     await reach();
-    await stage.command('drain');
+    await harness.command('drain');
     assert.is(await count(client), '200 503');
-    await stage.command('resume');
+    await harness.command('resume');
     assert.equal([await count(client), await pidOf(client)], ['1', pid]);
   });
 }
@@ -135,10 +135,10 @@ suited.run();
 
 /** A session with a process of `a`, and another instance that could take it. */
 async function openedAtA(): Promise<readonly [client: LegacyClient, pid: number]> {
-  await stage.add('a');
-  const client = await stage.client();
+  await harness.add('a');
+  const client = await harness.client();
   const pid = await pidOf(client);
-  await stage.add('b');
+  await harness.add('b');
   return [client, pid];
 }
 

@@ -24,8 +24,8 @@ import {
 } from './own-processes.ts';
 
 const test = suite('processes of single clients', { timeoutMs: 60_000 });
-let stage: OwnHarness;
-test.after.each(() => stage.close());
+let harness: OwnHarness;
+test.after.each(() => harness.close());
 
 /** It may be unanswered still when the gateway ends. */
 const misbehave =
@@ -41,93 +41,93 @@ const LOSSES: Readonly<Record<string, Loss>> = {
 
 for (const [what, loss] of Object.entries(LOSSES)) {
   test(`a session keeps its process, and what that remembers, when the shared one ${what}`, async () => {
-    stage = await OwnHarness.open({ policy: { healthIntervalMs: 500, probeTimeoutMs: 500 } });
-    await stage.add();
-    const client = await stage.client();
+    harness = await OwnHarness.open({ policy: { healthIntervalMs: 500, probeTimeoutMs: 500 } });
+    await harness.add();
+    const client = await harness.client();
     const pid = await pidOf(client);
-    const shared = stage.sharedPid();
+    const shared = harness.sharedPid();
     assert.is.not(pid, shared);
 
-    const heard = await countsDuring(client, stage.lose('a', loss));
+    const heard = await countsDuring(client, harness.lose('a', loss));
     heard.push(await count(client));
-    await stage.regain();
+    await harness.regain();
     heard.push(await count(client));
 
     const isWrong = (text: string, index: number) => text !== String(index + 1);
     assert.equal([...new Set(heard.filter(isWrong))], [], 'each call was answered, and counted once');
     assert.is(await pidOf(client), pid);
-    assert.is.not(stage.sharedPid(), shared);
+    assert.is.not(harness.sharedPid(), shared);
   });
 }
 
 test('a session keeps its process through several lives of the shared one', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client();
   const pid = await pidOf(client);
   for (const expected of ['1', '2', '3']) {
-    await stage.loseAndRegain();
+    await harness.loseAndRegain();
     assert.equal([await count(client), await pidOf(client)], [expected, pid]);
   }
 });
 
 test('a session that was opened between two deaths keeps its process, like one from before', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const first = await stage.client();
-  await stage.loseAndRegain();
-  const second = await stage.client();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const first = await harness.client();
+  await harness.loseAndRegain();
+  const second = await harness.client();
   const pids = [await pidOf(first), await pidOf(second)];
-  await stage.lose();
+  await harness.lose();
   assert.equal([await pidOf(first), await pidOf(second)], pids);
   assert.equal(new Set(pids).size, 2);
 });
 
 for (const sessionFailover of ['auto', 'always', 'never'] as const) {
   test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, async () => {
-    stage = await OwnHarness.open({ policy: { sessionFailover } });
-    await stage.add('a');
-    const client = await stage.client();
+    harness = await OwnHarness.open({ policy: { sessionFailover } });
+    await harness.add('a');
+    const client = await harness.client();
     const before = await client.call('pid');
-    await stage.add('b');
-    await stage.lose('a');
+    await harness.add('b');
+    await harness.lose('a');
     const after = await client.call('pid');
     assert.equal([said(after), after.instanceId], [said(before), 'a']);
   });
 }
 
 test('all who have a process of their own keep it, whatever they have it for', async () => {
-  stage = await OwnHarness.open({ policy: { session: 'auto' } });
-  await stage.add();
+  harness = await OwnHarness.open({ policy: { session: 'auto' } });
+  await harness.add();
   const clients = [
-    await stage.client({ capabilities: { elicitation: {} } }),
-    await stage.client({ capabilities: { sampling: {} } }),
-    await stage.client({ capabilities: { roots: {} } }),
-    await stage.client({}),
+    await harness.client({ capabilities: { elicitation: {} } }),
+    await harness.client({ capabilities: { sampling: {} } }),
+    await harness.client({ capabilities: { roots: {} } }),
+    await harness.client({}),
   ];
   assert.equal((await clients[3]?.ask('logging/setLevel', { level: 'info' }))?.result, {});
   const pids = await Promise.all(clients.map(pidOf));
-  assert.is(new Set([...pids, stage.sharedPid()]).size, 5);
-  await stage.lose();
+  assert.is(new Set([...pids, harness.sharedPid()]).size, 5);
+  await harness.lose();
   assert.equal(await Promise.all(clients.map(pidOf)), pids);
 });
 
 test('at the endpoint of all templates, a session keeps the process that it has at one of them', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client(ASKABLE, '/mcp');
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client(ASKABLE, '/mcp');
   assert.is(await count(client, 't__count'), '1');
-  await stage.lose();
+  await harness.lose();
   assert.is(await count(client, 't__count'), '2');
 });
 
 test('a call under way is answered as if nothing had happened', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client();
   const call = await begin(client, 'progress', { steps: 4, ms: 300 });
   await call.sees(({ method }) => method === 'notifications/progress');
-  await stage.lose();
+  await harness.lose();
   assert.is(textOf(await call.sees(isAnswer)), 'did 4 steps');
   const steps = call.messages.filter(({ method }) => method === 'notifications/progress');
   assert.equal(
@@ -137,35 +137,35 @@ test('a call under way is answered as if nothing had happened', async () => {
 });
 
 test('a call that waits for its client when the shared process dies can still be answered', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client();
   const call = await begin(client, 'ask', QUESTION);
   const question = await call.sees(isQuestion);
-  await stage.lose();
+  await harness.lose();
   assert.equal(call.messages.filter(isAnswer), []);
   await reply(client, question.id);
   assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
 });
 
 test('a client can be asked while there is no shared process', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
-  await stage.lose();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
+  await harness.lose();
   const outcome = await client.call('ask', QUESTION);
   assert.match(said(outcome), SAID_YES);
   assert.equal(outcome.asked, ['elicitation/create']);
 });
 
 test('the stream of a session stays open, and tells what its process says', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = await stage.client();
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = await harness.client();
   const stream = await client.listen();
   await client.call('notify', { method: 'notifications/tools/list_changed' });
   await stream.sees(() => true);
-  await stage.lose();
+  await harness.lose();
   const heard = stream.messages.length;
   await client.call('notify', { method: 'notifications/resources/list_changed' });
   await stream.sees(({ method }) => method === 'notifications/resources/list_changed');
@@ -174,36 +174,36 @@ test('the stream of a session stays open, and tells what its process says', asyn
 });
 
 test('a session can be ended while there is no shared process, and its process ends', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const [going, staying] = [await stage.client(), await stage.client()];
+  harness = await OwnHarness.open();
+  await harness.add();
+  const [going, staying] = [await harness.client(), await harness.client()];
   const pids = [await pidOf(going), await pidOf(staying)];
-  await stage.lose();
+  await harness.lose();
   assert.ok((await going.close()) < 300);
-  await stage.settlesAt(1);
+  await harness.settlesAt(1);
   await allGone(pids.slice(0, 1)); // which is told of before it has ended
   assert.equal(pids.map(isRunning), [false, true]);
   assert.equal([await count(going), await count(staying)], ['404 -32001', '1']);
 });
 
 test('a client without a session goes on with a call that waits for it', async () => {
-  stage = await OwnHarness.open();
-  await stage.add();
-  const client = new ModernClient(stage.wire, PATH, ASKABLE);
+  harness = await OwnHarness.open();
+  await harness.add();
+  const client = new ModernClient(harness.wire, PATH, ASKABLE);
   const once = async (carried: object) => {
     const params = { name: 'ask', arguments: QUESTION, ...carried };
     const { id, ...sent } = client.request('tools/call', params);
-    return (await stage.wire.exchange(PATH, sent)).messages.find((message) => message.id === id);
+    return (await harness.wire.exchange(PATH, sent)).messages.find((message) => message.id === id);
   };
   const first = Object((await once({}))?.result);
   assert.is(first.resultType, 'input_required');
-  const own = await stage.ownPids();
+  const own = await harness.ownPids();
   assert.is(own.length, 1);
-  await stage.lose();
+  await harness.lose();
   const inputResponses = Object.fromEntries(Object.keys(first.inputRequests).map((key) => [key, YES]));
   const answer = await once({ requestState: first.requestState, inputResponses });
   assert.match(textOf({ result: answer?.result }), SAID_YES);
-  assert.equal(await stage.ownPids(), own);
+  assert.equal(await harness.ownPids(), own);
 });
 
 test.run();

@@ -39,9 +39,9 @@ export interface OwnHarnessOptions {
 }
 
 /** How a shared process is lost. */
-export type Loss = (stage: OwnHarness, id: string) => void;
+export type Loss = (harness: OwnHarness, id: string) => void;
 
-export const KILLED: Loss = (stage, id) => stage.kill(stage.sharedPid(id));
+export const KILLED: Loss = (harness, id) => harness.kill(harness.sharedPid(id));
 
 /** A gateway, its instances `a` and perhaps `b`, and clients. */
 export class OwnHarness {
