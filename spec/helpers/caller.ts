@@ -10,13 +10,15 @@ export interface Answer {
   readonly tookMs: number;
 }
 
-/** Makes `GET /health`, or with a body `POST /gateway/register`. Rejects when there is no answer within 30 s. */
+/** Makes `GET /health`, or with a body `POST /gateway/register`. Rejects when there is no answer in time. */
 export type Caller = (request: string, body?: object) => Promise<Answer>;
 
-const patienceMs = 30_000;
-
 /** A caller with these headers; without any, nobody in particular. */
-export function caller(url: string, credentials: Readonly<Record<string, string>> = {}): Caller {
+export function caller(
+  url: string,
+  credentials: Readonly<Record<string, string>> = {},
+  patienceMs = 30_000,
+): Caller {
   return async (request, body) => {
     const [method = '', path] = request.split(' ');
     const startMs = performance.now();

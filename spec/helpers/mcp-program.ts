@@ -2,7 +2,7 @@
 // raw clients and by an administrator.
 
 import * as assert from 'uvu/assert';
-import { type Caller, caller } from './caller.ts';
+import { type Caller, caller, tokenOf } from './caller.ts';
 import { Wire } from './mcp-wire.ts';
 import { Program, type ProgramOptions } from './program.ts';
 
@@ -40,6 +40,16 @@ export async function startHarness(options: ProgramOptions = {}): Promise<McpHar
       await program.remove();
     },
   };
+}
+
+/** The password of `admin` where there are accounts. */
+export const PASSWORD = 'correct horse battery';
+
+/** The same with accounts; `admin` is its administrator. */
+export async function startGuarded({ env, ...options }: ProgramOptions = {}): Promise<McpHarness> {
+  const accounts = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: PASSWORD };
+  const harness = await startHarness({ ...options, env: { ...accounts, ...env } });
+  return { ...harness, admin: caller(harness.url, await tokenOf(harness.url, 'admin', PASSWORD)) };
 }
 
 /** Registers instances and waits until each is healthy. `settings` are the load balancer's. */

@@ -43,7 +43,7 @@ test('answers health checks on new connections', async () => {
     const at = (part: number) => Math.round(sorted[Math.floor(part * (sorted.length - 1))] ?? 0);
     const checks = { checks: took.length, p50: at(0.5), p95: at(0.95), most: at(1) };
     process.stdout.write(`${JSON.stringify({ requestsPerSecond, p50Ms, p99Ms, ...checks })}\n`);
-    assert.ok(checks.checks >= 30, `only ${checks.checks} checks were answered`);
+    assert.ok(checks.checks >= 15, `only ${checks.checks} checks were answered`);
     assert.ok(checks.p50 < 1_000, `half of them took ${checks.p50} ms`);
     assert.ok(checks.most < GENEROUS_MS, `one took ${checks.most} ms`);
   } finally {
@@ -65,8 +65,8 @@ async function load(url: string): Promise<LoadResult> {
     `--url=${url}`,
     `--body=${body}`,
     `--connections=${CONNECTIONS}`,
-    '--seconds=10',
-    '--warm-up-seconds=2',
+    '--seconds=5',
+    '--warm-up-seconds=1',
   ]);
   return JSON.parse(printed);
 }
