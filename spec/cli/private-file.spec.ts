@@ -1,54 +1,49 @@
 import {
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { writePrivateFile } from '../../src/cli/private-file.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('private file');
 const onPosix = test.needs(process.platform !== 'win32', 'Windows has no modes');
-let folder = '';
-test.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-private-'));
-});
-test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+
+const folder = folderOfEach(test);
 
 test('makes the folders on the way and writes the text', () => {
-  const path = join(folder, 'a', 'b', 'secret.json');
+  const path = folder('a', 'b', 'secret.json');
   writePrivateFile(path, 'one');
   writePrivateFile(path, 'two');
   assert.is(readFileSync(path, 'utf8'), 'two');
-  assert.equal(readdirSync(join(folder, 'a', 'b')), ['secret.json']);
+  assert.equal(readdirSync(folder('a', 'b')), ['secret.json']);
 });
 
 onPosix('is for its owner alone, whatever the umask and the file of before', () => {
-  const path = join(folder, 'a', 'secret.json');
+  const path = folder('a', 'secret.json');
   for (const umask of [0o000, 0o022, 0o777]) {
     const before = process.umask(umask);
     try {
       if (umask !== 0o777) writePrivateFile(path, 'x');
-      else writePrivateFile(join(folder, 'strict.json'), 'x');
+      else writePrivateFile(folder('strict.json'), 'x');
     } finally {
       process.umask(before);
     }
-    assert.is(statSync(umask === 0o777 ? join(folder, 'strict.json') : path).mode & 0o777, 0o600);
+    assert.is(statSync(umask === 0o777 ? folder('strict.json') : path).mode & 0o777, 0o600);
     chmodSync(path, 0o644);
   }
-  assert.is(statSync(join(folder, 'a')).mode & 0o777, 0o700);
+  assert.is(statSync(folder('a')).mode & 0o777, 0o700);
 });
 
 onPosix('replaces a link instead of writing through it', () => {
-  const [target, path] = [join(folder, 'target'), join(folder, 'link')];
+  const [target, path] = [folder('target'), folder('link')];
   writeFileSync(target, 'of somebody else');
   symlinkSync(target, path);
   writePrivateFile(path, 'secret');
@@ -56,25 +51,25 @@ onPosix('replaces a link instead of writing through it', () => {
 });
 
 test('asks right before it replaces, and leaves the old file when the answer is no', () => {
-  const path = join(folder, 'secret.json');
+  const path = folder('secret.json');
   assert.is(
     writePrivateFile(path, 'one', () => true),
     true,
   );
   let seen = '';
   const written = writePrivateFile(path, 'two', () => {
-    seen = readdirSync(folder).length === 2 ? readFileSync(path, 'utf8') : 'no draft';
+    seen = readdirSync(folder()).length === 2 ? readFileSync(path, 'utf8') : 'no draft';
     return false;
   });
   assert.equal([written, seen, readFileSync(path, 'utf8')], [false, 'one', 'one']);
-  assert.equal(readdirSync(folder), ['secret.json']);
+  assert.equal(readdirSync(folder()), ['secret.json']);
 });
 
 test('leaves nothing behind when it fails', () => {
-  const path = join(folder, 'taken');
+  const path = folder('taken');
   mkdirSync(join(path, 'full'), { recursive: true });
   assert.throws(() => writePrivateFile(path, 'x'));
-  assert.equal(readdirSync(folder), ['taken']);
+  assert.equal(readdirSync(folder()), ['taken']);
 });
 
 test.run();

@@ -69,7 +69,5 @@ test('survives a reader that goes away', async () => {
 test.run();
 
 function start(script: string) {
-  return spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+  return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'pipe'] });
 }

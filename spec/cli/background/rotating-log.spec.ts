@@ -1,17 +1,15 @@
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { rotatingLog } from '../../../src/cli/background/run-daemon.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('rotating log');
-const folder = mkdtempSync(join(tmpdir(), 'stagedoor-log-'));
-test.after(() => rmSync(folder, { recursive: true }));
+const folder = folderOfAll(test);
 
 /** Writes numbered lines of ten bytes into a log that may have so many bytes; gives its path. */
 function logged(name: string, lines: number, largestBytes: number): string {
-  const path = join(folder, name);
+  const path = folder(name);
   const descriptor = openSync(path, 'a');
   const write = rotatingLog(path, { descriptor, largestBytes });
   for (let line = 1; line <= lines; line += 1) write(Buffer.from(`line ${String(line).padStart(4, '0')}\n`));

@@ -43,13 +43,7 @@ export async function startGateway({ withAccounts = false, more = {} } = {}): Pr
   const credentials = withAccounts ? { STAGEDOOR_API_KEY: await adminKey(server) } : {};
   const runAt = (options: RecordingOptions, ...words: string[]) =>
     runAtTerminal(words, { folder, ...options, env: { STAGEDOOR_URL: url, ...credentials, ...options.env } });
-  return {
-    server,
-    url,
-    run: (...words) => runAt({}, ...words),
-    runAt,
-    close: () => server.close(),
-  };
+  return { server, url, run: (...words) => runAt({}, ...words), runAt, close: () => server.close() };
 }
 
 /** Runs one command line in this process. */

@@ -1,43 +1,41 @@
 // The completion scripts, run by the shells that they are for.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../../src/cli/commands/index.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand } from './against-gateway.ts';
 
 const test = suite('completion');
-const folder = mkdtempSync(join(tmpdir(), 'stagedoor-completion-'));
+const folder = folderOfAll(test);
 test.before(async () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { code, out } = await runCommand(['completion', shell]);
     assert.is(code, 0);
-    writeFileSync(join(folder, shell), `${out}\n`);
+    writeFileSync(folder(shell), `${out}\n`);
   }
 });
-test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What each shell runs: its script, and a completion of the words in `$@`, printed one per line. */
 const HARNESS: Readonly<Record<string, (words: readonly string[]) => readonly string[]>> = {
   bash: (words) => [
     ...['--norc', '--noprofile', '-c'],
     `source "$0"; COMP_WORDS=(stagedoor "$@"); COMP_CWORD=$#; _stagedoor; printf '%s\\n' "\${COMPREPLY[@]}"`,
-    ...[join(folder, 'bash'), ...words],
+    ...[folder('bash'), ...words],
   ],
   // Its own functions for showing candidates need a line editor.
   zsh: (words) => [
     ...['-f', '-c'],
     `compdef() {}; _files() { :; }; _describe() { printf '%s\\n' "\${(@)\${(@P)2}%%:*}" | grep -- "^\${words[CURRENT]}" }
      source "$0"; words=(stagedoor "$@"); CURRENT=$#words; _stagedoor`,
-    ...[join(folder, 'zsh'), ...words],
+    ...[folder('zsh'), ...words],
   ],
   fish: (words) => [
     ...['--no-config', '-c'],
     // A candidate is followed by what it is about.
-    `source ${join(folder, 'fish')}; complete -C "stagedoor ${words.join(' ')}" | string replace -r '\\t.*' ''`,
+    `source ${folder('fish')}; complete -C "stagedoor ${words.join(' ')}" | string replace -r '\\t.*' ''`,
   ],
 };
 

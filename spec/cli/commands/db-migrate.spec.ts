@@ -1,31 +1,27 @@
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand } from './against-gateway.ts';
 
 const test = suite('db migrate');
-let folder = '';
-test.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-db-migrate-'));
-});
-test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+
+const folder = folderOfEach(test);
 
 test('makes the database, tells what it applied, and then has nothing to do', async () => {
-  const path = join(folder, 'gateway.db');
-  const first = await runCommand(['db', 'migrate'], {}, folder);
+  const path = folder('gateway.db');
+  const first = await runCommand(['db', 'migrate'], {}, folder());
   assert.equal([first.code, first.err], [0, `migrating ${path}`]);
   assert.match(first.out, /^applied \S+(\napplied \S+)*\n.*gateway\.db is up to date$/);
   if (process.platform !== 'win32') assert.is(statSync(path).mode & 0o077, 0);
-  const second = await runCommand(['db', 'migrate'], {}, folder);
+  const second = await runCommand(['db', 'migrate'], {}, folder());
   assert.equal([second.code, second.out], [0, `${path} was up to date`]);
 });
 
 test('prints it as JSON', async () => {
-  const { out } = await runCommand(['db', 'migrate', '--json', '--database', 'sqlite:///a.db'], {}, folder);
+  const { out } = await runCommand(['db', 'migrate', '--json', '--database', 'sqlite:///a.db'], {}, folder());
   const { database, applied } = JSON.parse(out);
-  assert.is(database, join(folder, 'a.db'));
+  assert.is(database, folder('a.db'));
   assert.ok(applied.length > 0);
 });
 
@@ -33,11 +29,11 @@ test('fails with one line where nothing can be made', async () => {
   const { code, out, err } = await runCommand(
     ['db', 'migrate', '--database', 'sqlite:///no/a.db'],
     {},
-    folder,
+    folder(),
   );
   assert.equal([code, out], [1, '']);
   assert.match(err, /^migrating .*\nstagedoor: the folder of the database .* does not exist/);
-  assert.is(existsSync(join(folder, 'no')), false);
+  assert.is(existsSync(folder('no')), false);
 });
 
 test.run();

@@ -1,22 +1,18 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmodSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand } from './against-gateway.ts';
 
 const test = suite('db status');
-let folder = '';
-test.before(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-db-status-'));
-});
-test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+const folder = folderOfAll(test);
 
 test('fails for a database that is not there, and shows one that is', async () => {
   const missing = await run();
   assert.is(missing.code, 1);
   assert.match(missing.out, /^answers +no: there is no database .*"npx stagedoor db migrate"$/m);
-  await runCommand(['db', 'migrate'], {}, folder);
+  await runCommand(['db', 'migrate'], {}, folder());
   const { code, out, err } = await run();
   assert.equal([code, err], [0, '']);
   assert.match(out, /^database +.*gateway\.db$/m);
@@ -33,7 +29,7 @@ test('prints the same as JSON', async () => {
 test.needs(process.platform !== 'win32', 'files have no modes on Windows')(
   'warns of a file that other users can read, and does not fail',
   async () => {
-    const file = join(folder, 'gateway.db');
+    const file = folder('gateway.db');
     assert.not.match((await run()).out, /warning/);
     chmodSync(file, 0o644);
     const { code, out } = await run();
@@ -52,12 +48,16 @@ test('refuses a password on the command line, and does not repeat it', async () 
 });
 
 test('takes the database from the environment and from the file', async () => {
-  const { out } = await runCommand(['db', 'status'], { GATEWAY_DATABASE_URL: 'sqlite:///other.db' }, folder);
+  const { out } = await runCommand(
+    ['db', 'status'],
+    { GATEWAY_DATABASE_URL: 'sqlite:///other.db' },
+    folder(),
+  );
   assert.match(out, /^database +.*other\.db$/m);
 });
 
 test.run();
 
 function run(...words: string[]) {
-  return runCommand(['db', 'status', ...words], {}, folder);
+  return runCommand(['db', 'status', ...words], {}, folder());
 }

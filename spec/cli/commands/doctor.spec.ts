@@ -1,21 +1,18 @@
 // What `stagedoor doctor` finds on machines where something is wrong.
 
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('doctor');
-let folder = '';
-test.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-doctor-'));
-});
-test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+
+const folder = folderOfEach(test);
+
 const isPosix = process.platform !== 'win32';
 
 interface Seen {
@@ -29,8 +26,8 @@ interface Seen {
 async function examined(words: readonly string[] = [], env: Record<string, string> = {}) {
   const PATH = process.env.PATH ?? '';
   // Nothing listens there: no gateway of this machine is asked.
-  const variables = { STAGEDOOR_URL: 'http://127.0.0.1:2', PATH, XDG_CONFIG_HOME: folder, ...env };
-  const { code, out } = await runCommand(['doctor', '--port', '0', ...words, '--json'], variables, folder);
+  const variables = { STAGEDOOR_URL: 'http://127.0.0.1:2', PATH, XDG_CONFIG_HOME: folder(), ...env };
+  const { code, out } = await runCommand(['doctor', '--port', '0', ...words, '--json'], variables, folder());
   const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: readonly Seen[] };
   assert.is(code, ok ? 0 : 1);
   const of = (name: string) => checks.filter(({ check }) => check === name);
@@ -54,14 +51,14 @@ test('shows a line for each, with what to do', async () => {
     PATH: process.env.PATH ?? '',
     HTTP_PROXY: 'http://proxy:3128',
   };
-  const { code, out } = await runCommand(words, env, folder);
+  const { code, out } = await runCommand(words, env, folder());
   assert.is(code, 0);
   assert.match(out, /^ok {4}node {7}v\d+\.\d+\.\d+, /m);
   assert.match(out, /^warn {2}proxy {6}HTTP_PROXY: [^\n]+\n {17}set NO_PROXY=localhost,127\.0\.0\.1$/m);
 });
 
 test('fails for settings that cannot be used, one line each', async () => {
-  writeFileSync(join(folder, 'gateway.yaml'), 'grace_seconds: soon\nlog_level: loud\n');
+  writeFileSync(folder('gateway.yaml'), 'grace_seconds: soon\nlog_level: loud\n');
   const { code, checks } = await examined();
   assert.equal(
     [code, checks.map(({ check, status }) => `${check} ${status}`)],
@@ -81,7 +78,7 @@ test('tells a port of another program from one of a gateway', async () => {
     const both = await runCommand(
       ['doctor', '--host', '127.0.0.1', '--database', 'memory://', '--json'],
       { ...ports, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url, PATH: process.env.PATH ?? '' },
-      folder,
+      folder(),
     );
     const { checks } = JSON.parse(both.out) as { checks: readonly Seen[] };
     const found = checks.filter(({ check }) => check === 'ports').map(({ status, text }) => [status, text]);
@@ -98,13 +95,13 @@ test('tells a port of another program from one of a gateway', async () => {
 });
 
 test('looks at the database', async () => {
-  writeFileSync(join(folder, 'gateway.db'), 'this is no database, whatever its name says. '.repeat(100), {
+  writeFileSync(folder('gateway.db'), 'this is no database, whatever its name says. '.repeat(100), {
     mode: 0o600,
   });
   const broken = (await examined()).of('database');
   assert.equal([broken[0]?.status, broken.length], ['fail', 1]);
-  rmSync(join(folder, 'gateway.db'));
-  await runCommand(['db', 'migrate'], {}, folder);
+  rmSync(folder('gateway.db'));
+  await runCommand(['db', 'migrate'], {}, folder());
   const [usable] = (await examined()).of('database');
   assert.equal([usable?.status, usable?.text.endsWith('0 instances, 0 users; migrated')], ['ok', true]);
   const [away] = (await examined(['--database', 'postgresql://127.0.0.1:2/none'])).of('database');
@@ -114,24 +111,24 @@ test('looks at the database', async () => {
 
 test('looks at who can read the secrets', async () => {
   if (!isPosix) return;
-  await runCommand(['db', 'migrate'], {}, folder);
-  writeFileSync(join(folder, 'gateway.key'), `${'a'.repeat(64)}\n`, { mode: 0o644 });
-  chmodSync(join(folder, 'gateway.key'), 0o644);
-  chmodSync(join(folder, 'gateway.db'), 0o644);
-  chmodSync(folder, 0o777);
-  mkdirSync(join(folder, 'stagedoor'));
-  writeFileSync(join(folder, 'stagedoor', 'credentials.json'), '{}');
-  chmodSync(join(folder, 'stagedoor', 'credentials.json'), 0o640);
+  await runCommand(['db', 'migrate'], {}, folder());
+  writeFileSync(folder('gateway.key'), `${'a'.repeat(64)}\n`, { mode: 0o644 });
+  chmodSync(folder('gateway.key'), 0o644);
+  chmodSync(folder('gateway.db'), 0o644);
+  chmodSync(folder(), 0o777);
+  mkdirSync(folder('stagedoor'));
+  writeFileSync(folder('stagedoor', 'credentials.json'), '{}');
+  chmodSync(folder('stagedoor', 'credentials.json'), 0o640);
   const { of } = await examined();
   assert.equal(
     of('files').map(({ status, advice }) => [status, advice]),
     [
-      ['fail', `chmod go-w ${folder}`],
-      ['fail', `chmod 600 ${join(folder, 'gateway.key')}`],
-      ['warn', `chmod 600 ${join(folder, 'stagedoor', 'credentials.json')}`],
+      ['fail', `chmod go-w ${folder()}`],
+      ['fail', `chmod 600 ${folder('gateway.key')}`],
+      ['warn', `chmod 600 ${folder('stagedoor', 'credentials.json')}`],
     ],
   );
-  assert.ok(of('database').some(({ advice }) => advice === `chmod 600 ${join(folder, 'gateway.db')}`));
+  assert.ok(of('database').some(({ advice }) => advice === `chmod 600 ${folder('gateway.db')}`));
 });
 
 test('looks for the programs of templates', async () => {
@@ -143,10 +140,10 @@ test('looks for the programs of templates', async () => {
     broken: { id: 'broken' },
   };
   for (const [id, template] of Object.entries(templates)) {
-    mkdirSync(join(folder, 'templates', id), { recursive: true });
-    writeFileSync(join(folder, 'templates', id, 'template.json'), JSON.stringify(template));
+    mkdirSync(folder('templates', id), { recursive: true });
+    writeFileSync(folder('templates', id, 'template.json'), JSON.stringify(template));
   }
-  const { code, of } = await examined(['--templates-dir', join(folder, 'templates')]);
+  const { code, of } = await examined(['--templates-dir', folder('templates')]);
   const texts = of('templates').map(({ status, text }) => `${status} ${text}`);
   assert.match(texts.join('\n'), 'warn absent: there is no program "no-such-program" in PATH');
   assert.match(texts.join('\n'), /^warn old: its template requires node>=99, and /m);

@@ -1,34 +1,31 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config.ts';
 import { startServer } from '../../../src/server.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway register, as the definition says', { timeoutMs: 90_000 });
-let folder = '';
-test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-defined-'));
-});
-test.after(() => rm(folder, { recursive: true, maxRetries: 3 }));
+
+const folder = folderOfAll(test);
 
 test('starts a server of the catalogue, with its settings', async () => {
   const gateway = await startGateway();
   try {
     const { code, out, err } = await gateway.run(
-      ...['gateway', 'register', 'filesystem', '--config', `folders=${folder}`, '--wait', '60', '--json'],
+      ...['gateway', 'register', 'filesystem', '--config', `folders=${folder()}`, '--wait', '60', '--json'],
     );
     assert.is(code, 0, err);
     const { id, state, args } = JSON.parse(out);
-    assert.equal([state, args.at(-1)], ['healthy', folder]);
+    assert.equal([state, args.at(-1)], ['healthy', folder()]);
     const called = await fetch(`${gateway.url}/mcp/filesystem/tools/call`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ name: 'list_allowed_directories', arguments: {} }),
     });
-    assert.match(await called.text(), folder);
+    assert.match(await called.text(), folder());
     assert.is((await gateway.run('gateway', 'deregister', 'filesystem', id)).code, 0);
     const missing = await gateway.run('gateway', 'register', 'filesystem', '--defined');
     assert.is(missing.code, 1);
@@ -46,7 +43,7 @@ test('refuses what the definition decides', async () => {
 });
 
 test('encrypts secret settings in the database, and shows them to nobody', async () => {
-  const templates = join(folder, 'templates');
+  const templates = folder('templates');
   await mkdir(join(templates, 'remote'), { recursive: true });
   const secret = {
     type: 'string',
@@ -60,7 +57,7 @@ test('encrypts secret settings in the database, and shows them to nobody', async
     config_schema: { properties: { token: secret } },
   };
   await writeFile(join(templates, 'remote', 'template.json'), JSON.stringify(definition));
-  const state = join(folder, 'state');
+  const state = folder('state');
   await mkdir(state);
   const flags = {
     ...{ port: '0', host: '127.0.0.1', 'grace-seconds': '1', auth: false },

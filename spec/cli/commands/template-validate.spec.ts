@@ -1,21 +1,17 @@
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand } from './against-gateway.ts';
 
 const test = suite('template validate');
-let folder = '';
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-validate-'));
-});
-test.after.each(() => rm(folder, { recursive: true }));
+
+const folder = folderOfEach(test);
 
 const smallest = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
 
 async function validate(content: unknown, ...options: string[]) {
-  const file = join(folder, 'template.json');
+  const file = folder('template.json');
   await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content, null, 2));
   const { code, out, err: complaints } = await runCommand(['template', 'validate', file, ...options]);
   return { code, out: out.replaceAll(file, 'FILE'), complaints: complaints.replaceAll(file, 'FILE') };
@@ -75,13 +71,13 @@ test('answers what is no JSON in one line', async () => {
 });
 
 test('answers what cannot be read in one line, with exit code 2', async () => {
-  await symlink('b', join(folder, 'a'));
-  await symlink('a', join(folder, 'b'));
-  await writeFile(join(folder, 'large'), Buffer.alloc(10 * 1024 * 1024, '{'));
+  await symlink('b', folder('a'));
+  await symlink('a', folder('b'));
+  await writeFile(folder('large'), Buffer.alloc(10 * 1024 * 1024, '{'));
   const answers = await Promise.all(
     ['missing', '.', 'a', 'large'].map(async (name) => {
-      const { code, err: complaints } = await runCommand(['template', 'validate', join(folder, name)]);
-      return [code, complaints.replaceAll(folder, '')];
+      const { code, err: complaints } = await runCommand(['template', 'validate', folder(name)]);
+      return [code, complaints.replaceAll(folder(), '')];
     }),
   );
   assert.equal(answers, [

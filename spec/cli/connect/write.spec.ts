@@ -3,7 +3,6 @@
 import {
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,35 +10,40 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse as parseJson } from 'jsonc-parser';
 import * as assert from 'uvu/assert';
 import { parse as parseYaml } from 'yaml';
 import { locate } from '../../../src/cli/connect/config-file.ts';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type GatewayUnderTest, type Outcome, startGateway } from '../commands/against-gateway.ts';
 
 const test = suite('connect --write');
 let gateway: GatewayUnderTest;
-let home = '';
+
 test.before(async () => {
   gateway = await startGateway({ withAccounts: true });
   await gateway.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
 });
-test.before.each(() => {
-  home = mkdtempSync(join(tmpdir(), 'stagedoor-write-'));
-});
-test.after.each(() => rmSync(home, { recursive: true, force: true }));
+const home = folderOfEach(test);
+
 test.after(() => gateway.close());
 
 function write(kind: string, ...words: string[]): Promise<Outcome> {
-  return gateway.runAt({ env: { HOME: home }, folder: home }, 'connect', 'weather', '--llm', kind, ...words);
+  return gateway.runAt(
+    { env: { HOME: home() }, folder: home() },
+    'connect',
+    'weather',
+    '--llm',
+    kind,
+    ...words,
+  );
 }
 
 function put(name: string, text: string): string {
-  const path = join(home, name);
+  const path = home(name);
   mkdirSync(join(path, '..'), { recursive: true });
   writeFileSync(path, text);
   return path;
@@ -70,7 +74,7 @@ test('shows what it would do, and writes nothing without a yes', async () => {
 
 test('asks at a terminal', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
-  const options = { env: { HOME: home }, folder: home, answers: [] };
+  const options = { env: { HOME: home() }, folder: home(), answers: [] };
   const words = ['connect', 'weather', '--llm', 'zed', '--http', '--write', '--key', 'sd_x'];
   const no = await gateway.runAt({ ...options, line: 'n' }, ...words);
   assert.match(no.err, 'Write it?');
@@ -125,7 +129,7 @@ for (const kind of CONNECT_KINDS.filter(({ file }) => file !== undefined)) {
   test(`writes a new file for ${kind.name}, twice alike, and takes the entry out again`, async () => {
     const { file, name } = kind;
     assert.ok(file);
-    const path = locate(file.locations, { env: { HOME: home }, folder: home });
+    const path = locate(file.locations, { env: { HOME: home() }, folder: home() });
     const first = await write(name, '--write', '--yes', '--key', 'sd_x');
     assert.is(first.code, 0, first.err);
     const once = read(path);
@@ -208,7 +212,7 @@ for (const [what, kind, name, text, reason] of [
   ['10 MB', 'cursor', '.cursor/mcp.json', ' '.repeat(10 * 1024 * 1024), /has 10485760 bytes/],
 ] as const) {
   test(`leaves ${what} as it is`, async () => {
-    const path = join(home, name);
+    const path = home(name);
     mkdirSync(join(path, '..'), { recursive: true });
     writeFileSync(path, text);
     const { code, err } = await write(kind, '--write', '--yes');
@@ -231,16 +235,16 @@ test('leaves a read-only file as it is, and says so', async () => {
 
 test('follows a link to the file, and refuses a circle of links and a folder', async () => {
   const real = put('dotfiles/mcp.json', '{}');
-  mkdirSync(join(home, '.cursor'));
-  symlinkSync(real, join(home, '.cursor/mcp.json'));
+  mkdirSync(home('.cursor'));
+  symlinkSync(real, home('.cursor/mcp.json'));
   await write('cursor', '--write', '--yes');
   assert.match(read(real), 'weather');
-  assert.equal(filesOf(join(home, '.cursor')), ['mcp.json']);
-  rmSync(join(home, '.cursor/mcp.json'));
-  symlinkSync('mcp.json', join(home, '.cursor/mcp.json'));
+  assert.equal(filesOf(home('.cursor')), ['mcp.json']);
+  rmSync(home('.cursor/mcp.json'));
+  symlinkSync('mcp.json', home('.cursor/mcp.json'));
   const circle = await write('cursor', '--write', '--yes');
   assert.match(circle.err, 'cannot be read (ELOOP); nothing was changed');
-  const folder = await write('cursor', '--write', '--yes', '--file', home);
+  const folder = await write('cursor', '--write', '--yes', '--file', home());
   assert.match(folder.err, 'is not a file');
 });
 

@@ -1,28 +1,24 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmodSync, readdirSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { databaseReport, migrateDatabase } from '../../../src/cli/database/open-database.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 
 const test = suite('database state');
-let folder = '';
-test.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-state-'));
-});
-test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+
+const folder = folderOfEach(test);
 
 test('is that of a database that is not there, then of one that is up to date', async () => {
-  const database = join(folder, 'a.db');
+  const database = folder('a.db');
   const { reason, ...missing } = await state('sqlite:///a.db');
   const nothing = { migrations: null, counts: null, warnings: [] };
   assert.equal(missing, { database, kind: 'sqlite', is_reachable: false, is_usable: false, ...nothing });
   assert.match(String(reason), /^there is no database /);
-  assert.equal(readdirSync(folder), [], 'looking makes nothing');
+  assert.equal(readdirSync(folder()), [], 'looking makes nothing');
 
   const first = await migrateDatabase(config('sqlite:///a.db'), terminal());
   assert.ok(first.applied.length > 0);
@@ -43,12 +39,12 @@ test('is that of a database that is not there, then of one that is up to date', 
 const onPosix = test.needs(process.platform !== 'win32', 'files have no modes on Windows');
 
 onPosix('warns of a file that other users can read', async () => {
-  const database = join(folder, "ada's.db");
+  const database = folder("ada's.db");
   await migrateDatabase(config(`sqlite:///${database}`), terminal());
   for (const mode of [0o640, 0o604]) {
     chmodSync(database, mode);
     const { is_usable: isUsable, warnings } = await state(`sqlite:///${database}`);
-    const word = `'${folder}/ada'\\''s.db'`;
+    const word = `'${folder()}/ada'\\''s.db'`;
     assert.equal(
       [isUsable, warnings],
       [true, [`other users can read the database: run "chmod 600 ${word}"`]],
@@ -57,7 +53,7 @@ onPosix('warns of a file that other users can read', async () => {
 });
 
 test('counts what is there', async () => {
-  const store = await openStore('sqlite:///a.db', { cwd: folder, migrations: 'apply' });
+  const store = await openStore('sqlite:///a.db', { cwd: folder(), migrations: 'apply' });
   await store.saveTemplate({ name: 'files', loadBalancer: {} });
   await store.close();
   assert.equal((await state('sqlite:///a.db')).counts, { templates: 1, instances: 0, users: 0, api_keys: 0 });
@@ -84,9 +80,9 @@ test.run();
 const state = (url: string) => databaseReport(config(url), terminal());
 
 function terminal() {
-  return recordingTerminal({ folder });
+  return recordingTerminal({ folder: folder() });
 }
 
 function config(database: string | undefined, env: Record<string, string> = {}) {
-  return loadConfig({ flags: { database }, env, cwd: folder, readFile: () => undefined });
+  return loadConfig({ flags: { database }, env, cwd: folder(), readFile: () => undefined });
 }

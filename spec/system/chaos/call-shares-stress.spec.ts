@@ -35,10 +35,7 @@ const step = fc.oneof(
   },
   {
     weight: 6,
-    arbitrary: fc.record({
-      kind: fc.constant('pass' as const),
-      ms: fc.constantFrom(1, 400, 2_100, 6_000),
-    }),
+    arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.constantFrom(1, 400, 2_100, 6_000) }),
   },
   {
     weight: 1,

@@ -1,21 +1,18 @@
 // What cannot start says so in one line on standard error and ends with exit code 2.
 
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: bad start', { timeoutMs: 30_000 });
 const cleanups: (() => unknown)[] = [];
-let folder = '';
-test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-bad-start-'));
-});
-test.after(() => rm(folder, { recursive: true, force: true }));
+
+const folder = folderOfAll(test);
+
 test.after.each(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
@@ -89,9 +86,9 @@ const refusals: readonly (readonly [string, readonly string[], Record<string, st
 ];
 for (const [what, words, env, message] of refusals) {
   test(`refuses ${what}`, async () => {
-    await writeFile(join(folder, 'key.yaml'), 'prot: 9000\n');
-    await writeFile(join(folder, 'broken.yaml'), 'port: [1\n');
-    await writeFile(join(folder, 'broken.json'), '{"templates": ');
+    await writeFile(folder('key.yaml'), 'prot: 9000\n');
+    await writeFile(folder('broken.yaml'), 'port: [1\n');
+    await writeFile(folder('broken.json'), '{"templates": ');
     await refuses(words, env, message);
   });
 }
@@ -112,11 +109,11 @@ test('names the place where a port that is taken was written, a line for each', 
     `port ${port} on 127.0.0.1 is already in use; choose another in ${place}, ` +
     'or with --port <port>, or --port 0 for a free one';
   const env = { MCP_GATEWAY_PORT: String(first), GATEWAY_PORT: String(second) };
-  const both = await runProgram(['gateway', 'start'], { env, folder });
+  const both = await runProgram(['gateway', 'start'], { env, folder: folder() });
   const lines = [line(first, 'MCP_GATEWAY_PORT'), line(second, 'GATEWAY_PORT')];
   assert.equal([both.code, both.err], [2, `stagedoor: ${lines.join('\n')}\n`]);
-  await writeFile(join(folder, 'taken.yaml'), `port: ${first}\n`);
-  const yaml = await runProgram(['gateway', 'start', '--config', 'taken.yaml'], { folder });
+  await writeFile(folder('taken.yaml'), `port: ${first}\n`);
+  const yaml = await runProgram(['gateway', 'start', '--config', 'taken.yaml'], { folder: folder() });
   assert.equal([yaml.code, yaml.err], [2, `stagedoor: ${line(first, 'taken.yaml:1, port')}\n`]);
 });
 
@@ -149,7 +146,7 @@ async function refuses(
   env: Record<string, string>,
   message: RegExp,
 ): Promise<void> {
-  const { code, out, err } = await runProgram(['gateway', 'start', ...words], { env, folder });
+  const { code, out, err } = await runProgram(['gateway', 'start', ...words], { env, folder: folder() });
   assert.equal({ code, out }, { code: 2, out: '' }, err);
   const [line = '', ...rest] = err.split('\n');
   assert.equal(rest, [''], 'exactly one line');

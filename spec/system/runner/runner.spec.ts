@@ -134,10 +134,7 @@ test('kills a file that blocks, and names the test it was in', async () => {
   const result = await run(
     `test('fine', () => {}); test('spins', () => { for (;;); }); test.run();`,
     preamble,
-    {
-      timeoutMs: 1_500,
-      graceMs: 400,
-    },
+    { timeoutMs: 1_500, graceMs: 400 },
   );
   assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
   assert.equal(result.failures, ['timed out after 1.5 s in "sample > spins"']);

@@ -96,11 +96,7 @@ test('hold together from the client through the gateway to servers over a pipe a
   const args = { text: 'planted-argument' };
   await send('/mcp/far/tools/call', { name: 'echo', arguments: args }, { traceparent: traceparent('c') });
   // In a session, with the context of the caller in `_meta` and that of a proxy in the header.
-  const hello = {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'a', version: '1' },
-  };
+  const hello = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
   const opened = await send('/mcp/far', rpc(1, 'initialize', hello));
   const session = { 'mcp-session-id': String(opened.headers.get('mcp-session-id')) };
   const meta = { traceparent: traceparent('d') };
