@@ -1,6 +1,9 @@
+// The sink with a destination that fails on purpose. Real pipes, disks and terminals are spec/system/clients/output.spec.ts.
+
 import { spawnSync } from 'node:child_process';
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { humanLine } from '../../src/cli/log.ts';
+import { humanLine, LogSink } from '../../src/cli/log.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('log');
@@ -41,3 +44,173 @@ test('shows the stack of an error below its line', () => {
 });
 
 test.run();
+
+const sink = suite('log sink');
+
+sink('writes many lines at once', () => {
+  const { sink, writes } = open();
+  sink.write('a\n');
+  sink.write('b\n');
+  assert.equal(writes, []);
+  sink.flushSync();
+  assert.equal(writes, ['a\nb\n']);
+});
+
+sink('writes at once when enough has come together', () => {
+  const { sink, writes } = open();
+  sink.write(`${'x'.repeat(20_000)}\n`);
+  assert.is(writes.length, 1);
+});
+
+sink('drops and counts what cannot be written, and tells it once it can again', () => {
+  const { sink, writes, outcome } = open();
+  outcome.error = 'ENOSPC';
+  sink.write('a\nb\n');
+  sink.flushSync();
+  sink.write('c\n');
+  sink.flushSync();
+  outcome.error = undefined;
+  sink.write('d\n');
+  sink.flushSync();
+  sink.write('e\n');
+  sink.flushSync();
+  assert.equal(writes, ['3 dropped\nd\n', 'e\n']);
+});
+
+sink('keeps what a busy reader does not take, within a bound', () => {
+  const { sink, writes, outcome } = open();
+  outcome.error = 'EAGAIN';
+  const line = `${'x'.repeat(1023)}\n`;
+  for (let count = 0; count < 2_000; count += 1) sink.write(line);
+  assert.ok(outcome.tries < 5, 'is not tried at every line');
+  outcome.error = undefined;
+  sink.flushSync();
+  const kept = writes.join('').match(/^x+$/gm)?.length ?? 0;
+  assert.is(kept, 1024);
+  assert.match(writes.join(''), /^976 dropped$/m);
+});
+
+sink('goes on where a busy reader stopped', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 3;
+  sink.write('abcdef\n');
+  sink.flushSync();
+  assert.equal(writes, ['abc', 'def', '\n']);
+});
+
+sink('starts a new line after one of which half was lost', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 3;
+  outcome.errorAfter = 'EIO';
+  sink.write('abcdef\n');
+  sink.flushSync();
+  outcome.error = undefined;
+  outcome.most = Number.POSITIVE_INFINITY;
+  sink.write('g\n');
+  sink.flushSync();
+  assert.equal(writes, ['abc', '\n1 dropped\ng\n']);
+});
+
+sink('counts no end of a torn line, and no notice, as a line', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 1;
+  outcome.errorAfter = 'EIO';
+  for (const line of ['abc\n', 'def\n']) {
+    sink.write(line);
+    sink.flushSync(); // the second time the end of the torn line is written, and the notice fails
+    outcome.error = undefined;
+  }
+  outcome.most = Number.POSITIVE_INFINITY;
+  delete outcome.errorAfter;
+  sink.write('g\n');
+  sink.flushSync();
+  assert.equal(writes, ['a', '\n', '2 dropped\ng\n']);
+});
+
+sink('tells at the end what was dropped, also when no line follows', () => {
+  const { sink, writes, outcome } = open();
+  outcome.error = 'ENOSPC';
+  sink.write('a\n');
+  sink.flushSync();
+  outcome.error = undefined;
+  sink.close();
+  assert.equal(writes, ['1 dropped\n']);
+});
+
+sink('a destination that takes nothing and reports no error is busy', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 0;
+  sink.write('a\n');
+  sink.flushSync();
+  assert.is(outcome.tries, 1);
+  outcome.most = 10;
+  sink.close();
+  assert.equal(writes, ['', 'a\n']);
+});
+
+sink('whatever fails, each line is delivered whole or counted in a notice that was', () => {
+  const trouble = fc.oneof(fc.constantFrom('EAGAIN', 'EIO'), fc.nat({ max: 12 }), fc.constant('all'));
+  const step = fc.record({ lines: fc.nat({ max: 3 }), troubles: fc.array(trouble, { maxLength: 4 }) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      let out = '';
+      let troubles: (string | number)[] = [];
+      const write = (bytes: Uint8Array): number => {
+        const next = troubles.shift() ?? 'all';
+        if (next === 'EAGAIN' || next === 'EIO') throw Object.assign(new Error(next), { code: next });
+        const taken = bytes.subarray(0, next === 'all' ? bytes.length : Number(next));
+        out += Buffer.from(taken);
+        return taken.length;
+      };
+      const sink = new LogSink({ write, notice: (dropped) => `<${dropped}>\n` });
+      let lines = 0;
+      for (const { lines: more, troubles: met } of steps) {
+        for (const last = lines + more; lines < last; ) {
+          lines += 1;
+          sink.write(`[${lines}]\n`);
+        }
+        troubles = [...met];
+        sink.flushSync();
+      }
+      troubles = [];
+      sink.close();
+      const delivered = out.match(/^\[\d+\]$/gm) ?? [];
+      const counted = [...out.matchAll(/^<(\d+)>$/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
+      assert.is(new Set(delivered).size, delivered.length);
+      assert.is(delivered.length + counted, lines, JSON.stringify(out));
+      assert.ok(out === '' || out.endsWith('\n'));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+sink('does not wait for ever at the end', () => {
+  const { sink, outcome } = open();
+  outcome.error = 'EAGAIN';
+  sink.write('a\n');
+  const startMs = performance.now();
+  sink.close();
+  assert.ok(performance.now() - startMs < 8_000);
+});
+
+sink.run();
+
+function open() {
+  const writes: string[] = [];
+  const outcome: { error?: string | undefined; errorAfter?: string; most: number; tries: number } = {
+    most: Number.POSITIVE_INFINITY,
+    tries: 0,
+  };
+  const sink = new LogSink({
+    notice: (dropped) => `${dropped} dropped\n`,
+    write: (bytes) => {
+      outcome.tries += 1;
+      if (outcome.error !== undefined) throw Object.assign(new Error('no'), { code: outcome.error });
+      const taken = bytes.subarray(0, outcome.most);
+      writes.push(Buffer.from(taken).toString());
+      outcome.error = outcome.errorAfter;
+      return taken.length;
+    },
+  });
+  return { sink, writes, outcome };
+}

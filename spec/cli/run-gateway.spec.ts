@@ -1,5 +1,6 @@
 // The foreground run in this process, with signals that are only told. Whole programs are in spec/journeys.
 
+import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -10,8 +11,10 @@ import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { UsageError } from '../../src/cli/failures.ts';
 import { packageVersion } from '../../src/cli/package-version.ts';
-import { runGateway } from '../../src/cli/run-gateway.ts';
+import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
+import { eventually } from '../helpers/gateway-client.ts';
+import { isRunning } from '../helpers/is-running.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RecordingOptions, type RecordingTerminal, recordingTerminal } from './recording-terminal.ts';
 
@@ -154,3 +157,32 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
 
   return { terminal, logged, signals, ended, listening: heard.promise };
 }
+
+const children = suite('own children');
+const needsGroups = children.needs(process.platform !== 'win32', 'on Windows this process would end, too');
+
+needsGroups('kills children that ignore signals, with what they started', async () => {
+  const script = `process.on('SIGTERM', () => {});
+    const { pid } = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: ['ignore', 'inherit', 'ignore'] });
+    setInterval(() => {}, 1000);
+    console.log(pid);`;
+  const child = spawn(process.execPath, ['-e', script], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
+  const grandchild = Number(line);
+  const ended = once(child, 'exit');
+  killOwnChildren();
+  assert.equal(await ended, [null, 'SIGKILL']);
+  // The output ends with the last process that holds it.
+  if (!child.stdout.readableEnded) await once(child.stdout, 'end');
+  // A killed process closes its output before it is gone.
+  const isLeft = await eventually(
+    async () => isRunning(grandchild),
+    (left) => !left,
+  );
+  assert.is(isLeft, false);
+});
+
+children.run();

@@ -1,9 +1,16 @@
 // The real terminal, in a process of its own.
+// The spinner, on a stream that takes itself for a terminal.
+// With a stream in place of the keyboard. A real terminal, raw mode included, is in spec/system/journeys/accounts.spec.ts.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { clearLine, cursorTo, moveCursor } from 'node:readline';
+import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
+import { PromptCancelled } from '../../src/cli/failures.ts';
+import { askHidden, readFirstLine, readWhole, showBusy } from '../../src/cli/terminal.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('terminal');
@@ -70,4 +77,196 @@ test.run();
 
 function start(script: string) {
   return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'pipe'] });
+}
+
+const busy = suite('busy');
+// Where nobody watches, the library draws nothing.
+delete process.env.CI;
+process.env.TERM = 'xterm';
+
+busy('shows nothing for work that is done at once', async () => {
+  const screen = terminalStream();
+  assert.is(await showBusy(screen)('waiting', async () => 7), 7);
+  assert.is(screen.written(), '');
+});
+
+busy('shows what is waited for when it takes long, and clears it', async () => {
+  const screen = terminalStream();
+  await showBusy(screen)('waiting for a gateway', () => screen.shows(/waiting for a gateway/));
+  const [, afterwards = ''] = screen.written().split(/gateway(?!.*gateway)/s);
+  assert.match(afterwards.replaceAll('\u001b', ''), /\[\d?K/);
+});
+
+busy('shows the latest news of the work at once, on one line, without what moves the cursor', async () => {
+  const screen = terminalStream();
+  await showBusy(screen)('calling', async (progress) => {
+    progress('step 1\n\u001b[2Jof 3');
+    await screen.shows(/step 1 +\[2Jof 3/);
+    progress('step 2');
+    await screen.shows(/step 2/);
+  });
+  assert.not.match(screen.written(), '\u001b[2J');
+});
+
+busy('hands on how the work failed, and is ready for the next one', async () => {
+  const screen = terminalStream();
+  const busy = showBusy(screen);
+  const failure = new Error('refused');
+  const outcome = await busy('calling', () => Promise.reject(failure)).catch((error: unknown) => error);
+  assert.is(outcome, failure);
+  await busy('again', (progress) => {
+    progress('again');
+    return screen.shows(/again/);
+  });
+});
+
+busy('draws one line when work is done within work', async () => {
+  const screen = terminalStream();
+  const busy = showBusy(screen);
+  await busy('outer', async (progress) => {
+    progress('outer');
+    await busy('inner', async (quietly) => quietly('inner'));
+    await screen.shows(/outer/);
+  });
+  assert.not.match(screen.written(), 'inner');
+});
+
+busy.run();
+
+/** What is written to it, and a wait for what is to be written. */
+function terminalStream() {
+  const stream: PassThrough = Object.assign(new PassThrough(), {
+    isTTY: true,
+    columns: 80,
+    cursorTo: (x: number) => cursorTo(stream, x),
+    moveCursor: (x: number, y: number) => moveCursor(stream, x, y),
+    clearLine: (direction: -1 | 0 | 1) => clearLine(stream, direction),
+  });
+  let text = '';
+  stream.setEncoding('utf8').on('data', (piece) => {
+    text += piece;
+  });
+  const written = () => text;
+  const shows = async (pattern: RegExp): Promise<void> => {
+    while (!pattern.test(stripVTControlCharacters(text).replaceAll('\u001b', ''))) await once(stream, 'data');
+  };
+  return Object.assign(stream, { written, shows }) as never as NodeJS.WriteStream & {
+    written(): string;
+    shows(pattern: RegExp): Promise<void>;
+  };
+}
+
+const firstLine = suite('first line');
+const read = (...chunks: (string | Buffer)[]) => readFirstLine(Readable.from(chunks));
+
+firstLine('is the text up to the line end, of whichever kind, or to the end', async () => {
+  assert.is(await read('secret\nmore\n'), 'secret');
+  assert.is(await read('secret\r\nmore'), 'secret');
+  assert.is(await read('secret'), 'secret');
+  assert.is(await read('\nmore'), '');
+  assert.is(await read(), '');
+});
+
+firstLine('keeps spaces and characters whose bytes come apart', async () => {
+  const bytes = Buffer.from(' pässwörd 🔑 \n');
+  const apart = [...bytes].map((byte) => Buffer.from([byte]));
+  assert.is(await read(...apart), ' pässwörd 🔑 ');
+});
+
+firstLine('does not wait for what follows the line', async () => {
+  const input = new Readable({ read: () => {} });
+  input.push('secret\n');
+  assert.is(await readFirstLine(input), 'secret');
+});
+
+firstLine('gives up what is no UTF-8 and what never ends', async () => {
+  assert.is(await read(Buffer.from([0xff, 0xfe, 0x0a])), undefined);
+  assert.is(await readFirstLine(Readable.from(endless())), undefined);
+});
+
+firstLine('rejects when the input cannot be read', async () => {
+  const broken = new Readable({ read: () => broken.destroy(new Error('gone')) });
+  const error = await readFirstLine(broken).catch((reason: unknown) => reason);
+  assert.match(String(error), 'gone');
+});
+
+firstLine('is followed by the rest where all of it is wanted', async () => {
+  const all = (...chunks: (string | Buffer)[]) => readWhole(Readable.from(chunks));
+  assert.is(await all('{"a":\n', '1}\n'), '{"a":\n1}\n');
+  assert.is(await all(Buffer.from([0xff])), undefined);
+  const megabyte = Buffer.alloc(1_000_000, 'a');
+  assert.is(await readWhole(Readable.from(Array.from({ length: 70 }, () => megabyte))), undefined);
+});
+
+firstLine.run();
+
+function* endless(): Generator<string> {
+  for (;;) yield 'x'.repeat(1000);
+}
+
+const prompt = suite('hidden prompt');
+
+prompt('gives back what was typed and shows the question only', async () => {
+  assert.equal(await type('s3cret pässwörd 🔑\r'), ['s3cret pässwörd 🔑', 'Password: \n']);
+});
+
+prompt('knows backspace, arrows and the deletion of the line', async () => {
+  const [backspace, left, clear] = ['\u007f', '\u001b[D', '\u0015'];
+  assert.equal((await type(`abx${backspace}c\r`))[0], 'abc');
+  assert.equal((await type(`ac${left}b\r`))[0], 'abc');
+  assert.equal((await type(`wrong${clear}right\r`))[0], 'right');
+});
+
+prompt('is interrupted by Ctrl-C, on a line of its own', async () => {
+  const { input, said, answer } = ask();
+  input.write('half\u0003');
+  assert.instance(await answer.catch((reason: unknown) => reason), PromptCancelled);
+  assert.is(said(), 'Password: \n');
+});
+
+prompt('is undefined after Ctrl-D and the end of the input', async () => {
+  assert.equal((await type('\u0004'))[0], undefined);
+  const { input, said, answer } = ask();
+  input.end();
+  assert.equal([await answer, said()], [undefined, 'Password: \n']);
+});
+
+prompt('takes one line of several that are pasted', async () => {
+  assert.equal((await type('one\rtwo\rthree\r'))[0], 'one');
+});
+
+prompt('reads an empty line as an empty answer', async () => {
+  assert.equal((await type('\r'))[0], '');
+});
+
+prompt('sets the raw mode of a terminal while it asks, and resets it however it ends', async () => {
+  for (const keys of ['secret\r', 'sec\u0003', '\u0004']) {
+    const modes: boolean[] = [];
+    const input = Object.assign(new PassThrough(), {
+      isTTY: true,
+      setRawMode: (isRaw: boolean) => void modes.push(isRaw),
+    });
+    const answer = askHidden('Password: ', { input, output: new PassThrough() });
+    input.write(keys);
+    await answer.catch(() => undefined);
+    assert.equal(modes, [true, false], JSON.stringify(keys));
+  }
+});
+
+prompt.run();
+
+async function type(keys: string): Promise<[string | undefined, string]> {
+  const { input, said, answer } = ask();
+  input.write(keys);
+  return [await answer, said()];
+}
+
+function ask() {
+  const input = new PassThrough();
+  const output: string[] = [];
+  const answer = askHidden('Password: ', {
+    input,
+    output: { write: (text: string) => output.push(text) > 0 },
+  });
+  return { input, said: () => output.join(''), answer };
 }

@@ -138,9 +138,12 @@ export class Program {
     return this.#ended;
   }
 
-  /** Runs another command line of the same program, against this gateway. */
+  /** Runs another command line against this gateway, in the process of the spec: that programs do the same is shown elsewhere. */
   async run(...words: string[]): Promise<ProgramEnd & { readonly out: string; readonly err: string }> {
-    return runProgram(words, { env: { STAGEDOOR_URL: await this.url() } });
+    const { runAtTerminal } = await import('../cli/commands/against-gateway.ts');
+    const env = { ...PLAIN, STAGEDOOR_URL: await this.url() };
+    const { code, out, err } = await runAtTerminal(words, { env, folder: this.home });
+    return { code, signal: null, out: line(out), err: line(err) };
   }
 
   /** Process ids of everything it started that still lives, itself left out. Linux only. */
@@ -214,6 +217,10 @@ export async function runProgram(
   } finally {
     await program.remove();
   }
+}
+
+function line(text: string): string {
+  return text === '' ? '' : `${text}\n`;
 }
 
 /** Harmless when it has ended since it was found. */

@@ -1,9 +1,13 @@
 // Runs client commands against a real gateway in this process, over real HTTP.
 
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { main } from '../../../src/cli/main.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
+import type { Suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
 
 /** What one command did. */
@@ -16,10 +20,10 @@ export interface Outcome {
 export interface GatewayUnderTest {
   readonly server: RunningServer;
   readonly url: string;
-  /** Runs one command line against this gateway; with accounts, as an admin. */
-  run(...words: string[]): Promise<Outcome>;
+  /** Runs one command line against this gateway; with accounts, as an admin. The first text may hold several words. */
+  run(line: string, ...words: string[]): Promise<Outcome>;
   /** The same at a terminal of this kind. `env` comes on top. */
-  runAt(options: RecordingOptions, ...words: string[]): Promise<Outcome>;
+  runAt(options: RecordingOptions, line: string, ...words: string[]): Promise<Outcome>;
   close(): Promise<void>;
 }
 
@@ -41,9 +45,49 @@ export async function startGateway({ withAccounts = false, more = {} } = {}): Pr
   const server = await startServer(loadConfig({ flags, env, cwd: folder, readFile: () => undefined }));
   const url = String(server.urls[0]);
   const credentials = withAccounts ? { STAGEDOOR_API_KEY: await adminKey(server) } : {};
-  const runAt = (options: RecordingOptions, ...words: string[]) =>
-    runAtTerminal(words, { folder, ...options, env: { STAGEDOOR_URL: url, ...credentials, ...options.env } });
-  return { server, url, run: (...words) => runAt({}, ...words), runAt, close: () => server.close() };
+  const runAt = (options: RecordingOptions, line: string, ...words: string[]) => {
+    const all = { STAGEDOOR_URL: url, ...credentials, ...options.env };
+    return runAtTerminal([...line.split(' '), ...words], { folder, ...options, env: all });
+  };
+  const run = (line: string, ...words: string[]) => runAt({}, line, ...words);
+  return { server, url, run, runAt, close: () => server.close() };
+}
+
+/** A gateway for all tests of a suite. `prepare`: what is there before the first one. */
+export function gatewayFor(
+  test: Suite,
+  options: Parameters<typeof startGateway>[0] = {},
+  prepare: (gateway: GatewayUnderTest) => unknown = () => {},
+): GatewayUnderTest {
+  const gateway = {} as GatewayUnderTest; // whole before the first test
+  test.before(async () => {
+    Object.assign(gateway, await startGateway(options));
+    await prepare(gateway);
+  });
+  test.after(() => gateway.close());
+  return gateway;
+}
+
+/** An instance without tools. */
+export const HANDLER = () => ({ tools: [] });
+
+/** Starts HTTP servers, which serve until the suite has ended; each gives its URL. */
+export function serverFor(test: Suite): (listener: RequestListener) => Promise<string> {
+  const servers: Server[] = [];
+  test.after(() => {
+    for (const server of servers) server.close().closeAllConnections();
+  });
+  return async (listener) => {
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    servers.push(server);
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+}
+
+/** The cells of a table. */
+export function cellsOf(table: string): string[][] {
+  return table.split('\n').map((line) => line.split(/ {2,}/));
 }
 
 /** Runs one command line in this process. */

@@ -1,73 +1,116 @@
+// Keys are made, listed and revoked.
+
 import * as assert from 'uvu/assert';
+import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { cellsOf, gatewayFor } from './against-gateway.ts';
 
-const test = suite('gateway api-keys');
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway({ withAccounts: true });
-});
-test.after(() => gateway.close());
+const test = suite('gateway api-keys, create-api-key and revoke');
+const KEY = /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/;
+const gateway = gatewayFor(test, { withAccounts: true });
 
-test('shows every key in a line, without its secret', async () => {
-  const { key } = await gateway.server.auth.accounts.createApiKey({
-    name: 'ci',
-    permissions: ['tools:call'],
-    templates: ['files', 'search'],
-  });
-  const { code, out } = await gateway.run('gateway', 'api-keys');
-  const rows = out.split('\n').map((line) => line.split(/ {2,}/));
-  assert.is(code, 0);
-  assert.equal(rows[0], [
-    'ID',
-    'NAME',
-    'PERMISSIONS',
-    'TEMPLATES',
-    'STATE',
-    'EXPIRES',
-    'LAST USED',
-    'CREATED BY',
+const mint = async (name: string, more: object = {}) =>
+  (await gateway.server.auth.accounts.createApiKey({ name, permissions: ['tools:call'], ...more })).key;
+const idOf = (key: string) => key.slice(3, 19);
+const authenticate = async (apiKey: string) => gateway.server.auth.authenticate({ apiKey });
+
+test('show every key in a line, without its secret', async () => {
+  const key = await mint('ci', { templates: ['files', 'search'] });
+  const { code, out } = await gateway.run('gateway api-keys');
+  const [headings, , row] = cellsOf(out);
+  const names = ['ID', 'NAME', 'PERMISSIONS', 'TEMPLATES', 'STATE', 'EXPIRES', 'LAST USED', 'CREATED BY'];
+  assert.equal([code, headings], [0, names]);
+  assert.equal(row, [
+    ...[idOf(key), 'ci', 'tools:call', 'files, search', 'active', 'never', 'never', 'the operator'],
   ]);
-  const row = [
-    key.slice(3, 19),
-    'ci',
-    'tools:call',
-    'files, search',
-    'active',
-    'never',
-    'never',
-    'the operator',
-  ];
-  assert.equal(rows[2], row);
   assert.not.match(out, key.slice(20));
+  const records: { name: string }[] = JSON.parse((await gateway.run('gateway api-keys --json')).out);
+  assert.equal(
+    records.map(({ name }) => name),
+    ['operator', 'ci'],
+  );
 });
 
-test('says that the owner of a key is disabled', async () => {
+test('say that the owner of a key is disabled', async () => {
   const { accounts } = gateway.server.auth;
   const ada = await accounts.createUser({
     ...{ username: 'ada', email: 'ada@localhost', role: 'user', password: 'correct horse' },
     templates: undefined,
   });
-  const { apiKey } = await accounts.createApiKey({
-    name: 'hers',
-    permissions: ['tools:call'],
-    ownerId: ada.id,
-  });
+  await mint('hers', { ownerId: ada.id });
   await accounts.changeUser(ada.id, { isActive: false });
-  const { out } = await gateway.run('gateway', 'api-keys');
-  await accounts.revokeApiKey(apiKey.apiKey.id);
-  const row =
-    out
-      .split('\n')
-      .find((line) => line.includes('hers'))
-      ?.split(/ {2,}/) ?? [];
-  assert.equal(row.slice(1, 5), ['hers', 'tools:call', 'all', 'owner disabled']);
+  const row = cellsOf((await gateway.run('gateway api-keys')).out).find(([, name]) => name === 'hers') ?? [];
+  assert.equal(row.slice(2, 5), ['tools:call', 'all', 'owner disabled']);
 });
 
-test('prints the records as JSON', async () => {
-  const { out } = await gateway.run('gateway', 'api-keys', '--json');
-  const names = JSON.parse(out).map(({ name }: { name: string }) => name);
-  assert.equal(names, ['operator', 'ci']);
+test('print a new key and nothing else where a program reads', async () => {
+  const { code, out, err } = await gateway.run('gateway create-api-key new');
+  assert.equal([code, err], [0, `using the gateway ${gateway.url}`]);
+  assert.match(out, KEY);
+  assert.equal([...(await authenticate(out)).scopes].sort(), ['gateway:read', 'tools:call']);
+});
+
+test('tell a person what a new key is for', async () => {
+  const words = '--permissions tools:call --templates files --expires 2999-01-31T00:00:00Z';
+  const { out } = await gateway.runAt({ columns: 80 }, `gateway create-api-key ci ${words}`);
+  const [first, , line = ''] = out.split('\n');
+  const facts = 'tools:call; templates files; until 2999-01-31 00:00Z';
+  assert.is(first, `The key "ci" (${facts}), shown only this once:`);
+  assert.match(line.trim(), KEY);
+});
+
+test('warn of a template that is not there, and make the key', async () => {
+  const { code, out, err } = await gateway.run('gateway create-api-key later --templates filesystem,memoy');
+  assert.is(code, 0);
+  assert.match(out, KEY);
+  const warning = 'template "memoy" does not exist yet; did you mean "memory"?';
+  assert.equal(err.split('\n').slice(1), [`warning: ${warning}`]);
+});
+
+test('print the record of a new key as JSON, the key in it', async () => {
+  const { out } = await gateway.run('gateway create-api-key all --role admin --expires 1d --json');
+  const record = JSON.parse(out);
+  assert.match(record.key, KEY);
+  assert.equal([record.name, record.permissions.length, record.templates], ['all', 4, null]);
+  assert.ok(Math.abs(Date.parse(record.expires_at) - Date.now() - 86_400_000) < 60_000);
+});
+
+for (const words of [
+  ...[[], [''], ['a', '--permissions', 'everything'], ['a', '--role', 'root'], ['a', '--templates', 'A']],
+  ...[
+    ['a', '--role', 'user', '--permissions', 'admin'],
+    ['a', '--expires', 'tomorrow'],
+  ],
+  ['a', '--local', '--url', 'http://a'],
+])
+  test(`refuse what makes no key, before anybody is asked: ${words.join(' ')}`, async () => {
+    const { code, out, err } = await gateway.run('gateway create-api-key', ...words);
+    assert.equal([code, out], [2, '']);
+    assert.match(err, /^stagedoor: [^\n]+$/);
+  });
+
+test('end a key by its id, its name, or the key itself', async () => {
+  const [one, two, three] = [await mint('one'), await mint('two'), await mint('three')];
+  const named = await gateway.run('gateway revoke one');
+  assert.equal([named.code, named.out], [0, `the key "one" (${idOf(one)}) is revoked`]);
+  const byId = await gateway.run(`gateway revoke ${idOf(two)} --json`);
+  assert.equal(JSON.parse(byId.out), { id: idOf(two), name: 'two', revoked: true });
+  assert.is((await gateway.run(`gateway revoke ${three}`)).code, 0);
+  for (const key of [one, two, three]) assert.is(await codeOf(authenticate(key)), 'INVALID_CREDENTIALS');
+});
+
+test('do not guess between keys of one name, and take an id before a name', async () => {
+  const [one, two] = [await mint('twin'), await mint('twin')];
+  const { code, err } = await gateway.run('gateway revoke twin');
+  const line = `stagedoor: 2 API keys are called "twin"; name one by its id: ${idOf(one)}, ${idOf(two)}`;
+  assert.equal([code, err.split('\n').at(-1)], [1, line]);
+  const misleading = await mint(idOf(one));
+  await gateway.run(`gateway revoke ${idOf(one)}`);
+  assert.is(await codeOf(authenticate(one)), 'INVALID_CREDENTIALS');
+  for (const key of [two, misleading]) assert.ok(await authenticate(key));
+  const unknown = await gateway.run('gateway revoke nothing');
+  const none = 'stagedoor: there is no API key "nothing"';
+  assert.equal([unknown.code, unknown.err.split('\n').at(-1)], [1, none]);
 });
 
 test.run();

@@ -1,32 +1,74 @@
+// Commands about an instance, and the end of a template.
+
 import * as assert from 'uvu/assert';
 import { leftThere } from '../../../src/cli/commands/instances.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { gatewayFor, HANDLER } from './against-gateway.ts';
 
 const test = suite('commands about an instance');
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway({ withAccounts: true });
+const gateway = gatewayFor(test, {}, async ({ server }) => {
+  for (const id of ['one', 'two'])
+    await server.gateway.register('demo', { id, handler: HANDLER }, { waitMs: 5_000 });
 });
-test.after(() => gateway.close());
+const now = () => gateway.server.gateway.instance('demo', 'one').snapshot;
 
-test('fail for one that nobody knows, and for a word too few', async () => {
-  const unknown = await gateway.run('gateway', 'drain', 'demo', 'a/b?c');
-  assert.is(unknown.code, 1);
-  assert.match(unknown.err, /^stagedoor: [^\n]+_NOT_FOUND\)$/);
-  const { code, err } = await gateway.run('gateway', 'resume', 'demo');
+test('drain takes it out of balancing, and resume takes it back', async () => {
+  const drained = await gateway.run('gateway drain demo one');
+  assert.equal([drained.code, drained.out], [0, 'one of demo gets no new calls until it is resumed']);
+  const { id, template_name, state } = JSON.parse((await gateway.run('gateway drain demo one --json')).out);
+  assert.equal([id, template_name, state, now().state], ['one', 'demo', 'draining', 'draining']);
+  const { code, out } = await gateway.run('gateway resume demo one');
+  assert.equal([code, out, now().state], [0, 'one of demo gets calls again: healthy', 'healthy']);
+});
+
+test('restart begins it anew', async () => {
+  const { restarts } = now();
+  const { code, out } = await gateway.run('gateway restart demo one');
+  assert.equal([code, out], [0, 'one of demo restarts']);
+  while (now().restarts === restarts) await new Promise(setImmediate);
+  assert.is(now().restarts, restarts + 1);
+});
+
+test('each fails for one that nobody knows, and for a word too few', async () => {
+  for (const verb of ['drain', 'resume', 'deregister']) {
+    const unknown = await gateway.run(`gateway ${verb} demo a/b?c`);
+    assert.is(unknown.code, 1);
+    assert.match(unknown.err, /^stagedoor: [^\n]+_NOT_FOUND\)$/);
+    const { code, err } = await gateway.run(`gateway ${verb} demo`);
+    const line = `stagedoor: missing required argument <id>; see npx stagedoor gateway ${verb} --help`;
+    assert.equal([code, err], [2, line]);
+  }
+});
+
+test('deregister takes it out, and then its template can be deleted', async () => {
+  const first = await gateway.run('gateway deregister demo one');
+  assert.equal([first.code, first.out], [0, 'one is deregistered from demo']);
   assert.equal(
-    [code, err],
-    [2, 'stagedoor: missing required argument <id>; see npx stagedoor gateway resume --help'],
+    gateway.server.gateway.template('demo').instances.map(({ id }) => id),
+    ['two'],
   );
+  const early = await gateway.run('gateway delete-template demo');
+  assert.is(early.code, 1);
+  assert.match(early.err, /^stagedoor: .*1 instance is registered: deregister it first/);
+  const second = JSON.parse((await gateway.run('gateway deregister demo two --json')).out);
+  assert.equal(second, { template_name: 'demo', instance_id: 'two', deregistered: true });
+  const { code, out } = await gateway.run('gateway delete-template demo');
+  assert.equal([code, out], [0, 'demo is deleted']);
+  assert.not.ok(gateway.server.gateway.templates().includes('demo'));
+  assert.not.match((await gateway.run('gateway status')).out, 'demo');
+  const again = await gateway.run('gateway delete-template demo');
+  assert.is(again.code, 1);
+  assert.match(again.err, /^stagedoor: [^\n]+$/);
+  await gateway.server.gateway.register('next', { id: 'one', handler: HANDLER });
+  await gateway.run('gateway deregister next one');
+  const asJson = await gateway.run('gateway delete-template next --json');
+  assert.equal(JSON.parse(asJson.out), { template_name: 'next', deleted: true });
 });
 
 test('say what is left there', () => {
   const left = (calls: number, sessions: number) => leftThere({ in_flight: calls, sessions });
-  assert.equal(
-    [left(0, 0), left(1, 0), left(0, 2), left(2, 1)],
-    ['', '1 call remains', '2 sessions remain', '2 calls and 1 session remain'],
-  );
+  const said = ['', '1 call remains', '2 sessions remain', '2 calls and 1 session remain'];
+  assert.equal([left(0, 0), left(1, 0), left(0, 2), left(2, 1)], said);
   assert.is(leftThere({}), '', 'of a gateway of another version nothing is known');
 });
 

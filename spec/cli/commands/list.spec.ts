@@ -1,34 +1,29 @@
+// What is there: instances, tools, sessions.
+
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { fixtureHandler } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, openSession, startGateway } from './against-gateway.ts';
+import { cellsOf, gatewayFor, HANDLER, openSession } from './against-gateway.ts';
 
-const test = suite('gateway list');
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway();
-});
-test.after(() => gateway.close());
+const test = suite('gateway list, tools and sessions');
+const gateway = gatewayFor(test);
 
-test('says how to register when there is nothing', async () => {
-  const { code, out } = await gateway.run('gateway', 'list');
-  assert.equal(
-    { code, out },
-    { code: 0, out: 'No instance is registered; "npx stagedoor gateway register --help" shows how.' },
-  );
+test('list says how to register when there is nothing', async () => {
+  const { code, out } = await gateway.run('gateway list');
+  const line = 'No instance is registered; "npx stagedoor gateway register --help" shows how.';
+  assert.equal([code, out], [0, line]);
 });
 
-test('shows every instance in a line', async () => {
+test('list shows every instance in a line, and the registry as JSON', async () => {
   const { gateway: facade } = gateway.server;
   const down = firstValueFrom(facade.on('instance.unhealthy'));
   const endpoint = 'http://127.0.0.1:9/mcp';
-  await facade.register('demo', { id: 'one', weight: 3, handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+  await facade.register('demo', { id: 'one', weight: 3, handler: HANDLER }, { waitMs: 5_000 });
   await facade.register('far', { id: 'two', endpoint });
   await down;
   await openSession(gateway.url, 'demo');
-  const { out } = await gateway.run('gateway', 'list');
-  const cells = out.split('\n').map((line) => line.split(/ {2,}/));
-  assert.equal(cells, [
+  assert.equal(cellsOf((await gateway.run('gateway list')).out), [
     [
       ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],
       ...['IN FLIGHT', 'SESSIONS', 'OWN PROCESSES', 'BACKEND', 'REASON'],
@@ -36,33 +31,66 @@ test('shows every instance in a line', async () => {
     ['demo', 'one', 'in-process', 'healthy', '3', '0', '1', '0'],
     ['far', 'two', 'http', 'unhealthy', '1', '0', '0', '0', endpoint, 'connection refused'],
   ]);
+  const { templates } = JSON.parse((await gateway.run('gateway list --json')).out);
+  // Templates that come with the program are known without an instance.
+  const used = Object.keys(templates).filter((name) => templates[name].instances.length > 0);
+  assert.equal(used, ['demo', 'far']);
 });
 
-test('shows a command whole to programs, and what tells it apart to people', async () => {
+test('list shows a command whole to programs, and what tells it apart to people', async () => {
   const program = '/opt/a folder/of-some-depth/bin/program';
   const script = '/home/somebody/projects/a-server-with-a-long-name/dist/index.js';
   await gateway.server.gateway.register('cut', { id: 'one', command: program, args: [script, 'stdio'] });
-  const piped = await gateway.run('gateway', 'list');
-  assert.match(piped.out, `  ${program} ${script} stdio`);
-  const wide = await gateway.runAt({ columns: 300 }, 'gateway', 'list');
+  assert.match((await gateway.run('gateway list')).out, `  ${program} ${script} stdio`);
+  const wide = await gateway.runAt({ columns: 300 }, 'gateway list');
   assert.match(wide.out, `  program …${script.slice(-31)} stdio`);
 });
 
-test('fits a terminal, without columns that are zero everywhere unless they are wanted', async () => {
-  const all = await gateway.runAt({ columns: 300 }, 'gateway', 'list', '--wide');
+test('list fits a terminal, without columns that are zero everywhere unless they are wanted', async () => {
+  const all = await gateway.runAt({ columns: 300 }, 'gateway list --wide');
   assert.match(all.out, /^TEMPLATE +INSTANCE +TRANSPORT +STATE +WEIGHT +IN FLIGHT +SESSIONS +OWN PROCESSES /);
-  const { out } = await gateway.runAt({ columns: 80 }, 'gateway', 'list');
+  const { out } = await gateway.runAt({ columns: 80 }, 'gateway list');
   const [headings = '', ...lines] = out.split('\n');
   assert.match(headings, /^TEMPLATE +INSTANCE +TRANSPORT +STATE +WEIGHT +SESSIONS? +BACKEND +REASON$/);
   for (const line of lines) assert.ok(line.length <= 80, line);
 });
 
-test('prints the registry as JSON', async () => {
-  const { out } = await gateway.run('gateway', 'list', '--json');
-  const { templates } = JSON.parse(out);
-  // Templates that come with the program are known without an instance.
-  const used = Object.keys(templates).filter((name) => templates[name].instances.length > 0);
-  assert.equal(used, ['cut', 'demo', 'far']);
+test('tools shows each with what it takes and what it does', async () => {
+  const { gateway: facade } = gateway.server;
+  await facade.register('tools', { handler: fixtureHandler('one') }, { waitMs: 5_000 });
+  const { code, out } = await gateway.run('gateway tools tools');
+  assert.is(code, 0);
+  assert.match(out, /^TOOL +ARGUMENTS +DESCRIPTION$/m);
+  assert.match(out, /^add +a:number b:number +Adds two numbers\.$/m);
+  assert.match(out, /^progress +steps:number \[ms:number\] +Reports /m);
+  const { tools, count } = JSON.parse((await gateway.run('gateway tools tools --json')).out);
+  assert.equal([tools.length, tools[0].inputSchema.required], [count, ['text']]);
+});
+
+test('tools says so when there are none, and when there is no such template', async () => {
+  assert.equal(await gateway.run('gateway tools demo'), { code: 0, out: 'demo has no tools', err: '' });
+  const { code, err } = await gateway.run('gateway tools nothing');
+  assert.is(code, 1);
+  assert.match(err, /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\)$/);
+  const slip = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\); did you mean "demo"\?$/;
+  assert.match((await gateway.run('gateway tools dmeo')).err, slip);
+});
+
+test('sessions shows who has one and where it is bound; end-session ends it', async () => {
+  const [headings, row = []] = cellsOf((await gateway.run('gateway sessions')).out);
+  assert.equal(headings, ['SESSION', 'OF', 'CLIENT', 'BOUND TO', 'OPEN FOR', 'UNUSED FOR']);
+  const [id = ''] = row;
+  assert.match(id, /^[0-9a-f]{12}$/);
+  assert.equal(row.slice(1, 4), ['anonymous', 'a 1', 'demo/one']);
+  const { sessions } = JSON.parse((await gateway.run('gateway sessions --json')).out);
+  assert.equal([sessions.length, sessions[0].id], [1, id]);
+  const first = await gateway.run(`gateway end-session ${id}`);
+  assert.equal([first.code, first.out], [0, `the session ${id} is ended`]);
+  const second = await gateway.run(`gateway end-session ${id}`);
+  assert.is(second.code, 1);
+  assert.match(second.err, `There is no session "${id}"`);
+  const none = await gateway.run('gateway sessions');
+  assert.equal([none.code, none.out], [0, 'No session is open.']);
 });
 
 test.run();

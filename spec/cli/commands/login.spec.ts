@@ -1,54 +1,45 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import * as assert from 'uvu/assert';
-import { suite } from '../../helpers/suite.ts';
-import { ADMIN_PASSWORD, type GatewayUnderTest, runAtTerminal, startGateway } from './against-gateway.ts';
+// Tokens are kept after a login, and forgotten by a logout.
 
-const test = suite('gateway login');
-let gateway: GatewayUnderTest;
-let env: Record<string, string> = {};
-let path = '';
-test.before(async () => {
-  gateway = await startGateway({ withAccounts: true });
-});
-test.after(() => gateway.close());
-test.before.each(() => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-login-'));
-  env = { XDG_CONFIG_HOME: folder, APPDATA: folder, STAGEDOOR_URL: gateway.url };
-  path = join(folder, 'stagedoor', 'credentials.json');
-});
-test.after.each(() => rmSync(String(env.XDG_CONFIG_HOME), { recursive: true, force: true }));
+import { existsSync, readFileSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ADMIN_PASSWORD, gatewayFor, runAtTerminal, serverFor } from './against-gateway.ts';
+
+const test = suite('gateway login and logout');
+const folder = folderOfEach(test);
+const gateway = gatewayFor(test, { withAccounts: true });
+const serve = serverFor(test);
+
+const path = () => folder('stagedoor', 'credentials.json');
+const home = () => ({ XDG_CONFIG_HOME: folder(), APPDATA: folder() });
+/** With a password on standard input. */
+const run = (words: string, line?: string, env: Record<string, string> = { STAGEDOOR_URL: gateway.url }) =>
+  runAtTerminal(words.split(' '), { env: { ...home(), ...env }, ...(line === undefined ? {} : { line }) });
 
 test('asks for the password, keeps the token and does not print it', async () => {
-  const { code, out, err } = await runAtTerminal(['gateway', 'login', 'admin'], {
-    env,
-    answers: [ADMIN_PASSWORD],
-  });
+  const env = { ...home(), STAGEDOOR_URL: gateway.url };
+  const words = ['gateway', 'login', 'admin'];
+  const { code, out, err } = await runAtTerminal(words, { env, answers: [ADMIN_PASSWORD] });
   assert.equal([code, err], [0, '']);
-  assert.is(out, `admin is logged in at ${gateway.url} for 1 h 0 min; the token is in ${path}`);
-  const kept = JSON.parse(readFileSync(path, 'utf8')).tokens[gateway.url];
+  assert.is(out, `admin is logged in at ${gateway.url} for 1 h 0 min; the token is in ${path()}`);
+  const kept = JSON.parse(readFileSync(path(), 'utf8')).tokens[gateway.url];
   assert.is(kept.username, 'admin');
   assert.not.match(out, kept.access_token);
-  const listed = await runAtTerminal(['gateway', 'users', '--json'], { env });
-  assert.equal(JSON.parse(listed.out).length, 1);
+  assert.equal(JSON.parse((await run('gateway users --json')).out).length, 1);
 });
 
 test('tells what was kept as JSON, without the token', async () => {
-  const words = ['gateway', 'login', 'admin', '--password', '-', '--json'];
-  const { out } = await runAtTerminal(words, { env, line: ADMIN_PASSWORD });
-  const done = JSON.parse(out);
+  const done = JSON.parse((await run('gateway login admin --password - --json', ADMIN_PASSWORD)).out);
   assert.equal(Object.keys(done), ['url', 'username', 'expires_at']);
   assert.ok(Date.parse(done.expires_at) > Date.now());
 });
 
 test('keeps nothing when the password is wrong, and does not say who exists', async () => {
-  const errors = [];
+  const errors: string[] = [];
   for (const name of ['admin', 'nobody']) {
-    const words = ['gateway', 'login', name, '--password', '-'];
-    const { code, err } = await runAtTerminal(words, { env, line: 'not the password' });
+    const { code, err } = await run(`gateway login ${name} --password -`, 'not the password');
     assert.is(code, 1);
     errors.push(err.replaceAll(name, '<name>'));
   }
@@ -59,60 +50,76 @@ test('keeps nothing when the password is wrong, and does not say who exists', as
     hint,
     'To replace a lost password, run "npx stagedoor gateway set-password <name>" in the folder in which the gateway is started.',
   );
-  assert.is(existsSync(path), false);
+  assert.is(existsSync(path()), false);
 });
 
 test('sends no kept token or key with a login', async () => {
   const seen: unknown[] = [];
-  const server = createServer((request, response) => {
-    seen.push(request.headers.authorization, request.headers['x-api-key'], request.headers['content-type']);
+  const url = await serve(({ headers }, response) => {
+    seen.push(headers.authorization, headers['x-api-key'], headers['content-type']);
     response.end(JSON.stringify({ access_token: 'x', token_type: 'bearer', expires_in: 60 }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const words = ['gateway', 'login', 'ada', '--password', '-', '--url', url];
-  const { code, err } = await runAtTerminal(words, {
-    env: { ...env, STAGEDOOR_API_KEY: 'planted' },
-    line: 'secret',
-  });
-  server.close();
-  server.closeAllConnections();
-  assert.is(code, 0);
+  const env = { STAGEDOOR_API_KEY: 'planted' };
+  const { code, err } = await run(`gateway login ada --password - --url ${url}`, 'secret', env);
   assert.equal(seen, [undefined, undefined, 'application/x-www-form-urlencoded;charset=UTF-8']);
-  assert.is(err, 'warning: STAGEDOOR_API_KEY is set and takes precedence over this login');
+  const warning = 'warning: STAGEDOOR_API_KEY is set and takes precedence over this login';
+  assert.equal([code, err], [0, warning]);
 });
 
 test('warns before a password leaves this machine unencrypted', async () => {
-  const words = ['gateway', 'login', 'ada', '--url', 'http://gateway.invalid', '--password', '-'];
-  const { code, err } = await runAtTerminal(words, { env, line: 'secret' });
+  const { code, err } = await run('gateway login ada --url http://gateway.invalid --password -', 'secret');
   assert.is(code, 1);
   assert.match(err, /^warning: the password travels to gateway\.invalid without encryption/);
 });
 
-test('says when to try again after too many attempts, and nothing of lost passwords', async () => {
-  const server = createServer((_, response) => {
-    const body = { detail: 'Too many attempts to log in.', error_code: 'TOO_MANY_ATTEMPTS' };
-    response.writeHead(429, { 'Retry-After': '59' }).end(JSON.stringify(body));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const words = ['gateway', 'login', 'ada', '--password', '-', '--url', url];
-  const { code, err } = await runAtTerminal(words, { env, line: 'secret' });
-  server.close();
-  server.closeAllConnections();
+test('says when to try again after too many attempts, and fails when the answer is no token', async () => {
+  const body = JSON.stringify({ detail: 'Too many attempts to log in.', error_code: 'TOO_MANY_ATTEMPTS' });
+  const busy = await serve((_, response) => void response.writeHead(429, { 'Retry-After': '59' }).end(body));
   const line = 'stagedoor: Too many attempts to log in; try again in 59 s (TOO_MANY_ATTEMPTS)';
-  assert.equal([code, err], [1, line]);
+  const many = await run(`gateway login ada --password - --url ${busy}`, 'secret');
+  assert.equal([many.code, many.err], [1, line]);
+  const odd = await serve((_, response) => void response.end('{}'));
+  const none = await run(`gateway login ada --password - --url ${odd}`, 'secret');
+  assert.equal([none.code, none.err], [1, `stagedoor: ${odd} answered the login without a token`]);
 });
 
-test('fails when the answer is no token', async () => {
-  const server = createServer((_, response) => void response.end('{}'));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const words = ['gateway', 'login', 'ada', '--password', '-', '--url', url];
-  const { code, err } = await runAtTerminal(words, { env, line: 'secret' });
-  server.close();
-  server.closeAllConnections();
-  assert.equal([code, err], [1, `stagedoor: ${url} answered the login without a token`]);
+const urls = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000', 'https://gateway.invalid'];
+const [, , far = ''] = urls;
+/** A logout of somebody with a token for each of those; what it says, and whose tokens are left. */
+async function logout(words: string, env: Record<string, string> = {}) {
+  const file = new CredentialsFile(credentialsPath(home()));
+  const token = { username: 'ada', access_token: 'x', expires_at: '2999-01-01T00:00:00.000Z' };
+  for (const url of urls) file.keep(url, token);
+  const outcome = await run(`gateway logout${words}`, undefined, env);
+  return { ...outcome, left: urls.filter((url) => file.find(url) !== undefined) };
+}
+
+test('forgets the token of the gateway that is named, also when it does not answer', async () => {
+  const first = await logout(` --url ${far}/`);
+  assert.equal([first.code, first.out, first.left], [0, `logged out of ${far}`, urls.slice(0, 2)]);
+  assert.match(first.err, /was not ended at https:\/\/gateway\.invalid, where it is valid until 2999/);
+  const second = await run(`gateway logout --url ${far}/`, undefined, {});
+  assert.equal([second.code, second.out], [0, 'Not logged in.']);
+});
+
+test('ends the token at its gateway', async () => {
+  await run('gateway login admin --password -', ADMIN_PASSWORD);
+  const { access_token } = JSON.parse(readFileSync(path(), 'utf8')).tokens[gateway.url];
+  const headers = { authorization: `Bearer ${access_token}` };
+  const me = async () => (await fetch(`${gateway.url}/auth/me`, { headers })).status;
+  assert.is(await me(), 200);
+  const { code, out, err } = await run(`gateway logout --url ${gateway.url}`, undefined, {});
+  assert.equal([code, out, err, await me()], [0, `logged out of ${gateway.url}`, '', 401]);
+});
+
+test('forgets those of the default addresses when none is named, that of STAGEDOOR_URL before, or all', async () => {
+  const defaults = await logout(' --json');
+  assert.equal([JSON.parse(defaults.out), defaults.left], [{ logged_out: urls.slice(0, 2) }, [far]]);
+  assert.equal((await logout('', { STAGEDOOR_URL: far })).left, urls.slice(0, 2));
+  const all = await logout(' --all');
+  assert.equal([all.out, all.left], [`logged out of ${urls.join(', ')}`, []]);
+  const both = await logout(' --all --url http://a');
+  assert.equal([both.code, both.err], [2, 'stagedoor: --all cannot be combined with --url']);
 });
 
 test.run();

@@ -1,184 +1,186 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/drive.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
+import { gatewayFor, runCommand, startGateway } from './against-gateway.ts';
 
-const test = suite('gateway register');
+const test = suite('gateway register', { timeoutMs: 90_000 });
 const program = `"${process.execPath}" "${stdioServerPath}"`;
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway();
-});
-test.after(() => gateway.close());
+const FAR = '--endpoint http://127.0.0.1:9/mcp';
+const folder = folderOfAll(test);
+const gateway = gatewayFor(test);
+const register = (line: string, ...words: string[]) => gateway.run(`gateway register ${line}`, ...words);
+const definitionOf = (template: string, id: string) =>
+  gateway.server.gateway.instance(template, id).definition;
 
 test('registers a program with its folder, environment and weight, and waits until it is healthy', async () => {
-  const { code, out, err } = await gateway.run(
-    ...['gateway', 'register', 'files', '--command', program, '--working-dir', 'sub/..', '--id', '007'],
-    ...['--env', 'A=1', '--env', 'B=x=y', '--weight', '3', '--wait', '20'],
-  );
-  assert.equal(
-    { code, out, err },
-    {
-      code: 0,
-      out: `007 is registered in files: healthy\nMCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files" shows how`,
-      err: '',
-    },
-  );
-  const { definition } = gateway.server.gateway.instance('files', '007');
-  const { env, weight, workingDir } = definition;
+  const options = '--working-dir sub/.. --id 007 --env A=1 --env B=x=y --weight 3 --wait 20';
+  const { code, out, err } = await register(`files ${options} --command`, program);
+  const clients = `MCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files" shows how`;
+  assert.equal([code, out, err], [0, `007 is registered in files: healthy\n${clients}`, '']);
+  const { env, weight, workingDir } = definitionOf('files', '007');
   assert.equal({ env, weight, workingDir }, { env: { A: '1', B: 'x=y' }, weight: 3, workingDir: tmpdir() });
 });
 
 test('says when it replaced an instance', async () => {
-  const words = ['gateway', 'register', 'twice', '--id', 'one', '--endpoint', 'http://127.0.0.1:9/mcp'];
-  const [first, second] = [await gateway.run(...words), await gateway.run(...words)];
-  assert.match(first.out, /^one is registered in twice: /);
-  assert.match(second.out, /^one is replaced in twice: /);
+  const words = `twice --id one ${FAR}`;
+  assert.match((await register(words)).out, /^one is registered in twice: /);
+  assert.match((await register(words)).out, /^one is replaced in twice: /);
 });
 
 test('sends headers, from the command line or a file, and metadata', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-register-'));
-  await writeFile(join(folder, 'token.txt'), 'Bearer of secrets\n');
-  const { code, err } = await gateway.run(
-    ...['gateway', 'register', 'far', '--id', 'headed', '--endpoint', 'http://127.0.0.1:9/mcp'],
-    ...['--header', 'X-One=1=2', '--header', `Authorization=@${join(folder, 'token.txt')}`],
-    ...['--metadata', 'owner=somebody', '--metadata', 'zone='],
-  );
-  await rm(folder, { recursive: true });
+  await writeFile(folder('token.txt'), 'Bearer of secrets\n');
+  const headers = `--header X-One=1=2 --header Authorization=@${folder('token.txt')}`;
+  const metadata = '--metadata owner=somebody --metadata zone=';
+  const { code, err } = await register(`far --id headed ${FAR} ${headers} ${metadata}`);
   assert.equal([code, err], [0, '']);
-  const { headers, metadata } = gateway.server.gateway.instance('far', 'headed').definition;
-  assert.equal({ ...headers }, { 'X-One': '1=2', Authorization: 'Bearer of secrets' });
-  assert.equal({ ...metadata }, { owner: 'somebody', zone: '' });
+  const definition = definitionOf('far', 'headed');
+  assert.equal({ ...definition.headers }, { 'X-One': '1=2', Authorization: 'Bearer of secrets' });
+  assert.equal({ ...definition.metadata }, { owner: 'somebody', zone: '' });
 });
 
 test('registers an endpoint without waiting for it', async () => {
-  const { code, out } = await gateway.run('gateway', 'register', 'far', '--endpoint', 'http://127.0.0.1:9');
+  const { code, out } = await register('far --endpoint http://127.0.0.1:9');
   assert.is(code, 0);
   assert.match(out, /^far-[0-9a-f]{8} is registered in far: (starting|unhealthy)$/m);
 });
 
 test('registers a program together with the endpoint that it serves', async () => {
-  const { code } = await gateway.run(
-    ...['gateway', 'register', 'served', '--id', 'one', '--endpoint', 'http://127.0.0.1:9/mcp'],
-    ...['--command', program, '--env', 'A=1'],
-  );
-  assert.is(code, 0);
-  const { transport, endpoint, command, env } = gateway.server.gateway.instance('served', 'one').definition;
-  const asked = {
-    transport: 'http',
-    endpoint: 'http://127.0.0.1:9/mcp',
-    command: process.execPath,
-    env: { A: '1' },
-  };
-  assert.equal({ transport, endpoint, command, env: { ...env } }, asked);
+  assert.is((await register(`served --id one ${FAR} --env A=1 --command`, program)).code, 0);
+  const { transport, endpoint, command, env } = definitionOf('served', 'one');
+  const asked = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', command: process.execPath };
+  assert.equal({ transport, endpoint, command, env: { ...env } }, { ...asked, env: { A: '1' } });
 });
 
-test('passes on how an endpoint is spoken to', async () => {
-  const { out } = await gateway.run(
-    ...['gateway', 'register', 'old', '--endpoint', 'http://127.0.0.1:9/sse', '--transport', 'sse', '--json'],
-  );
-  assert.is(JSON.parse(out).transport, 'sse');
+test('passes on how an endpoint is spoken to, and prints the record as JSON', async () => {
+  const endpoint = 'http://127.0.0.1:9/sse';
+  const { out } = await register(`old --id one --endpoint ${endpoint} --transport sse --json`);
+  const record = JSON.parse(out);
+  assert.equal([record.transport, record.endpoint], ['sse', endpoint]);
+  assert.equal([record.instance_id, record.template_name], ['one', 'old']);
 });
 
-test('prints the record as JSON', async () => {
-  const { out } = await gateway.run(
-    ...['gateway', 'register', 'json', '--endpoint', 'http://127.0.0.1:9/x', '--id', 'one', '--json'],
-  );
-  const { instance_id, template_name, endpoint } = JSON.parse(out);
-  assert.equal([instance_id, template_name, endpoint], ['one', 'json', 'http://127.0.0.1:9/x']);
+const JUNK = "for (let n = 1; n <= 150; n += 1) console.log('junk ' + n); setInterval(() => {}, 1000)";
+const failures: readonly (readonly [
+  string,
+  seconds: number,
+  command: string,
+  reason: RegExp,
+  details: RegExp,
+])[] = [
+  // A program that ends at once is started a second time, with another first question.
+  [
+    ...(['with the reason', 6, `"${stdioServerPath}" --refuse-start`] as const),
+    ...([/.*exited with code 3[^.]*/, /^It wrote last:\n(.*\n)* {2}refusing to start: .*$/] as const),
+  ],
+  [
+    'with the error of a script, which is above its stack',
+    6,
+    '/no/such/server.js',
+    /.*/,
+    /^ {2}Error: Cannot find module .*server\.js'$/m,
+  ],
+  ['when it is only starting', 1, '-e "setInterval(() => {}, 1000)"', /it is still starting/, /^$/],
+  [
+    ...(['with what a program has done so far that is still starting', 1, `-e "${JUNK}"`] as const),
+    ...([
+      /it is still starting, and wrote 150 lines that are no JSON-RPC/,
+      /^It wrote last:\n(.*\n)* {2}junk 150$/,
+    ] as const),
+  ],
+];
+for (const [index, [what, seconds, command, reason, details]] of failures.entries()) {
+  test(`fails ${what} when it is not healthy in time, and leaves it registered`, async () => {
+    const words = `broken-${index} --id one --wait ${seconds} --command`;
+    const { code, err } = await register(words, `"${process.execPath}" ${command}`);
+    const [line = '', ...more] = err.split('\n');
+    const start = `^stagedoor: one is not healthy after ${seconds} s: `;
+    assert.match(line, new RegExp(`${start}${reason.source}; it stays registered$`));
+    assert.match(more.join('\n'), details);
+    const left = gateway.server.gateway.template(`broken-${index}`).instances.length;
+    assert.equal([code, left], [1, 1]);
+  });
+}
+
+test('shows why the gateway refuses, and names the option', async () => {
+  const command = await register('a --command', "node 'a");
+  assert.is(command.code, 1);
+  const line = /^stagedoor: --command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/;
+  assert.match(command.err, line);
+  const { code, err } = await gateway.run('gateway register', 'Bad Name', '--endpoint', 'http://127.0.0.1:9');
+  const rule = 'a template name is lower-case letters, digits and hyphens, starting with a letter';
+  assert.equal([code, err], [1, `stagedoor: ${rule} (VALIDATION_ERROR)`]);
 });
 
-test('fails with the reason when it is not healthy in time, and leaves it registered', async () => {
-  const { code, err } = await gateway.run(
-    // A program that ends at once is started a second time, with another first question.
-    ...['gateway', 'register', 'broken', '--id', 'one', '--wait', '6'],
-    ...['--command', `"${process.execPath}" "${stdioServerPath}" --refuse-start`],
-  );
-  assert.is(code, 1);
-  const [line = '', ...details] = err.split('\n');
-  assert.match(
-    line,
-    /^stagedoor: one is not healthy after 6 s: .*exited with code 3[^.]*; it stays registered$/,
-  );
-  assert.is(details[0], 'It wrote last:');
-  assert.match(String(details.at(-1)), /^ {2}refusing to start: /);
-  assert.is(gateway.server.gateway.template('broken').instances.length, 1);
-});
-
-test('shows the error of a script that is not there, which is above its stack', async () => {
-  const { err } = await gateway.run(
-    ...['gateway', 'register', 'absent', '--id', 'one', '--wait', '6'],
-    ...['--command', `"${process.execPath}" /no/such/server.js`],
-  );
-  assert.match(err, /^ {2}Error: Cannot find module .*server\.js'$/m);
-});
-
-test('says that an instance is still starting when nothing else is known', async () => {
-  const { code, err } = await gateway.run(
-    ...['gateway', 'register', 'slow', '--id', 'one', '--wait', '1'],
-    ...['--command', `"${process.execPath}" -e "setInterval(() => {}, 1000)"`],
-  );
-  const line = 'stagedoor: one is not healthy after 1 s: it is still starting; it stays registered';
-  assert.equal([code, err], [1, line]);
-});
-
-test('says what a program has done so far that is still starting', async () => {
-  const junk = "for (let n = 1; n <= 150; n += 1) console.log('junk ' + n); setInterval(() => {}, 1000)";
-  const { code, err } = await gateway.run(
-    ...['gateway', 'register', 'junk', '--id', 'one', '--wait', '1'],
-    ...['--command', `"${process.execPath}" -e "${junk}"`],
-  );
-  const [line, ...details] = err.split('\n');
-  const reason = 'it is still starting, and wrote 150 lines that are no JSON-RPC';
-  assert.equal([code, line], [1, `stagedoor: one is not healthy after 1 s: ${reason}; it stays registered`]);
-  assert.equal([details[0], details.at(-1)], ['It wrote last:', '  junk 150']);
-});
-
-test('names the option that the gateway refuses', async () => {
-  const { code, err } = await gateway.run('gateway', 'register', 'a', '--command', "node 'a");
-  assert.is(code, 1);
-  assert.match(
-    err,
-    /^stagedoor: --command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/,
-  );
-});
-
-test('shows why the gateway refuses', async () => {
-  const { code, err } = await gateway.run(
-    'gateway',
-    'register',
-    'Bad Name',
-    '--endpoint',
-    'http://127.0.0.1:9',
-  );
-  assert.is(code, 1);
-  assert.is(
-    err,
-    'stagedoor: a template name is lower-case letters, digits and hyphens, starting with a letter (VALIDATION_ERROR)',
-  );
-});
-
-const misuses: readonly (readonly [string[], RegExp])[] = [
-  [[], /missing --endpoint <url> or --command <line>/],
-  [['--endpoint', 'http://a', '--working-dir', '.'], /--working-dir and --env require --command/],
-  [['--endpoint', 'http://a', '--env', 'A=1'], /--working-dir and --env require --command/],
-  [['--command', 'a', '--env', 'A'], /--env takes KEY=VALUE, not "A"/],
-  [['--command', 'a', '--header', 'A=1'], /--header requires --endpoint/],
-  [['--endpoint', 'http://a', '--header', 'A'], /--header takes NAME=VALUE, not "A"/],
-  [['--endpoint', 'http://a', '--header', 'A=@none.txt'], /--header: "none\.txt" cannot be read \(ENOENT\)/],
-  [['--endpoint', 'http://a', '--metadata', 'A'], /--metadata takes KEY=VALUE, not "A"/],
-  [['--command', 'a', '--weight', '0'], /--weight must be a whole number from 1 to 1000, not "0"/],
-  [['--command', 'a', '--wait', 'x'], /--wait must be a whole number/],
+const misuses: readonly (readonly [string, RegExp])[] = [
+  ['', /missing --endpoint <url> or --command <line>/],
+  ['--endpoint http://a --working-dir .', /--working-dir and --env require --command/],
+  ['--endpoint http://a --env A=1', /--working-dir and --env require --command/],
+  ['--command a --env A', /--env takes KEY=VALUE, not "A"/],
+  ['--command a --header A=1', /--header requires --endpoint/],
+  ['--endpoint http://a --header A', /--header takes NAME=VALUE, not "A"/],
+  ['--endpoint http://a --header A=@none.txt', /--header: "none\.txt" cannot be read \(ENOENT\)/],
+  ['--endpoint http://a --metadata A', /--metadata takes KEY=VALUE, not "A"/],
+  ['--command a --weight 0', /--weight must be a whole number from 1 to 1000, not "0"/],
+  ['--command a --wait x', /--wait must be a whole number/],
+  ['--defined --command x', /^stagedoor: --command cannot be combined with --defined or --config$/],
 ];
 for (const [words, message] of misuses) {
-  test(`refuses ${words.join(' ') || 'neither endpoint nor command'}`, async () => {
-    const { code, err } = await runCommand(['gateway', 'register', 'a', ...words]);
+  test(`refuses ${words || 'neither endpoint nor command'}`, async () => {
+    const { code, err } = await runCommand(['gateway', 'register', 'a', ...words.split(' ').filter(Boolean)]);
     assert.is(code, 2);
     assert.match(err, message);
   });
 }
+
+test('starts a server of the catalogue as its definition says, with its settings', async () => {
+  const { code, out, err } = await register(`filesystem --config folders=${folder()} --wait 60 --json`);
+  assert.is(code, 0, err);
+  const { id, state, args } = JSON.parse(out);
+  assert.equal([state, args.at(-1)], ['healthy', folder()]);
+  assert.match((await gateway.run('gateway call filesystem list_allowed_directories')).out, folder());
+  assert.is((await gateway.run(`gateway deregister filesystem ${id}`)).code, 0);
+  const missing = await register('filesystem --defined');
+  assert.is(missing.code, 1);
+  assert.match(missing.err, /needs a folder of its own for each server: give "config\.folders"/);
+  const unknown = await register('filesystem --config fodlers=/srv');
+  assert.match(`${unknown.code} ${unknown.err}`, /^1 .*fodlers/);
+});
+
+test('encrypts secret settings of a definition in the database, and shows them to nobody', async () => {
+  const token = {
+    type: 'string',
+    sensitive: true,
+    header_mapping: 'Authorization',
+    default: 'planted-default',
+  };
+  const definition = {
+    ...{ id: 'remote', name: 'Remote', description: 'Far away.', version: '1.0.0' },
+    ...{ endpoint: 'http://127.0.0.1:1/mcp', transport: 'http' },
+    config_schema: { properties: { token } },
+  };
+  await mkdir(folder('templates', 'remote'), { recursive: true });
+  await writeFile(folder('templates', 'remote', 'template.json'), JSON.stringify(definition));
+  await mkdir(folder('state'));
+  const database = `sqlite:///${folder('state', 'gateway.db')}`;
+  const other = await startGateway({ more: { database, 'templates-dir': folder('templates') } });
+  try {
+    const registered = await other.run('gateway register remote --config token=planted-secret --json');
+    assert.is(registered.code, 0, registered.err);
+    assert.equal(JSON.parse(registered.out).headers, { Authorization: '***' });
+    const shown = await other.run('template show remote --json');
+    assert.is(JSON.parse(shown.out).config_schema.properties.token.default, '***');
+    const all = await fetch(`${other.url}/gateway/registry`);
+    assert.not.match(registered.out + shown.out + (await all.text()), /planted/);
+  } finally {
+    await other.close();
+  }
+  const names = await readdir(folder('state'));
+  const files = await Promise.all(names.map((name) => readFile(folder('state', name), 'latin1')));
+  assert.match(files.join(), '127.0.0.1:1/mcp');
+  assert.not.match(files.join(), 'planted');
+});
 
 test.run();

@@ -1,39 +1,118 @@
+// Users are made, listed, renewed and deleted at a gateway; on the database it is spec/cli/accounts/local-client.spec.ts.
+
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { cellsOf, gatewayFor } from './against-gateway.ts';
 
-const test = suite('gateway users');
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway({ withAccounts: true });
+const test = suite('gateway users, create-user, set-password and delete-user');
+const gateway = gatewayFor(test, { withAccounts: true }, async ({ server }) => {
   const user = { username: 'ada', email: 'ada@localhost', password: 'correct horse', role: 'user' } as const;
-  const { id } = await gateway.server.auth.accounts.createUser({ ...user, templates: ['files'] });
-  await gateway.server.auth.accounts.changeUser(id, { isActive: false });
+  const { id } = await server.auth.accounts.createUser({ ...user, templates: ['files'] });
+  await server.auth.accounts.changeUser(id, { isActive: false });
 });
-test.after(() => gateway.close());
+const lastLineOf = (text: string) => text.split('\n').at(-1);
 
-test('shows every user in a line', async () => {
-  const { code, out } = await gateway.run('gateway', 'users');
-  const cells = out.split('\n').map((line) => line.split(/ {2,}/).slice(0, 5));
+test('show every user in a line, and records without hashes', async () => {
+  const { code, out } = await gateway.run('gateway users');
   assert.is(code, 0);
-  assert.equal(cells, [
-    ['USER', 'ROLE', 'E-MAIL', 'TEMPLATES', 'STATE'],
-    ['admin', 'admin', 'admin@localhost', 'all', 'active'],
-    ['ada', 'user', 'ada@localhost', 'files', 'disabled'],
-  ]);
+  assert.equal(
+    cellsOf(out).map((cells) => cells.slice(0, 5)),
+    [
+      ['USER', 'ROLE', 'E-MAIL', 'TEMPLATES', 'STATE'],
+      ['admin', 'admin', 'admin@localhost', 'all', 'active'],
+      ['ada', 'user', 'ada@localhost', 'files', 'disabled'],
+    ],
+  );
+  const asJson = (await gateway.run('gateway users --json')).out;
+  assert.equal(
+    JSON.parse(asJson).map((user: { username: string }) => user.username),
+    ['admin', 'ada'],
+  );
+  assert.not.match(asJson, /\$2b\$/);
 });
 
-test('prints the records as JSON, without hashes', async () => {
-  const { out } = await gateway.run('gateway', 'users', '--json');
-  const names = JSON.parse(out).map(({ username }: { username: string }) => username);
-  assert.equal(names, ['admin', 'ada']);
-  assert.not.match(out, /\$2b\$/);
-});
-
-test('says how to log in when nobody is', async () => {
-  const { code, out, err } = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway', 'users');
+test('say how to log in when nobody is', async () => {
+  const { code, out, err } = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway users');
   const line = `stagedoor: not logged in at ${gateway.url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`;
   assert.equal([code, out, err], [1, '', `using the gateway ${gateway.url}\n${line}`]);
+});
+
+test('ask for the password of a new user twice', async () => {
+  const answers = ['correct horse', 'correct horse'];
+  const { code, out, err } = await gateway.runAt({ answers }, 'gateway create-user eve');
+  assert.equal([code, out, err], [0, 'created the user eve', `using the gateway ${gateway.url}`]);
+  const user = (await gateway.server.auth.accounts.users()).find(({ username }) => username === 'eve');
+  assert.equal([user?.role, user?.email, user?.templates], ['user', 'eve@localhost', undefined]);
+});
+
+test('make an admin, with an address and templates, and print the record', async () => {
+  const { code, out, err } = await gateway.runAt(
+    { line: 'correct horse' },
+    'gateway create-user bo --role admin --email bo@example.com --templates a,b --password - --json',
+  );
+  const { role, is_superuser, email, templates, ...rest } = JSON.parse(out);
+  const wanted = [0, 'admin', true, 'bo@example.com', ['a', 'b']];
+  assert.equal([code, role, is_superuser, email, templates], wanted);
+  assert.not.match(JSON.stringify(rest), 'correct horse');
+  assert.match(err, /^warning: template "a" does not exist yet$/m);
+});
+
+test('take a password of the command line and warn', async () => {
+  const { code, err } = await gateway.run('gateway create-user cy --password planted-password');
+  assert.is(code, 0);
+  assert.match(err, /^warning: every user of this machine can read a command line/m);
+  assert.not.match(err, 'planted');
+});
+
+test('ask nobody when something else is wrong, and show why the gateway refuses', async () => {
+  for (const words of [
+    ['a b'],
+    ['dee', '--role', 'root'],
+    ['dee', '--email', 'x'],
+    ['dee', '--templates', ''],
+  ]) {
+    const { code } = await gateway.runAt({ answers: [] }, 'gateway create-user', ...words);
+    assert.is(code, 2, words.join(' '));
+  }
+  const refused = await gateway.runAt({ line: 'correct horse' }, 'gateway create-user ADMIN --password -');
+  assert.is(refused.code, 1);
+  assert.match(refused.err, /^stagedoor: There is a user named "ADMIN" already \(DUPLICATE_USERNAME\)$/m);
+});
+
+test('give a user of the gateway that is named a new password', async () => {
+  const answers = ['battery staple', 'battery staple'];
+  const { code, out } = await gateway.runAt({ answers }, `gateway set-password Admin --url ${gateway.url}`);
+  const done =
+    'changed the password of admin; earlier tokens become void, on other gateways of its database within 10 s';
+  assert.equal([code, out], [0, done]);
+  const attempt = { username: 'admin', password: 'battery staple', address: '127.0.0.1' };
+  assert.is((await gateway.server.auth.login(attempt)).user.username, 'admin');
+  const nobody = await gateway.runAt({ answers: [] }, `gateway set-password nobody --url ${gateway.url}`);
+  assert.equal([nobody.code, lastLineOf(nobody.err)], [1, 'stagedoor: there is no user "nobody"']);
+});
+
+test('set the password on the database when no gateway is named, even if one is known', async () => {
+  const words = 'gateway set-password admin --password -';
+  const line = 'correct horse';
+  const { code, err } = await gateway.runAt({ line }, `${words} --database memory://`);
+  assert.is(code, 1);
+  assert.match(err, /^stagedoor: the database memory:\/\/ exists only inside a running gateway/);
+  const env = { GATEWAY_DATABASE_URL: 'memory://' };
+  assert.is((await gateway.runAt({ line, env }, words)).err, err);
+});
+
+test('delete the user of that name, in any case, but not the last admin', async () => {
+  const first = await gateway.run('gateway delete-user ADA');
+  assert.equal([first.code, first.out], [0, 'ada is deleted']);
+  const { username, deleted } = JSON.parse((await gateway.run('gateway delete-user bo --json')).out);
+  assert.equal([username, deleted], ['bo', true]);
+  const left = (await gateway.server.auth.accounts.users()).map((user) => user.username);
+  assert.equal(left.sort(), ['admin', 'cy', 'eve']);
+  const nobody = await gateway.run('gateway delete-user nobody');
+  assert.equal([nobody.code, lastLineOf(nobody.err)], [1, 'stagedoor: there is no user "nobody"']);
+  const last = await gateway.run('gateway delete-user admin');
+  assert.is(last.code, 1);
+  assert.match(last.err, /\(LAST_ADMIN\)$/);
 });
 
 test.run();

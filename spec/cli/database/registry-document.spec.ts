@@ -1,6 +1,8 @@
 import * as assert from 'uvu/assert';
-import { registryDocument } from '../../../src/cli/database/registry-document.ts';
+import { importDocument, registryDocument } from '../../../src/cli/database/registry-document.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -116,3 +118,113 @@ test('is read back as it was written', async () => {
 });
 
 test.run();
+
+const imported = suite('import document');
+const context = { nodeId: 'here:8080', now: '2027-01-01T00:00:00.000Z', folder: '/', protectedPaths: [] };
+const document = {
+  templates: {
+    files: {
+      load_balancer: { timeout: 9 },
+      instances: [{ id: 'one', command: 'node server.js', env_vars: { A: '1' } }],
+    },
+  },
+  servers: { far: { template_name: 'search', url: 'http://127.0.0.1:9', weight: 3 } },
+};
+
+imported('saves what the document lists, as if it had been registered', async () => {
+  const store = new MemoryStore();
+  assert.equal(await take(store, document), {
+    added: ['files/one', 'search/far'],
+    replaced: [],
+    problems: [],
+  });
+  assert.equal(await store.listTemplates(), [
+    { name: 'files', loadBalancer: { timeout: 9 } },
+    { name: 'search', loadBalancer: {} },
+  ]);
+  const [one, far] = await store.listInstances();
+  assert.equal(one, {
+    id: 'one',
+    serverId: 'one',
+    template: 'files',
+    transport: 'stdio',
+    command: 'node',
+    args: ['server.js'],
+    env: { A: '1' },
+    headers: {},
+    weight: 1,
+    metadata: {},
+    source: 'api',
+    nodeId: 'here:8080',
+    createdAt: context.now,
+    updatedAt: context.now,
+  });
+  assert.equal(
+    [far?.endpoint, far?.weight, far?.source, far?.nodeId],
+    ['http://127.0.0.1:9/mcp', 3, 'api', undefined],
+  );
+});
+
+imported('replaces what has the same id, keeps its server id, and leaves the rest alone', async () => {
+  const store = new MemoryStore();
+  await take(store, { templates: { other: { instances: [{ id: 'one', endpoint: 'http://a' }] } } });
+  await take(store, document);
+  await store.saveTemplate({ name: 'files', loadBalancer: { timeout: 1, max_retries: 5 } });
+  await store.saveTombstone({ template: 'files', id: 'one', fingerprint: 'x' });
+  const again = await take(store, document, { ...context, now: '2028-01-01T00:00:00.000Z' });
+  assert.equal(again, { added: [], replaced: ['files/one', 'search/far'], problems: [] });
+  const instances = await store.listInstances();
+  assert.equal(
+    instances.map(({ template, serverId, createdAt }) => [template, serverId, createdAt.slice(0, 4)]),
+    [
+      ['other', 'one', '2027'],
+      ['files', 'files.one', '2027'],
+      ['search', 'far', '2027'],
+    ],
+  );
+  assert.equal((await store.listTemplates()).find(({ name }) => name === 'files')?.loadBalancer, {
+    timeout: 9,
+    max_retries: 5,
+  });
+  assert.equal(await store.listTombstones(), []);
+});
+
+imported('uses what it can and tells the rest', async () => {
+  const store = new MemoryStore();
+  const { added, problems } = await take(store, {
+    templates: {
+      files: {
+        instances: [
+          { id: 'good', endpoint: 'http://a' },
+          { id: 'bad', endpoint: 'ftp://a' },
+          { id: 'masked', endpoint: 'http://a', headers: { A: '***' } },
+        ],
+      },
+    },
+  });
+  assert.equal(added, ['files/good']);
+  assert.is(problems.length, 2);
+  assert.match(problems.join('\n'), /^templates\.files\.instances\[1\]\.endpoint: /m);
+  assert.match(problems.join('\n'), /^templates\.files\.instances\[2\]\.headers\.A: is masked/m);
+});
+
+imported('ends when the database is gone, and goes on when one entry is refused', async () => {
+  class Refusing extends MemoryStore {
+    override saveInstance(): Promise<void> {
+      return Promise.reject(databaseUnavailable(new Error('gone')));
+    }
+  }
+  const error = await take(new Refusing(), document).catch((reason: unknown) => reason);
+  assert.match(Object(error).code, 'DATABASE_UNAVAILABLE');
+  const twins = {
+    servers: { one: { url: 'http://a' }, two: { template_name: 'one', id: 'one', url: 'http://b' } },
+  };
+  const { added, problems } = await take(new MemoryStore(), twins);
+  assert.equal([added, problems.length], [['one/one'], 1]);
+});
+
+imported.run();
+
+async function take(store: MemoryStore, written: object, where = context) {
+  return importDocument(store, await parseRegistryDocument(JSON.stringify(written), 'x.json'), where);
+}

@@ -10,8 +10,8 @@ import * as assert from 'uvu/assert';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const registrations = 1_000;
-const kills = 5;
+const registrations = 400;
+const kills = 4;
 const atOnce = 8;
 /** Nobody listens there: a registration does not wait for its instance. */
 const endpoint = 'http://127.0.0.1:1/mcp';

@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
+import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import { stdioServerPath } from '../../fixtures/drive.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { AS_IT_COMES, binPath, canFindDescendants, Program, runProgram } from '../../helpers/program.ts';
+import { AS_IT_COMES, binPath, canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: accounts', { timeoutMs: 120_000 });
@@ -300,12 +301,17 @@ function firstPassword(): string {
   return readFileSync(path, 'utf8').trim();
 }
 
-/** A command of the person at their machine, against the gateway. */
+/** A command of the person at their machine, against the gateway; in this process, as all but those at a terminal. */
 function cli(words: readonly string[], input?: string, env: Readonly<Record<string, string>> = {}) {
-  return runProgram(words, {
-    env: { ...AS_IT_COMES, XDG_CONFIG_HOME: settings, STAGEDOOR_URL: url, ...env },
-    ...(input === undefined ? {} : { input }),
-  });
+  return run(words, { STAGEDOOR_URL: url, ...env }, input);
+}
+
+async function run(words: readonly string[], env: Readonly<Record<string, string>>, input?: string, cwd?: string) {
+  const piped = input === undefined ? {} : { line: input.trimEnd() };
+  const place = cwd === undefined ? {} : { folder: cwd };
+  const outcome = await runAtTerminal(words, { env: { XDG_CONFIG_HOME: settings, ...env }, ...piped, ...place });
+  const lines = (text: string) => (text === '' ? '' : `${text}\n`);
+  return { ...outcome, out: lines(outcome.out), err: lines(outcome.err) };
 }
 
 async function succeeds(words: readonly string[], input?: string) {
@@ -317,11 +323,8 @@ async function succeeds(words: readonly string[], input?: string) {
 /** A command of the operator, in the folder of the gateway, on its database. */
 function local(words: readonly string[], input?: string) {
   const [group] = words;
-  return runProgram([...words, ...(group === 'db' ? [] : ['--local'])], {
-    folder,
-    env: { ...AS_IT_COMES, XDG_CONFIG_HOME: settings, USER: 'operator' },
-    ...(input === undefined ? {} : { input }),
-  });
+  const all = [...words, ...(group === 'db' ? [] : ['--local'])];
+  return run(all, { USER: 'operator' }, input, folder);
 }
 
 interface Reply {

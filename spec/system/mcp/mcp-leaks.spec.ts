@@ -14,7 +14,7 @@ import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { INSPECTED, Inspector, isBack } from './mcp-footprint.ts';
 
-const idleSeconds = 4;
+const idleSeconds = 2;
 const warmUp = 800;
 const abandoned = 2_000;
 /** One session in so many has a process of its own. */

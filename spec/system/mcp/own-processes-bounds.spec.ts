@@ -4,17 +4,16 @@
 import * as assert from 'uvu/assert';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
-import { OwnHarness, pidOf } from './own-processes.ts';
+import { ownTests, pidOf } from './own-processes.ts';
 
 const suited = suite('bounds of processes of single clients', { timeoutMs: 90_000 });
-const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-let harness: OwnHarness;
-suited.after.each(() => harness.close());
+const test = ownTests(suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux'));
 
 const FULL = '429 QUEUE_FULL';
 
-test('those that survived count: the next one is refused, and let in when a place is free', async () => {
-  harness = await OwnHarness.open({ processes: 2 });
+test('those that survived count: the next one is refused, and let in when a place is free', {
+  processes: 2,
+}, async (harness) => {
   await harness.add();
   const [one, other] = [await harness.client(), await harness.client()];
   const pids = [await pidOf(one), await pidOf(other)];
@@ -29,8 +28,9 @@ test('those that survived count: the next one is refused, and let in when a plac
   await harness.settlesAt(2);
 });
 
-test('a place is free, too, when its process died while there was no shared one', async () => {
-  harness = await OwnHarness.open({ processes: 1 });
+test('a place is free, too, when its process died while there was no shared one', {
+  processes: 1,
+}, async (harness) => {
   await harness.add();
   const pid = await pidOf(await harness.client());
   await harness.lose();
@@ -41,9 +41,10 @@ test('a place is free, too, when its process died while there was no shared one'
   assert.is((await harness.knock()).said, FULL);
 });
 
-test('many deaths with sessions opened in between never lead to more, and in the end nothing is left', async () => {
-  const most = 3;
-  harness = await OwnHarness.open({ processes: most });
+const MOST = 3;
+test('many deaths with sessions opened in between never lead to more, and in the end nothing is left', {
+  processes: MOST,
+}, async (harness) => {
   await harness.add();
   const open: string[] = [];
   const told: string[] = [];
@@ -60,13 +61,13 @@ test('many deaths with sessions opened in between never lead to more, and in the
 
   await Promise.all(open.map((id) => harness.end(id)));
   await harness.settlesAt(0);
-  for (let times = 0; times < most; times += 1) await harness.comeIn();
+  for (let times = 0; times < MOST; times += 1) await harness.comeIn();
   assert.is((await harness.knock()).said, FULL);
 });
 
-test('sessions that are opened while the shared process dies are opened or refused, and leave nothing', async () => {
-  const most = 4;
-  harness = await OwnHarness.open({ processes: most });
+test('sessions that are opened while the shared process dies are opened or refused, and leave nothing', {
+  processes: MOST,
+}, async (harness) => {
   await harness.add();
   for (let life = 0; life < 3; life += 1) {
     // At every step of their opening: the first one has to start its program, others find a reserve or wait for a place.
@@ -83,7 +84,7 @@ test('sessions that are opened while the shared process dies are opened or refus
     await harness.settlesAt(0);
     await harness.regain();
   }
-  for (let times = 0; times < most; times += 1) await harness.comeIn();
+  for (let times = 0; times < MOST; times += 1) await harness.comeIn();
   assert.is((await harness.knock()).said, FULL);
 });
 

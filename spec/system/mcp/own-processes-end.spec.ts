@@ -13,7 +13,8 @@ import {
   count,
   isAnswer,
   isQuestion,
-  OwnHarness,
+  type OwnHarness,
+  ownTests,
   pidOf,
   QUESTION,
   SAID_YES,
@@ -21,41 +22,40 @@ import {
 } from './own-processes.ts';
 
 const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
-const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-let harness: OwnHarness;
-suited.after.each(() => harness.close());
+const test = ownTests(suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux'));
 
 const LOST = '404 -32001';
 const isNone = (pids: readonly number[]) => pids.length === 0;
 
 /** What the shared process does at that moment. */
-const STATES: Readonly<Record<string, () => unknown>> = {
+const STATES: Readonly<Record<string, (harness: OwnHarness) => unknown>> = {
   runs: () => {},
-  'died just now': () => harness.kill(harness.sharedPid()),
-  'waits to be started': () => harness.lose(),
-  'fails at every start': () => harness.lose().then(() => harness.triesLater()),
-  'came back': () => harness.loseAndRegain(),
+  'died just now': (harness) => harness.kill(harness.sharedPid()),
+  'waits to be started': (harness) => harness.lose(),
+  'fails at every start': (harness) => harness.lose().then(() => harness.triesLater()),
+  'came back': (harness) => harness.loseAndRegain(),
 };
 
 /** What an operator does; `isOver` when the instance is not to come back. */
-const ENDS: Readonly<Record<string, { readonly act: () => Promise<void>; readonly isOver: boolean }>> = {
-  'a restart': { act: () => harness.command('restart'), isOver: false },
-  'a replacement': { act: () => harness.add('a', { isAwaited: false }), isOver: false },
-  'a deregistration': { act: () => harness.deregister(), isOver: true },
-  'the end of the gateway': { act: () => harness.app.close(), isOver: true },
+const ENDS: Readonly<
+  Record<string, { readonly act: (harness: OwnHarness) => Promise<void>; readonly isOver: boolean }>
+> = {
+  'a restart': { act: (harness) => harness.command('restart'), isOver: false },
+  'a replacement': { act: (harness) => harness.add('a', { isAwaited: false }), isOver: false },
+  'a deregistration': { act: (harness) => harness.deregister(), isOver: true },
+  'the end of the gateway': { act: (harness) => harness.app.close(), isOver: true },
 };
 
 for (const [what, { act, isOver }] of Object.entries(ENDS)) {
   for (const [state, reach] of Object.entries(STATES)) {
-    test(`${what} ends all processes when the shared one ${state}`, async () => {
-      harness = await OwnHarness.open();
+    test(`${what} ends all processes when the shared one ${state}`, {}, async (harness) => {
       await harness.add();
       const clients = [await harness.client(), await harness.client()];
       const own = await Promise.all(clients.map(pidOf));
-      await reach();
+      await reach(harness);
       assert.equal(own.map(isRunning), [true, true], 'they are there until then');
       const before = harness.processes();
-      await act();
+      await act(harness);
       await allGone(before);
       harness.unbar();
       if (isOver) return assert.equal(await eventually(async () => harness.processes(), isNone), []);
@@ -67,8 +67,7 @@ for (const [what, { act, isOver }] of Object.entries(ENDS)) {
 }
 
 // Source: docs/guides/mcp-sessions.md, "When the instance is gone".
-test('a restart waits for a call that waits for its client, also without a shared process', async () => {
-  harness = await OwnHarness.open();
+test('a restart waits for a call that waits for its client, also without a shared process', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const pid = await pidOf(client);
@@ -83,11 +82,10 @@ test('a restart waits for a call that waits for its client, also without a share
 });
 
 for (const [state, reach] of Object.entries(STATES)) {
-  test(`failover never: a drained session finishes its call, then gets 404, when the shared process ${state}`, async () => {
-    harness = await OwnHarness.open();
-    const [client, pid] = await openedAtA();
+  test(`failover never: a drained session finishes its call, then gets 404, when the shared process ${state}`, {}, async (harness) => {
+    const [client, pid] = await openedAtA(harness);
     const call = await ask(client);
-    await reach();
+    await reach(harness);
     await harness.command('drain');
     await reply(client, call);
     assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
@@ -95,19 +93,19 @@ for (const [state, reach] of Object.entries(STATES)) {
     await allGone([pid]);
   });
 
-  test(`failover always: a drained session moves and leaves no process when the shared one ${state}`, async () => {
-    harness = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
-    const [client, pid] = await openedAtA();
-    await reach();
+  test(`failover always: a drained session moves and leaves no process when the shared one ${state}`, {
+    policy: { sessionFailover: 'always' },
+  }, async (harness) => {
+    const [client, pid] = await openedAtA(harness);
+    await reach(harness);
     await harness.command('drain');
     assert.is((await client.call('name')).instanceId, 'b');
     await allGone([pid]);
   });
 }
 
-test('a drained session finishes its call also when the shared process dies after that', async () => {
-  harness = await OwnHarness.open();
-  const [client, pid] = await openedAtA();
+test('a drained session finishes its call also when the shared process dies after that', {}, async (harness) => {
+  const [client, pid] = await openedAtA(harness);
   const call = await ask(client);
   await harness.command('drain');
   await harness.lose();
@@ -118,12 +116,11 @@ test('a drained session finishes its call also when the shared process dies afte
 });
 
 for (const [state, reach] of Object.entries(STATES)) {
-  test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, async () => {
-    harness = await OwnHarness.open();
+  test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, {}, async (harness) => {
     await harness.add();
     const client = await harness.client();
     const pid = await pidOf(client);
-    await reach();
+    await reach(harness);
     await harness.command('drain');
     assert.is(await count(client), '200 503');
     await harness.command('resume');
@@ -134,7 +131,7 @@ for (const [state, reach] of Object.entries(STATES)) {
 suited.run();
 
 /** A session with a process of `a`, and another instance that could take it. */
-async function openedAtA(): Promise<readonly [client: LegacyClient, pid: number]> {
+async function openedAtA(harness: OwnHarness): Promise<readonly [client: LegacyClient, pid: number]> {
   await harness.add('a');
   const client = await harness.client();
   const pid = await pidOf(client);

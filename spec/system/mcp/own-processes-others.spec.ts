@@ -4,18 +4,18 @@
 import * as assert from 'uvu/assert';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
-import { count, OwnHarness, PATH, pidOf } from './own-processes.ts';
+import { count, ownTests, PATH, pidOf } from './own-processes.ts';
 
-const test = suite('processes of single clients, and all others', { timeoutMs: 60_000 });
-let harness: OwnHarness;
-test.after.each(() => harness.close());
+const suited = suite('processes of single clients, and all others', { timeoutMs: 60_000 });
+const test = ownTests(suited);
 
 const LOST = '404 -32001';
 
 // --- the shared process dies ----------------------------------------------------------------------------------------
 
-test('failover never: who shares the dead process initializes again, who has one does not', async () => {
-  harness = await OwnHarness.open({ policy: { session: 'auto' } });
+test('failover never: who shares the dead process initializes again, who has one does not', {
+  policy: { session: 'auto' },
+}, async (harness) => {
   await harness.add();
   const sharing = await harness.client({});
   const own = await harness.client();
@@ -28,8 +28,9 @@ test('failover never: who shares the dead process initializes again, who has one
   assert.equal([await count(sharing), await count(own)], [LOST, '2']);
 });
 
-test('failover always: who shares the dead process moves, who has one stays', async () => {
-  harness = await OwnHarness.open({ policy: { session: 'auto', sessionFailover: 'always' } });
+test('failover always: who shares the dead process moves, who has one stays', {
+  policy: { session: 'auto', sessionFailover: 'always' },
+}, async (harness) => {
   await harness.add('a');
   const sharing = await harness.client({});
   const own = await harness.client();
@@ -40,8 +41,7 @@ test('failover always: who shares the dead process moves, who has one stays', as
   assert.equal([await count(sharing), await count(own), ...pids], ['1', '2', 'b', 'a']);
 });
 
-test('without a shared process nobody new comes in, and nobody without a session', async () => {
-  harness = await OwnHarness.open();
+test('without a shared process nobody new comes in, and nobody without a session', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   await harness.lose();
@@ -50,8 +50,7 @@ test('without a shared process nobody new comes in, and nobody without a session
   assert.is(await count(client), '1');
 });
 
-test('who comes while there is no shared process comes to another instance', async () => {
-  harness = await OwnHarness.open();
+test('who comes while there is no shared process comes to another instance', {}, async (harness) => {
   await harness.add('a');
   const old = await harness.client();
   await harness.add('b');
@@ -64,8 +63,7 @@ test('who comes while there is no shared process comes to another instance', asy
   assert.is((await old.call('name')).instanceId, 'a');
 });
 
-test('when the shared process is back, new clients come in beside those who stayed', async () => {
-  harness = await OwnHarness.open();
+test('when the shared process is back, new clients come in beside those who stayed', {}, async (harness) => {
   await harness.add();
   const old = await harness.client();
   await harness.loseAndRegain();
@@ -80,8 +78,7 @@ test('when the shared process is back, new clients come in beside those who stay
   );
 });
 
-test('an operator sees an instance that is not healthy, and whose processes go on', async () => {
-  harness = await OwnHarness.open();
+test('an operator sees an instance that is not healthy, and whose processes go on', {}, async (harness) => {
   await harness.add();
   const clients = [await harness.client(), await harness.client()];
   const pids = await Promise.all(clients.map(pidOf));
@@ -97,8 +94,7 @@ test('an operator sees an instance that is not healthy, and whose processes go o
 
 // --- the process of a client dies -----------------------------------------------------------------------------------
 
-test('failover never: with its process one session ends, and nothing else', async () => {
-  harness = await OwnHarness.open();
+test('failover never: with its process one session ends, and nothing else', {}, async (harness) => {
   await harness.add();
   const clients = [await harness.client(), await harness.client(), await harness.client()];
   const shared = harness.sharedPid();
@@ -110,8 +106,9 @@ test('failover never: with its process one session ends, and nothing else', asyn
   assert.equal([healthy, restarts, pid, isRunning(shared)], [true, 0, shared, true]);
 });
 
-test('failover always: a session whose process died goes on in another one', async () => {
-  harness = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
+test('failover always: a session whose process died goes on in another one', {
+  policy: { sessionFailover: 'always' },
+}, async (harness) => {
   await harness.add('a');
   const [one, other] = [await harness.client(), await harness.client()];
   const pids = [await pidOf(one), await pidOf(other)];
@@ -124,8 +121,7 @@ test('failover always: a session whose process died goes on in another one', asy
   assert.is(await pidOf(other), pids[1]);
 });
 
-test('a process that dies after the shared one takes its own session only', async () => {
-  harness = await OwnHarness.open();
+test('a process that dies after the shared one takes its own session only', {}, async (harness) => {
   await harness.add();
   const [one, other] = [await harness.client(), await harness.client()];
   const pids = [await pidOf(one), await pidOf(other)];
@@ -137,8 +133,9 @@ test('a process that dies after the shared one takes its own session only', asyn
   assert.equal([await count(one), await count(other)], [LOST, '2']);
 });
 
-test('failover always: a session whose process dies after the shared one goes on elsewhere', async () => {
-  harness = await OwnHarness.open({ policy: { sessionFailover: 'always' } });
+test('failover always: a session whose process dies after the shared one goes on elsewhere', {
+  policy: { sessionFailover: 'always' },
+}, async (harness) => {
   await harness.add('a');
   const client = await harness.client();
   const pid = await pidOf(client);
@@ -150,4 +147,4 @@ test('failover always: a session whose process dies after the shared one goes on
   assert.is((await client.call('name')).instanceId, 'b');
 });
 
-test.run();
+suited.run();

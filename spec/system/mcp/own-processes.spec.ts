@@ -14,7 +14,7 @@ import {
   isQuestion,
   KILLED,
   type Loss,
-  OwnHarness,
+  ownTests,
   PATH,
   pidOf,
   QUESTION,
@@ -23,9 +23,8 @@ import {
   YES,
 } from './own-processes.ts';
 
-const test = suite('processes of single clients', { timeoutMs: 60_000 });
-let harness: OwnHarness;
-test.after.each(() => harness.close());
+const suited = suite('processes of single clients', { timeoutMs: 60_000 });
+const test = ownTests(suited);
 
 /** It may be unanswered still when the gateway ends. */
 const misbehave =
@@ -40,8 +39,9 @@ const LOSSES: Readonly<Record<string, Loss>> = {
 };
 
 for (const [what, loss] of Object.entries(LOSSES)) {
-  test(`a session keeps its process, and what that remembers, when the shared one ${what}`, async () => {
-    harness = await OwnHarness.open({ policy: { healthIntervalMs: 500, probeTimeoutMs: 500 } });
+  test(`a session keeps its process, and what that remembers, when the shared one ${what}`, {
+    policy: { healthIntervalMs: 500, probeTimeoutMs: 500 },
+  }, async (harness) => {
     await harness.add();
     const client = await harness.client();
     const pid = await pidOf(client);
@@ -60,8 +60,7 @@ for (const [what, loss] of Object.entries(LOSSES)) {
   });
 }
 
-test('a session keeps its process through several lives of the shared one', async () => {
-  harness = await OwnHarness.open();
+test('a session keeps its process through several lives of the shared one', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const pid = await pidOf(client);
@@ -71,8 +70,7 @@ test('a session keeps its process through several lives of the shared one', asyn
   }
 });
 
-test('a session that was opened between two deaths keeps its process, like one from before', async () => {
-  harness = await OwnHarness.open();
+test('a session that was opened between two deaths keeps its process, like one from before', {}, async (harness) => {
   await harness.add();
   const first = await harness.client();
   await harness.loseAndRegain();
@@ -84,8 +82,9 @@ test('a session that was opened between two deaths keeps its process, like one f
 });
 
 for (const sessionFailover of ['auto', 'always', 'never'] as const) {
-  test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, async () => {
-    harness = await OwnHarness.open({ policy: { sessionFailover } });
+  test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, {
+    policy: { sessionFailover },
+  }, async (harness) => {
     await harness.add('a');
     const client = await harness.client();
     const before = await client.call('pid');
@@ -96,8 +95,9 @@ for (const sessionFailover of ['auto', 'always', 'never'] as const) {
   });
 }
 
-test('all who have a process of their own keep it, whatever they have it for', async () => {
-  harness = await OwnHarness.open({ policy: { session: 'auto' } });
+test('all who have a process of their own keep it, whatever they have it for', {
+  policy: { session: 'auto' },
+}, async (harness) => {
   await harness.add();
   const clients = [
     await harness.client({ capabilities: { elicitation: {} } }),
@@ -112,8 +112,7 @@ test('all who have a process of their own keep it, whatever they have it for', a
   assert.equal(await Promise.all(clients.map(pidOf)), pids);
 });
 
-test('at the endpoint of all templates, a session keeps the process that it has at one of them', async () => {
-  harness = await OwnHarness.open();
+test('at the endpoint of all templates, a session keeps the process that it has at one of them', {}, async (harness) => {
   await harness.add();
   const client = await harness.client(ASKABLE, '/mcp');
   assert.is(await count(client, 't__count'), '1');
@@ -121,8 +120,7 @@ test('at the endpoint of all templates, a session keeps the process that it has 
   assert.is(await count(client, 't__count'), '2');
 });
 
-test('a call under way is answered as if nothing had happened', async () => {
-  harness = await OwnHarness.open();
+test('a call under way is answered as if nothing had happened', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const call = await begin(client, 'progress', { steps: 4, ms: 300 });
@@ -136,8 +134,7 @@ test('a call under way is answered as if nothing had happened', async () => {
   );
 });
 
-test('a call that waits for its client when the shared process dies can still be answered', async () => {
-  harness = await OwnHarness.open();
+test('a call that waits for its client when the shared process dies can still be answered', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const call = await begin(client, 'ask', QUESTION);
@@ -148,8 +145,7 @@ test('a call that waits for its client when the shared process dies can still be
   assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
 });
 
-test('a client can be asked while there is no shared process', async () => {
-  harness = await OwnHarness.open();
+test('a client can be asked while there is no shared process', {}, async (harness) => {
   await harness.add();
   const client = await harness.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
   await harness.lose();
@@ -158,8 +154,7 @@ test('a client can be asked while there is no shared process', async () => {
   assert.equal(outcome.asked, ['elicitation/create']);
 });
 
-test('the stream of a session stays open, and tells what its process says', async () => {
-  harness = await OwnHarness.open();
+test('the stream of a session stays open, and tells what its process says', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const stream = await client.listen();
@@ -173,8 +168,7 @@ test('the stream of a session stays open, and tells what its process says', asyn
   assert.is((await client.listen()).status, 409, 'it is the same stream still');
 });
 
-test('a session can be ended while there is no shared process, and its process ends', async () => {
-  harness = await OwnHarness.open();
+test('a session can be ended while there is no shared process, and its process ends', {}, async (harness) => {
   await harness.add();
   const [going, staying] = [await harness.client(), await harness.client()];
   const pids = [await pidOf(going), await pidOf(staying)];
@@ -186,8 +180,7 @@ test('a session can be ended while there is no shared process, and its process e
   assert.equal([await count(going), await count(staying)], ['404 -32001', '1']);
 });
 
-test('a client without a session goes on with a call that waits for it', async () => {
-  harness = await OwnHarness.open();
+test('a client without a session goes on with a call that waits for it', {}, async (harness) => {
   await harness.add();
   const client = new ModernClient(harness.wire, PATH, ASKABLE);
   const once = async (carried: object) => {
@@ -206,7 +199,7 @@ test('a client without a session goes on with a call that waits for it', async (
   assert.equal(await harness.ownPids(), own);
 });
 
-test.run();
+suited.run();
 
 /** Calls one after the other until that is over, at least one. */
 async function countsDuring(client: LegacyClient, event: Promise<void>): Promise<string[]> {

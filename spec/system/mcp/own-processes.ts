@@ -21,6 +21,7 @@ import {
   textOf,
 } from '../../helpers/mcp-client.ts';
 import { type Message, Wire } from '../../helpers/mcp-wire.ts';
+import { together } from '../../helpers/together.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const TEMPLATE = 't';
@@ -238,6 +239,20 @@ export class OwnHarness {
   #barFlag(id: string): string {
     return `--refuse-while=${this.#barPath(id)}`;
   }
+}
+
+/** Declares tests that have a gateway each, some of them at a time: most of their time is that of back-offs. */
+export function ownTests(declare: Parameters<typeof together>[0]) {
+  const test = together(declare, 3);
+  return (name: string, options: OwnHarnessOptions, body: (harness: OwnHarness) => Promise<void>): void =>
+    test(name, async () => {
+      const harness = await OwnHarness.open(options);
+      try {
+        await body(harness);
+      } finally {
+        await harness.close();
+      }
+    });
 }
 
 /** What a session's server remembers: one more with each call. Otherwise status and code of the refusal. */

@@ -2,8 +2,12 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
-import { CommandFailure } from '../../../src/cli/failures.ts';
+import {
+  CredentialsFile,
+  credentialsPath,
+  requestCredentials,
+} from '../../../src/cli/accounts/credentials.ts';
+import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { writePrivateFile } from '../../../src/cli/private-file.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -154,3 +158,72 @@ test('lies in the folder of settings of this person', () => {
 });
 
 test.run();
+
+const request = suite('request credentials');
+const urlRequest = 'http://127.0.0.1:8080';
+let env: Record<string, string> = {};
+request.before.each(() => {
+  env = { XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'stagedoor-request-')) };
+  const token = { username: 'ada', access_token: 'kept', expires_at: '2999-01-01T00:00:00.000Z' };
+  new CredentialsFile(credentialsPath(env, 'linux')).keep(urlRequest, token);
+});
+request.after.each(() => rmSync(String(env.XDG_CONFIG_HOME), { recursive: true, force: true }));
+
+request('are the kept token for the gateway that issued it, and nothing for others', () => {
+  assert.equal(requestCredentials(urlRequest, env).headers, { Authorization: 'Bearer kept' });
+  assert.equal(requestCredentials('http://127.0.0.1:8000', env).headers, {});
+});
+
+request('come from the environment first', () => {
+  const token = requestCredentials(urlRequest, { ...env, STAGEDOOR_TOKEN: 'given' });
+  const key = requestCredentials('http://elsewhere', { ...env, STAGEDOOR_API_KEY: 'sd_1' });
+  assert.equal([token.headers, key.headers], [{ Authorization: 'Bearer given' }, { 'X-API-Key': 'sd_1' }]);
+});
+
+request('are refused when they contradict each other or cannot be sent, without being repeated', () => {
+  const both = { ...env, STAGEDOOR_TOKEN: 'a', STAGEDOOR_API_KEY: 'b' };
+  assert.throws(
+    () => requestCredentials(urlRequest, both),
+    isUsageError(/cannot be combined with STAGEDOOR_API_KEY: unset one of them$/),
+  );
+  const broken = { ...env, STAGEDOOR_TOKEN: 'planted\nX: y' };
+  assert.throws(
+    () => requestCredentials(urlRequest, broken),
+    isUsageError(/^STAGEDOOR_TOKEN contains characters/),
+  );
+  assert.throws(
+    () => requestCredentials(urlRequest, broken),
+    (error: Error) => !error.message.includes('planted'),
+  );
+});
+
+request('say how to log in when the gateway refuses, or whose fault it is', () => {
+  const kept = requestCredentials(urlRequest, env).refused('x').message;
+  assert.is(
+    kept,
+    `not logged in at ${urlRequest}; run "npx stagedoor gateway login ada", or set STAGEDOOR_API_KEY`,
+  );
+  const nobody = requestCredentials('http://b', env).refused('x').message;
+  assert.is(
+    nobody,
+    'not logged in at http://b; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY',
+  );
+  const token = { username: 'ada', access_token: 'old', expires_at: '2020-01-01T00:00:00.000Z' };
+  new CredentialsFile(credentialsPath(env, 'linux')).keep(urlRequest, token);
+  const expired = requestCredentials(urlRequest, env);
+  assert.equal(expired.headers, {});
+  assert.is(
+    expired.refused('x').message,
+    `the login of ada at ${urlRequest} expired at 2020-01-01T00:00:00.000Z; run "npx stagedoor gateway login ada", or set STAGEDOOR_API_KEY`,
+  );
+  const given = requestCredentials(urlRequest, { ...env, STAGEDOOR_API_KEY: 'planted' }).refused(
+    'The key has expired',
+  );
+  assert.is(given.message, `${urlRequest} rejects STAGEDOOR_API_KEY: The key has expired`);
+});
+
+request.run();
+
+function isUsageError(message: RegExp): (error: unknown) => boolean {
+  return (error) => error instanceof UsageError && message.test(error.message);
+}

@@ -1,0 +1,172 @@
+// The commands about a database, on a SQLite file.
+
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { parse } from 'yaml';
+import { openStore } from '../../../src/persistence/open.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
+import { runCommand } from './against-gateway.ts';
+
+const test = suite('db migrate, status, import and export');
+const folder = folderOfEach(test);
+const onPosix = test.needs(process.platform !== 'win32', 'files have no modes on Windows');
+
+const run = (line: string, env: Record<string, string> = {}) =>
+  runCommand(['db', ...line.split(' ')], env, folder());
+const put = (name: string, document: unknown) => writeFileSync(folder(name), JSON.stringify(document));
+
+test('migrate makes the database, tells what it applied, and then has nothing to do', async () => {
+  const path = folder('gateway.db');
+  const first = await run('migrate');
+  assert.equal([first.code, first.err], [0, `migrating ${path}`]);
+  assert.match(first.out, /^applied \S+(\napplied \S+)*\n.*gateway\.db is up to date$/);
+  if (process.platform !== 'win32') assert.is(statSync(path).mode & 0o077, 0);
+  const second = await run('migrate');
+  assert.equal([second.code, second.out], [0, `${path} was up to date`]);
+  const { database, applied } = JSON.parse((await run('migrate --json --database sqlite:///a.db')).out);
+  assert.equal([database, applied.length > 0], [folder('a.db'), true]);
+  const { code, out, err } = await run('migrate --database sqlite:///no/a.db');
+  assert.equal([code, out, existsSync(folder('no'))], [1, '', false]);
+  assert.match(err, /^migrating .*\nstagedoor: the folder of the database .* does not exist/);
+});
+
+test('status fails for a database that is not there, and shows one that is', async () => {
+  const missing = await run('status');
+  assert.is(missing.code, 1);
+  assert.match(missing.out, /^answers +no: there is no database .*"npx stagedoor db migrate"$/m);
+  await run('migrate');
+  const { code, out, err } = await run('status');
+  assert.equal([code, err], [0, '']);
+  for (const line of [
+    'database +.*gateway\\.db',
+    'answers +yes',
+    'migrations +\\d+ applied, 0 pending',
+    'api keys +0',
+  ])
+    assert.match(out, new RegExp(`^${line}$`, 'm'));
+  const state = JSON.parse((await run('status --json')).out);
+  assert.equal([state.is_usable, state.counts.users], [true, 0]);
+});
+
+onPosix('status warns of a file that other users can read, and does not fail', async () => {
+  await run('migrate');
+  assert.not.match((await run('status')).out, /warning/);
+  chmodSync(folder('gateway.db'), 0o644);
+  const { code, out } = await run('status');
+  assert.is(code, 0);
+  assert.match(out, `other users can read the database: run "chmod 600 ${folder('gateway.db')}"`);
+  assert.match(out, /^warning +other users/m);
+});
+
+test('a password on the command line is refused and not repeated; the environment may name the database', async () => {
+  const { code, out, err } = await run('status --database mysql://me:planted@127.0.0.1/db');
+  assert.equal([code, out], [2, '']);
+  assert.match(err, /^stagedoor: --database: [^\n]*GATEWAY_DATABASE_URL$/);
+  assert.not.match(err, 'planted');
+  const other = await run('status', { GATEWAY_DATABASE_URL: 'sqlite:///other.db' });
+  assert.match(other.out, /^database +.*other\.db$/m);
+});
+
+test('import takes a document in, whatever its shape, and says who runs its programs', async () => {
+  await run('migrate');
+  put('mcp.json', { mcpServers: { memory: { command: 'npx', args: ['-y', 'x'] } } });
+  const { code, out, err } = await run('import mcp.json --node-id build-1:8080');
+  assert.equal([code, err], [0, '']);
+  const where = `1 instance is in ${folder('gateway.db')}; build-1:8080 runs the programs`;
+  assert.equal(out.split('\n'), ['added memory/memory', where]);
+  const store = await openStore('sqlite:///gateway.db', { cwd: folder(), migrations: 'require' });
+  const [{ source, nodeId } = {}] = await store.listInstances();
+  await store.close();
+  assert.equal([source, nodeId], ['api', 'build-1:8080']);
+});
+
+test('import replaces what is there, takes what it can, and fails for the rest', async () => {
+  await run('migrate');
+  put('a.yaml', { servers: { far: { url: 'http://127.0.0.1:9' } } });
+  await run('import a.yaml');
+  const replaced = JSON.parse((await run('import a.yaml --json')).out);
+  assert.equal(replaced, { added: [], replaced: ['far/far'], problems: [] });
+  put('a.json', { servers: { good: { url: 'http://a' }, bad: {} } });
+  const { code, out, err } = await run('import a.json');
+  assert.is(code, 1);
+  assert.match(out, /^added good\/good$/m);
+  assert.match(err, /^servers\.bad: /);
+  writeFileSync(folder('broken.json'), '{"templates": ');
+  for (const name of ['none.json', 'broken.json']) {
+    const unusable = await run(`import ${name}`);
+    assert.equal([unusable.code, unusable.out], [1, ''], name);
+    assert.match(unusable.err, /^stagedoor: registry file [^\n]+$/);
+  }
+});
+
+const instances = [
+  { id: 'far', transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', headers: { A: 'planted' }, weight: 2 },
+  { id: 'near', transport: 'stdio', command: 'node', args: ['a b'], env_vars: { B: 'planted' }, weight: 1 },
+];
+const document = { templates: { demo: { load_balancer: { timeout: 9 }, instances } } };
+/** Tests that begin with that document in the database. */
+const withDocument = (name: string, body: () => Promise<void>) =>
+  test(name, async () => {
+    await run('migrate');
+    put('in.json', document);
+    assert.is((await run('import in.json')).code, 0);
+    await body();
+  });
+
+withDocument('secrets are stored encrypted, and exported only when they are asked for', async () => {
+  assert.not.match(readFileSync(folder('gateway.db'), 'latin1'), 'planted');
+  const { code, out, err } = await run('export');
+  const plain = instances.map(({ headers: _headers, env_vars: _variables, ...rest }) => rest);
+  assert.equal(JSON.parse(out), { templates: { demo: { load_balancer: { timeout: 9 }, instances: plain } } });
+  const what = 'left out the environment variables and headers of demo/far, demo/near';
+  assert.equal([code, err], [0, `${what}; --with-secrets includes them`]);
+  const all = await run('export --with-secrets');
+  assert.equal([JSON.parse(all.out), all.err], [document, '']);
+});
+
+withDocument('export writes a file that only its owner can read, in the format of its name', async () => {
+  for (const name of ['out.json', 'out.yaml', 'out.yml']) {
+    const { code, out, err } = await run(`export --with-secrets --file ${name}`);
+    assert.equal([code, out, err], [0, '', `wrote ${folder(name)}, 2 instances`]);
+    const text = readFileSync(folder(name), 'utf8');
+    assert.equal(name.endsWith('json') ? JSON.parse(text) : parse(text), document);
+    if (process.platform !== 'win32') assert.is(statSync(folder(name)).mode & 0o777, 0o600);
+  }
+  assert.not.match(readFileSync(folder('out.yaml'), 'utf8'), /^\{/);
+});
+
+withDocument('export makes no folder and replaces no file unless it is told to', async () => {
+  mkdirSync(folder('taken', 'full'), { recursive: true });
+  const taken = await run('export --file taken --force');
+  assert.is(taken.code, 1);
+  assert.match(taken.err, /^stagedoor: .*taken cannot be written \(\w+\)$/);
+
+  const missing = await run('export --file nope/x.json');
+  const why = `there is no folder ${folder('nope')}`;
+  const line = `stagedoor: ${folder('nope', 'x.json')} cannot be written: ${why}`;
+  assert.equal([missing, existsSync(folder('nope'))], [{ code: 1, out: '', err: line }, false]);
+
+  const path = folder('there.json');
+  writeFileSync(path, 'precious');
+  const refused = await run('export --file there.json');
+  assert.equal([refused.code, refused.err], [1, `stagedoor: ${path} already exists; --force replaces it`]);
+  assert.is(readFileSync(path, 'utf8'), 'precious');
+  const forced = await run('export --file there.json --force --with-secrets');
+  assert.equal([forced.code, forced.err], [0, `wrote ${path}, 2 instances`]);
+  assert.equal(JSON.parse(readFileSync(path, 'utf8')), document);
+  const pointless = await run('export --force');
+  assert.equal([pointless.code, pointless.err], [2, 'stagedoor: --force requires --file']);
+});
+
+withDocument('export with secrets fails when their key is another', async () => {
+  const env = { GATEWAY_SECRET_KEY: 'another-secret-'.repeat(3) };
+  const { code, err } = await run('export --with-secrets', env);
+  assert.is(code, 1);
+  assert.match(err, /^stagedoor: demo\/far: [^\n]+; demo\/near: [^\n]+$/);
+  const without = await run('export', env);
+  assert.is(without.code, 0);
+  assert.match(without.err, /^left out the environment variables and headers of demo\/far, demo\/near;/);
+});
+
+test.run();

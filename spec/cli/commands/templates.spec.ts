@@ -1,0 +1,188 @@
+// Definitions of templates: shown, written, added, validated.
+
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import * as assert from 'uvu/assert';
+import { readCatalogue } from '../../../src/templates/catalogue.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
+import { gatewayFor, runCommand } from './against-gateway.ts';
+
+const test = suite('template list, show, init, add and validate');
+const folder = folderOfEach(test);
+const gateway = gatewayFor(test);
+
+const namesIn = (table: string) => [...table.matchAll(/(?<=\n)\S+/g)].map(String);
+/** Without a gateway; paths are those in the folder. */
+const run = async (line: string, ...words: string[]) => {
+  const { code, out, err } = await runCommand(['template', ...line.split(' '), ...words], {}, folder());
+  return { code, out: out.replaceAll(folder(), ''), err: err.replaceAll(folder(), '') };
+};
+const put = async (name: string, definition: unknown) => {
+  await mkdir(folder(name));
+  await writeFile(folder(name, 'template.json'), JSON.stringify(definition));
+};
+
+test('list shows the templates of a gateway, and those with a tag', async () => {
+  const { code, out } = await gateway.run('template list');
+  assert.is(code, 0);
+  assert.match(out, /^TEMPLATE +VERSION +INSTANCES +TAGS +DESCRIPTION\n/);
+  assert.match(out, /\ntime +1\.0\.0 +0 +utilities +Tells and converts times/);
+  assert.equal(namesIn((await gateway.run('template list --tag utilities')).out), ['calculator', 'time']);
+  assert.is((await gateway.run('template list --tag none')).out, 'There is no such template.');
+  const { templates } = JSON.parse((await gateway.run('template list --json --tag apps')).out);
+  assert.equal(
+    templates.map(({ id, is_defined }: { id: string; is_defined: boolean }) => [id, is_defined]),
+    ['map', 'pdf', 'threejs'].map((id) => [id, true]),
+  );
+});
+
+test('show tells what a template is, also of one that was only registered', async () => {
+  const { code, out } = await gateway.run('template show filesystem');
+  assert.is(code, 0);
+  const facts = ['name +Filesystem', 'version +1\\.0\\.0', 'author +stagedoor', 'requires +node>=20'];
+  for (const fact of [...facts, 'capabilities +read, write, tools', 'tags +demo, files', 'instances +0'])
+    assert.match(out, new RegExp(`^${fact}$`, 'm'));
+  assert.match(out, /^folders +array .* arguments +Folders that may be read and written\.$/m);
+  await gateway.server.gateway.register('bare', { endpoint: 'http://127.0.0.1:1' });
+  const record = JSON.parse((await gateway.run('template show bare --json')).out);
+  assert.equal([record.name, record.version, record.is_defined, record.instances], ['bare', null, false, 1]);
+  const unknown = await gateway.run('template show nothing');
+  assert.match(`${unknown.code} ${unknown.err}`, /^1 .*TEMPLATE_NOT_FOUND/);
+});
+
+test('list and show read the definitions of this machine without a gateway', async () => {
+  const definition = { id: 'mine', name: 'Mine', description: 'Is mine.', version: '0.1.0', tags: ['x'] };
+  await put('mine', definition);
+  const local = `--local --templates-dir ${folder()}`;
+  assert.equal(namesIn((await run(`list ${local}`)).out), ['mine']);
+  assert.is((await run(`list --tag y ${local}`)).out, 'There is no such template.');
+  assert.equal(JSON.parse((await run(`show mine --json ${local}`)).out), definition);
+  const { code, err } = await run(`show mien ${local}`);
+  assert.equal([code, err], [1, 'stagedoor: there is no template "mien"; did you mean "mine"?']);
+});
+
+const init = (...more: string[]) =>
+  run('init search', '--description', 'Searches.', '--command', 'node server.js', ...more);
+const ADD = 'add search --templates-dir templates';
+
+test('init writes a definition from options that validates, and add takes it over', async () => {
+  const { code, out } = await init('--tag', 'files', '--author', 'me');
+  assert.is(code, 0);
+  assert.match(out, /^\/search\/template\.json is written/);
+  assert.equal(JSON.parse(await readFile(folder('search', 'template.json'), 'utf8')), {
+    ...{ id: 'search', name: 'Search', description: 'Searches.', version: '0.1.0', author: 'me' },
+    ...{ capabilities: ['tools'], tags: ['files'], transport: 'stdio', command: 'node server.js' },
+  });
+  assert.is((await run('validate', folder('search', 'template.json'), '--strict')).code, 0);
+  const line = 'search is added as /templates/search/template.json; a gateway reads it when it starts';
+  assert.equal(await run(ADD), { code: 0, out: line, err: '' });
+  const { templates, problems } = await readCatalogue(folder('templates'));
+  assert.equal([templates.map(({ id }) => id), problems], [['search'], []]);
+});
+
+test('init and add replace what is there only when forced, and leave nothing beside it', async () => {
+  await init();
+  await run(ADD);
+  for (const [again, forced, path] of [
+    [() => init('--author', 'me'), () => init('--author', 'me', '--force'), '/search'],
+    [() => run(ADD), () => run(`${ADD} --force`), '/templates/search'],
+  ] as const) {
+    const err = `stagedoor: ${path}/template.json already exists; --force replaces it`;
+    assert.equal(await again(), { code: 1, out: '', err });
+    assert.is((await forced()).code, 0);
+  }
+  assert.match(await readFile(folder('templates/search/template.json'), 'utf8'), /"author": "me"/);
+  const files = await readdir(folder('templates'), { recursive: true });
+  assert.equal(files.map((name) => name.replaceAll('\\', '/')).sort(), ['search', 'search/template.json']);
+});
+
+test('one of several that add at once succeeds', async () => {
+  await init();
+  const runs = await Promise.all(Array.from({ length: 8 }, () => run(ADD)));
+  assert.equal(runs.map(({ code }) => code).sort(), [0, 1, 1, 1, 1, 1, 1, 1]);
+  assert.equal(await readdir(folder('templates')), ['search']);
+});
+
+test('init and add refuse what is not valid or not there, with nothing changed, and ask nobody', async () => {
+  await put('broken', { id: 'broken', version: 1 });
+  const broken = await run('add broken --templates-dir templates');
+  assert.is(broken.code, 1);
+  assert.match(broken.err, /^stagedoor: broken\/template\.json is not valid and was not added\n/);
+  assert.match(broken.err, /version: must be string/);
+  for (const [words, line] of [
+    ['add missing --templates-dir templates', 'missing/template.json does not exist'],
+    ['init', 'missing <id>, --description, --command or --endpoint: there is no terminal to ask for them'],
+    ['init Bad --description x --command y', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
+    ['init a --command x --endpoint http://a', '--command and --endpoint cannot be combined'],
+  ] as const)
+    assert.equal(await run(words), { code: 2, out: '', err: `stagedoor: ${line}` });
+  const nowhere = await run('add broken');
+  assert.match(`${nowhere.code} ${nowhere.err}`, /^2 stagedoor: missing --templates-dir/);
+  assert.equal(await readdir(folder()), ['broken']);
+});
+
+const smallest = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
+async function validate(content: unknown, ...options: string[]) {
+  const text = typeof content === 'string' ? content : JSON.stringify(content, null, 2);
+  await writeFile(folder('FILE'), text);
+  const { code, out, err } = await run('validate', folder('FILE'), ...options);
+  return { code, out: out.replaceAll('/FILE', 'FILE'), complaints: err.replaceAll('/FILE', 'FILE') };
+}
+const VALID = 'FILE is a valid template definition';
+
+test('validate accepts a definition', async () => {
+  assert.equal(await validate({ $schema: 'x', ...smallest }), { code: 0, complaints: '', out: VALID });
+});
+
+test('validate names every violation with its line and its JSON pointer', async () => {
+  const { code, complaints } = await validate({
+    ...{ id: 'Demo', name: '', version: '1.2' },
+    ports: [0, 'x'],
+    environment: { lower: 'x', GOOD: 7 },
+    capabilities: ['fly'],
+  });
+  assert.is(code, 1);
+  assert.equal(complaints.split('\n'), [
+    'FILE:1: /description is missing',
+    'FILE:2: /id must match pattern "^[a-z][a-z0-9-]*$"',
+    'FILE:3: /name must NOT have fewer than 1 characters',
+    'FILE:4: /version must match pattern "^\\d+\\.\\d+\\.\\d+$"',
+    'FILE:6: /ports/0 must be >= 1',
+    'FILE:7: /ports/1 must be integer',
+    'FILE:10: /environment/lower is no valid name',
+    'FILE:11: /environment/GOOD must be string',
+    'FILE:14: /capabilities/0 must be one of read, write, tools, resources, prompts',
+  ]);
+});
+
+test('validate names what a schema cannot say', async () => {
+  const { code, out } = await validate({ ...smallest, command: 'run', args: ['$' + '{TOKEN}'] }, '--json');
+  assert.is(code, 1);
+  const violation = { pointer: '/args/0', line: 8, message: 'nothing fills the placeholder $' + '{TOKEN}' };
+  assert.equal(JSON.parse(out), { valid: false, violations: [violation], warnings: [], readings: [] });
+});
+
+test('validate warns of properties without effect, and fails on them when strict', async () => {
+  const content = { ...smallest, 'home/page': 1 };
+  const complaints = 'warning: FILE:6: /home~1page is unknown and has no effect';
+  assert.equal(await validate(content), { code: 0, complaints, out: VALID });
+  assert.equal(await validate(content, '--strict'), { code: 1, complaints, out: '' });
+});
+
+test('validate answers what is no JSON, is nested deeply, or cannot be read, in one line', async () => {
+  const { code, complaints } = await validate('{"id": s3cret\n}');
+  assert.equal([code, complaints], [1, "FILE: not JSON: Unexpected token 's'"]);
+  assert.is((await validate(`{"id": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`)).code, 1);
+  await symlink('b', folder('a'));
+  await symlink('a', folder('b'));
+  await writeFile(folder('large'), Buffer.alloc(10 * 1024 * 1024, '{'));
+  for (const [name, line] of [
+    ['missing', '/missing does not exist'],
+    ['.', ' is a folder; name the template.json in it'],
+    ['a', '/a is a loop of links'],
+    ['large', '/large has 10.0 MB; a definition may have 1 MB'],
+  ] as const)
+    assert.equal(await run('validate', folder(name)), { code: 2, out: '', err: `stagedoor: ${line}` });
+});
+
+test.run();
