@@ -54,8 +54,9 @@ export async function tokenOf(
 export async function newKey(
   admin: Caller,
   name: string,
+  permissions = ['gateway:read', 'tools:call'],
 ): Promise<{ readonly id: string; readonly headers: { readonly 'X-API-Key': string } }> {
-  const made = await admin('POST /auth/api-keys', { name, permissions: ['gateway:read', 'tools:call'] });
+  const made = await admin('POST /auth/api-keys', { name, permissions });
   assert.is(made.status, 201, JSON.stringify(made.body));
   return { id: String(field(made, 'id')), headers: { 'X-API-Key': String(field(made, 'key')) } };
 }

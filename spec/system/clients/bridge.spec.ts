@@ -14,12 +14,15 @@ import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextpr
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
+import { register } from '../../helpers/mcp-program.ts';
 import { binPath, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the bridge', { timeoutMs: 60_000 });
 
+const CHANGED = 'notifications/tools/list_changed';
 const SIMPLE = 'This is a simple text response for testing.';
 const password = 'a-password-for-the-bridge';
 let folder = '';
@@ -30,12 +33,9 @@ test.before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stagedoor-bridge-'));
   url = `http://127.0.0.1:${await freePort()}`;
   gateway = await startGateway();
-  const login = await post('/auth/login', { username: 'admin', password });
-  const admin = { Authorization: `Bearer ${login.access_token}` };
-  const instance = { id: 'one', ...everythingProgram() };
-  const made = await post('/gateway/register?wait=20', { template_name: 'near', instance }, admin);
-  assert.is(made.healthy, true);
-  key = String((await post('/auth/api-keys', { name: 'bridge', permissions: ['tools:call'] }, admin)).key);
+  const admin = caller(url, await tokenOf(url, 'admin', password));
+  await register(admin, 'near', [{ id: 'one', ...everythingProgram() }]);
+  key = (await newKey(admin, 'bridge', ['tools:call'])).headers['X-API-Key'];
 });
 test.after(async () => {
   await gateway.remove();
@@ -136,12 +136,17 @@ test('goes on after the gateway was restarted', async () => {
     gateway = await startGateway();
     assert.match(await whileAway, SIMPLE);
     assert.match(await say(client, 'test_simple_text'), SIMPLE);
-    assert.match(said, 'the session was lost and has been reopened');
-    assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
+    // It is said on another pipe than the answer.
+    const isSaid = async () => said.includes('the session was lost and has been reopened');
+    assert.ok(await eventually(isSaid, Boolean), said);
+    assert.ok(await eventually(async () => changes.includes(CHANGED), Boolean));
     changes.length = 0;
-    // What the server says by itself arrives again, too.
-    await say(client, 'test_trigger_tool_change');
-    assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
+    // What the server says by itself arrives again, too, once the gateway listens to it for the new session.
+    const isTold = async () => {
+      await say(client, 'test_trigger_tool_change');
+      return changes.includes(CHANGED);
+    };
+    assert.ok(await eventually(isTold, Boolean));
     assert.not.match(said, key);
   } finally {
     await client.close();
@@ -218,20 +223,6 @@ async function piped(
 
 async function say(client: Client, name: string, args: Record<string, unknown> = {}): Promise<string> {
   return JSON.stringify(await client.callTool({ name, arguments: args }));
-}
-
-async function post(
-  path: string,
-  body: unknown,
-  headers: Record<string, string> = {},
-): Promise<Record<string, unknown>> {
-  const isLogin = path === '/auth/login';
-  const response = await fetch(url + path, {
-    method: 'POST',
-    headers: isLogin ? headers : { 'content-type': 'application/json', ...headers },
-    body: isLogin ? new URLSearchParams(body as Record<string, string>) : JSON.stringify(body),
-  });
-  return response.json() as Promise<Record<string, unknown>>;
 }
 
 test.run();

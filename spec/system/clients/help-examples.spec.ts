@@ -30,7 +30,8 @@ const INITIALIZE = JSON.stringify({
     clientInfo: { name: 'spec', version: '1.0.0' },
   },
 });
-const FINGERPRINTS = "stagedoor gateway sessions | grep -o '^[0-9a-f]\\{12\\}'";
+/** Of the sessions of that client; others may be open. */
+const FINGERPRINTS = "stagedoor gateway sessions | grep 'spec 1\\.0\\.0' | grep -o '^[0-9a-f]\\{12\\}'";
 /** A client of the bridge opens a session, and is killed without ending it. */
 const OPEN_SESSION = `mkfifo in; stagedoor bridge everything < in > /dev/null & exec 3> in; cat initialize.json >&3; for i in $(seq 100); do ${FINGERPRINTS} && break; sleep 0.1; done; kill -9 $!; exec 3>&-`;
 

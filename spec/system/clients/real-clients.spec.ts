@@ -15,14 +15,14 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { Program } from '../../helpers/program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: real clients', { timeoutMs: 120_000 });
 
 const SIMPLE = 'This is a simple text response for testing.';
-const password = 'a-password-for-real-clients';
 /** Where each client goes, and what the tool is called there. */
 const PLACES = [
   { path: '/mcp/far', tool: 'test_simple_text' },
@@ -31,28 +31,19 @@ const PLACES = [
 ];
 
 let backend: EverythingHttp;
-let gateway: Program;
+let gateway: McpHarness;
 let folder = '';
 let url = '';
 let key = '';
 test.before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stagedoor-clients-'));
   backend = await startEverything({ name: 'far' });
-  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
-    env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password },
-  });
-  url = await gateway.url();
-  const login = await post('/auth/login', { username: 'admin', password });
-  const admin = { Authorization: `Bearer ${login.access_token}` };
-  const instances = {
-    far: { id: 'far', endpoint: backend.url },
-    near: { id: 'near', ...everythingProgram({ name: 'near' }) },
-  };
-  for (const [template_name, instance] of Object.entries(instances)) {
-    const made = await post('/gateway/register?wait=15', { template_name, instance }, admin);
-    assert.is(made.healthy, true);
-  }
-  key = String((await post('/auth/api-keys', { name: 'clients', permissions: ['tools:call'] }, admin)).key);
+  gateway = await startGuarded();
+  ({ url } = gateway);
+  const { admin } = gateway;
+  await register(admin, 'far', [{ id: 'far', endpoint: backend.url }]);
+  await register(admin, 'near', [{ id: 'near', ...everythingProgram({ name: 'near' }) }]);
+  key = (await newKey(admin, 'clients', ['tools:call'])).headers['X-API-Key'];
 });
 test.after(async () => {
   await gateway.remove();
@@ -222,16 +213,6 @@ async function bridge(target: string, messages: readonly Message[]): Promise<str
     child.kill('SIGKILL');
     await gone;
   }
-}
-
-async function post(path: string, body: object, headers: Record<string, string> = {}) {
-  const response = await fetch(url + path, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-    signal: AbortSignal.timeout(20_000),
-  });
-  return Object(await response.json());
 }
 
 test.run();

@@ -1,5 +1,5 @@
 // A real gateway on a real database behind a line that can be cut and silenced, and the story of losing it. The journeys
-// that tell it, one per database, are database-away*.spec.ts.
+// that tell it are database-away.spec.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -21,6 +21,7 @@ import { canFindDescendants, Program } from '../../helpers/program.ts';
 import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
+import type { together } from '../../helpers/together.ts';
 
 /** What an answer is while the database is away, to those who cannot be served. */
 export const away = [503, 'DATABASE_UNAVAILABLE'] as const;
@@ -58,19 +59,19 @@ export interface Harness {
   readonly onEnd: (end: () => Promise<unknown>) => void;
 }
 
-/** Declares tests that get a harness of their own on this server, and whose harness is taken down after them. */
+/** Declares tests that get a harness of their own on this server, which is taken down after them; all of them begin together. */
 export function onHarness(
   test: Suite,
-  service: Service,
+  declare: ReturnType<typeof together>,
+  { url, skip }: Service,
 ): (name: string, body: (harness: Harness) => Promise<void>) => void {
-  const declare = canFindDescendants
-    ? test.needs(service.url, service.skip)
-    : test.needs(false, 'descendants are found through /proc, which is Linux');
+  const why = canFindDescendants ? skip : 'descendants are found through /proc, which is Linux';
+  const isPossible = canFindDescendants && url !== undefined;
   return (name, body) =>
-    declare(name, async () => {
+    (isPossible ? declare : test.needs(false, why))(name, async () => {
       const ends: (() => Promise<unknown>)[] = [];
       try {
-        await body(await open(service, (end) => ends.unshift(end)));
+        await body(await open({ url, skip }, (end) => ends.unshift(end)));
       } finally {
         for (const end of ends) await end();
       }
@@ -243,7 +244,7 @@ function keepAsking(questions: readonly (() => Promise<Answer>)[]): { stop(): Pr
   const work = questions.map(async (ask) => {
     while (!isOver) {
       answers.push(await ask());
-      await delay(5); // leaves the machine to others
+      await delay(20); // leaves the machine to others
     }
   });
   // A test that has failed does not ask for them any more.

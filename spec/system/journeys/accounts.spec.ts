@@ -306,10 +306,19 @@ function cli(words: readonly string[], input?: string, env: Readonly<Record<stri
   return run(words, { STAGEDOOR_URL: url, ...env }, input);
 }
 
-async function run(words: readonly string[], env: Readonly<Record<string, string>>, input?: string, cwd?: string) {
+async function run(
+  words: readonly string[],
+  env: Readonly<Record<string, string>>,
+  input?: string,
+  cwd?: string,
+) {
   const piped = input === undefined ? {} : { line: input.trimEnd() };
   const place = cwd === undefined ? {} : { folder: cwd };
-  const outcome = await runAtTerminal(words, { env: { XDG_CONFIG_HOME: settings, ...env }, ...piped, ...place });
+  const outcome = await runAtTerminal(words, {
+    env: { XDG_CONFIG_HOME: settings, ...env },
+    ...piped,
+    ...place,
+  });
   const lines = (text: string) => (text === '' ? '' : `${text}\n`);
   return { ...outcome, out: lines(outcome.out), err: lines(outcome.err) };
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/drive.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import { canFindDescendants, Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -171,26 +172,15 @@ test('stores no password, no key and no header as it is, and closes its files to
   // Made before the gateway needs it: it takes a second to start.
   mkdirSync(join(home.home, 'state'), { recursive: true });
   const url = await home.url();
-  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
-    const response = await fetch(url + path, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    });
-    return JSON.parse(await response.text());
-  };
-  const { access_token: token } = await post('/auth/login', {
-    username: 'admin',
-    password: planted.adminPassword,
-  });
-  const admin = { Authorization: `Bearer ${token}` };
-  const { key } = await post('/auth/api-keys', { name: 'ci', permissions: ['tools:call'] }, admin);
+  const token = await tokenOf(url, 'admin', planted.adminPassword);
+  const admin = caller(url, token);
+  const { headers } = await newKey(admin, 'ci');
   const instance = {
     id: 'far',
     endpoint: 'http://127.0.0.1:1',
     headers: { 'X-Backend-Key': planted.header },
   };
-  await post('/gateway/register', { template_name: 'far', instance }, admin);
+  await admin('POST /gateway/register', { template_name: 'far', instance });
   home.signal('SIGTERM');
   await home.end();
 
@@ -200,8 +190,8 @@ test('stores no password, no key and no header as it is, and closes its files to
     password: planted.adminPassword,
     header: planted.header,
     // Not what follows the last underscore: the secret may hold some itself.
-    secret: key.slice(-43),
-    token,
+    secret: headers['X-API-Key'].slice(-43),
+    token: token.Authorization.slice('Bearer '.length),
   };
   for (const { path, bytes } of files)
     for (const [name, secret] of Object.entries(stored))

@@ -5,17 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { LegacyClient, ModernClient, POST_HEADERS, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { DOOR_ROWS, LEGACY_ROWS, MODERN_ROWS, type Row, type Victims } from './mcp-bad-input.ts';
 
 const test = suite('journey: bad input at the MCP endpoint', { timeoutMs: 30_000 });
 
-const password = 'a-password-for-bad-input';
 const slowSockets = 50;
 const SIMPLE = 'This is a simple text response for testing.';
 
@@ -24,9 +23,8 @@ let key: Readonly<Record<string, string>>;
 const backends: EverythingHttp[] = [];
 const victims = new Map<string, Victims>();
 test.before(async () => {
-  const env = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password };
-  harness = await startHarness({ env });
-  const admin = caller(harness.url, await tokenOf(harness.url, 'admin', password));
+  harness = await startGuarded();
+  const { admin } = harness;
   key = (await newKey(admin, 'victim')).headers;
   const stranger = (await newKey(admin, 'stranger')).headers;
   for (const era of ['legacy', 'modern'] as const) {

@@ -7,16 +7,15 @@ import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { type Caller, caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { type Caller, newKey } from '../../helpers/caller.ts';
 import { eventually, get } from '../../helpers/gateway-client.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { change, type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { change, type McpHarness, register, startGuarded, startHarness } from '../../helpers/mcp-program.ts';
 import { type Message, Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: questions of servers', { timeoutMs: 30_000 });
 
-const password = 'a-password-for-questions';
 const capabilities = { elicitation: {} };
 /** Read from an instance each time, and so tells where a session is. */
 const PROMPT = { name: 'test_simple_prompt' };
@@ -30,8 +29,8 @@ let own: Readonly<Record<string, string>>;
 let stranger: Readonly<Record<string, string>>;
 const backends: EverythingHttp[] = [];
 test.before(async () => {
-  harness = await startHarness({ env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password } });
-  admin = caller(harness.url, await tokenOf(harness.url, 'admin', password));
+  harness = await startGuarded();
+  ({ admin } = harness);
   own = (await newKey(admin, 'own')).headers;
   stranger = (await newKey(admin, 'stranger')).headers;
   const program = everythingProgram({ era: 'legacy' });
@@ -55,10 +54,7 @@ for (const template of ['far', 'near', 'modern']) {
   for (const failover of ['always', 'never']) {
     test(`${template}, failover ${failover}: a call that waits for its client ends well while its instance is drained`, async () => {
       await change(admin, template, { session_failover: failover });
-      const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
-      const { instanceId } = await client.ask('prompts/get', PROMPT);
-      const call = await client.wire.stream(path, { headers: client.headers, body: ask });
-      const question = await call.sees(isQuestion);
+      const { client, instanceId, call, question } = await asked(path);
       await command(template, instanceId, 'drain');
       try {
         await delay(quietMs);
@@ -75,10 +71,7 @@ for (const template of ['far', 'near', 'modern']) {
 
   test(`${template}: a restart waits for a call that waits for its client`, async () => {
     await change(admin, template, { session_failover: 'never' });
-    const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
-    const { instanceId } = await client.ask('prompts/get', PROMPT);
-    const call = await client.wire.stream(path, { headers: client.headers, body: ask });
-    const question = await call.sees(isQuestion);
+    const { client, instanceId, call, question } = await asked(path);
     await command(template, instanceId, 'restart');
     await delay(quietMs);
     assert.is((await reply(client, question, 'ada')).status, 202);
@@ -87,9 +80,7 @@ for (const template of ['far', 'near', 'modern']) {
   });
 
   test(`${template}: nobody answers the question of another session`, async () => {
-    const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
-    const call = await client.wire.stream(path, { headers: client.headers, body: ask });
-    const question = await call.sees(isQuestion);
+    const { client, call, question } = await asked(path);
     for (const headers of [own, stranger]) {
       const other = await LegacyClient.open(harness.wire, path, { headers, capabilities });
       await reply(other, question, 'mallory');
@@ -171,6 +162,14 @@ for (const far of [true, false]) {
 }
 
 test.run();
+
+/** A call of a new session that waits for its client. */
+async function asked(path: string) {
+  const client = await LegacyClient.open(harness.wire, path, { headers: own, capabilities });
+  const { instanceId } = await client.ask('prompts/get', PROMPT);
+  const call = await client.wire.stream(path, { headers: client.headers, body: ask });
+  return { client, instanceId, call, question: await call.sees(isQuestion) };
+}
 
 function isQuestion({ id, method }: Message): boolean {
   return id !== undefined && method === 'elicitation/create';

@@ -8,16 +8,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import * as assert from 'uvu/assert';
-import { type Caller, caller, field, newKey, tokenOf } from '../../helpers/caller.ts';
+import { type Caller, field, newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { change, type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { change, type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const test = suite('journey: HTTP+SSE', { timeoutMs: 90_000 });
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
-const password = 'correct horse';
 
 /** A gateway that knows who is calling. */
 interface Harness extends McpHarness {
@@ -106,14 +105,10 @@ needsProcesses('the gateway stops in order, and what comes after it knows no str
 test.run();
 
 async function start(): Promise<Harness> {
-  const env = {
-    GATEWAY_AUTH_ENABLED: 'true',
-    GATEWAY_ADMIN_PASSWORD: password,
-    GATEWAY_DATABASE_URL: `sqlite:///${folder}/gateway.db`,
-  };
-  const harness = await startHarness({ env });
-  const admin = caller(harness.url, await tokenOf(harness.url, 'admin', password));
-  const started = { ...harness, admin, key: (await newKey(admin, `key-${harnesses.length}`)).headers };
+  const env = { GATEWAY_DATABASE_URL: `sqlite:///${folder}/gateway.db` };
+  const guarded = await startGuarded({ env });
+  const { headers: key } = await newKey(guarded.admin, `key-${harnesses.length}`);
+  const started = { ...guarded, key };
   harnesses.push(started);
   return started;
 }
