@@ -3,14 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
-import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { startTdsServer, type TdsServer } from '../../fixtures/tds/server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { emptiedStore } from '../../persistence/emptied-store.ts';
-import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
-import { migrationStatements } from '../../persistence/migration-statements.ts';
-
-const options = { cwd: '/', cipher, migrations: 'apply' } as const;
+import { OPTIONS, onRealServer, standInBehaviour } from './stand-in-behaviour.ts';
 
 const test = suite('store on a stand-in for SQL Server', { timeoutMs: 30_000 });
 let server: TdsServer;
@@ -23,10 +18,10 @@ test.after.each(async () => {
   assert.equal(server.faults, []);
 });
 
-everyConformance(test, () => openStore(server.url, options));
+standInBehaviour(test, { kind: 'mssql', url: () => server.url, place: 'stagedoor', quoted: /\] / });
 
 test('writes texts with N, and documents in ASCII', async () => {
-  const store = await openStore(server.url, options);
+  const store = await openStore(server.url, OPTIONS);
   const at = '2026-01-02T03:04:05.678Z';
   await store.accounts.insertApiKey({
     id: 'k1',
@@ -45,7 +40,7 @@ test('writes texts with N, and documents in ASCII', async () => {
 });
 
 test('undoes a change as a whole', async () => {
-  const store = await openStore(server.url, options);
+  const store = await openStore(server.url, OPTIONS);
   const before = await store.revision();
   assert.is(await store.deleteInstance('demo', 'never there'), false);
   assert.is(await store.revision(), before);
@@ -53,7 +48,7 @@ test('undoes a change as a whole', async () => {
 });
 
 test('recovers by itself when its connections are cut', async () => {
-  const store = await openStore(server.url, options);
+  const store = await openStore(server.url, OPTIONS);
   for (let round = 0; round < 3; round += 1) {
     server.cut();
     let failures = 0;
@@ -80,16 +75,16 @@ test('says so at once when its connection is cut while it migrates, and finishes
     /^insert into \[stagedoor_migrations\]/,
   ]) {
     server.cutAt(statement);
-    const failure = await openStore(server.url, options).catch((thrown: unknown) => thrown);
+    const failure = await openStore(server.url, OPTIONS).catch((thrown: unknown) => thrown);
     assert.instance(failure, StoreOpenError, String(statement));
   }
-  const store = await openStore(server.url, options);
+  const store = await openStore(server.url, OPTIONS);
   assert.is(await store.revision(), 0);
   await store.close();
 });
 
 test('a change whose connection is cut in the middle is made as a whole or not at all', async () => {
-  const store = await openStore(server.url, options);
+  const store = await openStore(server.url, OPTIONS);
   for (const statement of [/^update \[revision\]/, /^update \[templates\]/, /^insert into \[templates\]/]) {
     server.cutAt(statement);
     const failure = await store
@@ -103,45 +98,5 @@ test('a change whose connection is cut in the middle is made as a whole or not a
   await store.close();
 });
 
-test('says in one line what is wrong with the password or the name of the database', async () => {
-  const wrong = new URL(server.url);
-  wrong.password = 'hunter2';
-  const password = await openStore(wrong.href, options).catch((thrown: unknown) => thrown);
-  assert.instance(password, StoreOpenError);
-  assert.not.match(String(password), /hunter2|\n/);
-  const missing = server.url.replace('/stagedoor?', '/elsewhere?');
-  const name = await openStore(missing, { ...options, migrations: 'require' }).catch(
-    (thrown: unknown) => thrown,
-  );
-  assert.instance(name, StoreOpenError);
-  assert.match(String(name), 'elsewhere');
-});
-
-test('the migrations are T-SQL, and the grammar would say so if they were not', async () => {
-  const statements = await migrationStatements('mssql', server.url, 'up');
-  assert.ok(statements.length >= 10);
-  for (const sql of statements) assert.is(grammarFault(sql, 'mssql'), undefined, sql);
-  for (const sql of statements.filter((statement) => statement.startsWith('create'))) {
-    const broken = [
-      sql.replace(/\)(?=;?$)/, ''),
-      sql.replace('create', 'crate'),
-      sql.replace('(', ''),
-      sql.replace(/\] /, ' '),
-      sql.replace(/ on | table /, ' '),
-    ];
-    for (const mistake of broken) assert.type(grammarFault(mistake, 'mssql'), 'string', mistake);
-  }
-});
-
 test.run();
-
-const url = process.env.TEST_MSSQL_URL;
-const real = suite('store on SQL Server', { timeoutMs: 60_000 });
-if (url) everyConformance(real, () => emptiedStore(url));
-else {
-  real.skip(
-    'all of the above',
-    'no SQL Server: set TEST_MSSQL_URL to a database whose stagedoor tables may be dropped',
-  );
-}
-real.run();
+onRealServer('SQL Server', 'TEST_MSSQL_URL');

@@ -1,12 +1,12 @@
-// What two nodes of one deployment do not share, and what becomes of MCP clients then: a program runs on one of them, a key
-// is revoked on the other one, a node is killed while it has calls, sessions and streams. What they share is
-// mcp-two-nodes.spec.ts.
+// What two nodes of one deployment do not share, and what becomes of MCP clients then: a program runs on one of them, a node
+// is killed while it has calls, sessions and streams. What they share is mcp-two-nodes.spec.ts, and revoked keys are
+// mcp-revoked-elsewhere.spec.ts.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { field, listed, newKey } from '../../helpers/caller.ts';
+import { listed, newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
@@ -28,8 +28,6 @@ const server = await postgresql();
 const test = suite('journey: MCP nodes apart', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-/** Streams of revoked callers end after this at the latest. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
-const barredWithinMs = 15_000;
 const capabilities = { elicitation: {} };
 const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', ok: true } };
 const SIMPLE = { name: 'test_simple_text', arguments: {} };
@@ -103,45 +101,6 @@ onPostgresql('a program is offered by the node that it was registered on, and by
   assert.is(elsewhere.error?.message, '"of-a" cannot be used here.');
   const back = await askOnce(a, path, options, 'tools/call', retry);
   assert.equal([back.instanceId, textOf(back)], ['of-a', 'state-ok']);
-});
-
-onPostgresql('who is revoked on one node has nothing open at the other soon after', async () => {
-  const openAtB = async () => Object(field(await b.admin('GET /gateway/stats'), 'sessions')).open;
-  const before: unknown = await openAtB();
-  const { id, headers } = await newKey(a.admin, 'revoked');
-  const revoked = { capabilities, headers };
-  const session = await LegacyClient.open(b.wire, '/mcp/legacy', revoked);
-  const streams = [
-    await session.listen(),
-    await new ModernClient(b.wire, '/mcp/modern', revoked).listen({ toolsListChanged: true }),
-  ];
-  const parked = await askOnce(b, '/mcp/legacy', revoked, 'tools/call', ASKED);
-  assert.equal(
-    streams.map(({ status, hasEnded }) => [status, hasEnded]),
-    [
-      [200, false],
-      [200, false],
-    ],
-  );
-
-  assert.is((await a.admin(`DELETE /auth/api-keys/${id}`)).status, 204);
-  const ended = await eventually(
-    async () => streams.every(({ hasEnded }) => hasEnded),
-    Boolean,
-    barredWithinMs,
-  );
-  assert.ok(ended, `streams are open ${barredWithinMs} ms later`);
-  const open = await eventually(openAtB, (count) => count === before, heardWithinMs);
-  assert.is(open, before, 'a session rests where no caller can use it');
-  const late = [
-    await session.send(JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'tools/list' })),
-    await b.wire.exchange('/mcp/legacy', { method: 'DELETE', headers: session.headers }),
-    await askOnce(b, '/mcp/legacy', revoked, 'tools/call', retryOf(ASKED, parked, accepted)),
-  ];
-  assert.equal(
-    late.map(({ status }) => status),
-    [401, 401, 401],
-  );
 });
 
 onPostgresql('a node that is killed costs what it had open, and clients go on at the other', async () => {

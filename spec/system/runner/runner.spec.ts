@@ -25,13 +25,127 @@ test.before(async () => {
 });
 test.after(() => rm(folder, { recursive: true, force: true }));
 
-test('counts what passes', async () => {
-  const result = await run(`test('a', () => {}); test('b', async () => {}); test.run();`);
-  assert.equal(counts(result), { passed: 2, failed: 0, skipped: 0 });
-  assert.equal(result.failures, []);
-});
+/** Files of one suite: what is counted (passed, failed, skipped), and what the failures, or the reasons to skip, say. */
+const SAMPLES: readonly (readonly [
+  name: string,
+  body: string,
+  counts: readonly [number, number, number],
+  said?: RegExp,
+])[] = [
+  ['counts what passes', `test('a', () => {}); test('b', async () => {}); test.run();`, [2, 0, 0], /^$/],
+  [
+    'fails a test that throws something that is no Error',
+    `test('a', () => { throw undefined; }); test('b', () => {}); test.run();`,
+    [1, 1, 0],
+  ],
+  [
+    'fails every test behind a throwing before, and says so',
+    `test.before(() => { throw new Error('no database'); }); test('a', () => {}); test('b', () => {}); test.run();`,
+    [0, 3, 0],
+    /before of suite "sample" failed: Error: no database/,
+  ],
+  [
+    'fails a throwing after without losing the results',
+    `test.after(() => { throw new Error('still open'); }); test('a', () => {}); test('b', () => {}); test.run();`,
+    [2, 1, 0],
+    /still open/,
+  ],
+  [
+    'fails a throwing before.each as the test it precedes',
+    `test.before.each(() => { throw new Error('no ground'); }); test('a', () => {}); test('b', () => {}); test.run();`,
+    [0, 2, 0],
+  ],
+  [
+    'fails a throwing after.each once per test',
+    `test.after.each(() => { throw new Error('dirt'); }); test('a', () => {}); test('b', () => {}); test.run();`,
+    [2, 2, 0],
+  ],
+  ['fails a file that forgets run()', `test('a', () => {});`, [0, 2, 0], /never run: call test\.run\(\)/],
+  [
+    'fails tests that are declared after run()',
+    `test('a', () => {}); test.run(); test('late', () => {});`,
+    [1, 1, 0],
+  ],
+  ['fails a suite without a test', `test.run();`, [0, 2, 0], /suite "sample" has no test/],
+  [
+    'fails a test that hangs and goes on with the next',
+    `test('waits', () => new Promise(() => {})); test('next', () => {}); test.run();`,
+    [1, 1, 0],
+    /the test took longer than 300 ms/,
+  ],
+  [
+    'keeps its time limits while a test simulates the clock',
+    `import { mock } from 'node:test'; test('waits', () => { mock.timers.enable(); return new Promise(() => {}); }); test.run();`,
+    [0, 1, 0],
+  ],
+  [
+    'fails a file that exits with 0 in the middle',
+    `test('fine', () => {}); test('leaves', () => process.exit(0)); test.run();`,
+    [1, 1, 0],
+    /^exited with 0 before its tests had finished, in "sample > leaves"$/,
+  ],
+  [
+    'fails a file whose top level never settles',
+    `await new Promise(() => {}); test('a', () => {}); test.run();`,
+    [0, 1, 0],
+    /before its tests had finished/,
+  ],
+  [
+    'fails a file that sets an exit code',
+    `test('a', () => { process.exitCode = 3; }); test.run();`,
+    [1, 1, 0],
+    /^set the exit code to 3$/,
+  ],
+  [
+    'fails a file with an unhandled rejection',
+    `test('a', () => { void Promise.reject(new Error('nobody cares')); }); test.run();`,
+    [1, 1, 0],
+    /unhandled rejection: Error: nobody cares/,
+  ],
+  [
+    'fails a file with an exception that surfaces after the last test',
+    `test('a', () => { setTimeout(() => { throw new Error('too late'); }, 50); }); test.run();`,
+    [1, 1, 0],
+    /uncaught exception: Error: too late/,
+  ],
+  [
+    'fails a file that leaves something open, and says what',
+    `import { createServer } from 'node:net'; test('a', () => new Promise((resolve) => createServer().listen(0, resolve))); test.run();`,
+    [1, 1, 0],
+    /^left something open: TCPServerWrap$/,
+  ],
+  [
+    'fails a file that never yields after its last test',
+    `test('a', () => { setTimeout(() => { for (;;); }, 100); }); test.run();`,
+    [1, 1, 0],
+    /left something open: a loop that never yields/,
+  ],
+  [
+    'counts skips and keeps their reasons',
+    `test('a', () => {}); test.skip('b', 'not today'); test.needs(false, 'set X')('c', () => {}); test.needs(true, 'set X')('d', () => {}); test.run();`,
+    [2, 0, 2],
+    /^b: not today\nc: set X$/,
+  ],
+  [
+    'lets a file pass that had to skip everything',
+    `test.needs(false, 'set X')('c', () => {}); test.run();`,
+    [0, 0, 1],
+  ],
+  [
+    'counts what test.only sets aside',
+    `test('a', () => {}); test.only('b', () => {}); test.run();`,
+    [1, 0, 1],
+  ],
+];
+for (const [name, body, counts, said = /(?:)/] of SAMPLES)
+  test(name, async () => {
+    const { passed, failed, skipped, failures } = await run(body);
+    assert.equal([passed, failed, skipped.length], counts, failures.join());
+    const reasons = skipped.map((skip) => `${skip.name}: ${skip.reason}`);
+    assert.match([...failures, ...reasons].join('\n'), said);
+  });
 
-test('fails a failing test and shows it, with what the file wrote', async () => {
+test('shows a failing test, with what the file wrote', async () => {
   const result = await run(
     `test('works', () => {}); test('breaks', () => { console.log('a hint'); throw new Error('no such luck'); }); test.run();`,
   );
@@ -40,56 +154,19 @@ test('fails a failing test and shows it, with what the file wrote', async () => 
   assert.match(result.output, 'a hint');
 });
 
-test('fails a test that throws something that is no Error', async () => {
-  const result = await run(`test('a', () => { throw undefined; }); test('b', () => {}); test.run();`);
+test('fails a file without a suite, and one that cannot be loaded', async () => {
+  const empty = await run('', '');
+  assert.equal(counts(empty), { passed: 0, failed: 1, skipped: 0 });
+  assert.match(empty.failures.join(), 'no test was run');
+  const broken = await run(`import './missing.ts';`, '');
+  assert.match(broken.failures.join(), /could not be loaded.*missing\.ts/s);
+});
+
+test('kills a file that blocks, and names the test it was in', async () => {
+  const body = `test('fine', () => {}); test('spins', () => { for (;;); }); test.run();`;
+  const result = await run(body, preamble, { timeoutMs: 1_500, graceMs: 400 });
   assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-});
-
-test('fails every test behind a throwing before, and says so', async () => {
-  const result = await run(
-    `test.before(() => { throw new Error('no database'); }); test('a', () => {}); test('b', () => {}); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 0, failed: 3, skipped: 0 });
-  assert.match(result.failures.join(), /before of suite "sample" failed: Error: no database/);
-});
-
-test('fails a throwing after without losing the results', async () => {
-  const result = await run(
-    `test.after(() => { throw new Error('still open'); }); test('a', () => {}); test('b', () => {}); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 2, failed: 1, skipped: 0 });
-  assert.match(result.failures.join(), 'still open');
-});
-
-test('fails a throwing before.each as the test it precedes', async () => {
-  const result = await run(
-    `test.before.each(() => { throw new Error('no ground'); }); test('a', () => {}); test('b', () => {}); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 0, failed: 2, skipped: 0 });
-});
-
-test('fails a throwing after.each once per test', async () => {
-  const result = await run(
-    `test.after.each(() => { throw new Error('dirt'); }); test('a', () => {}); test('b', () => {}); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 2, failed: 2, skipped: 0 });
-});
-
-test('fails a file that forgets run()', async () => {
-  const result = await run(`test('a', () => {});`);
-  assert.is(result.passed, 0);
-  assert.ok(result.failed > 0);
-  assert.match(result.failures.join(), 'never run: call test.run()');
-});
-
-test('fails tests that are declared after run()', async () => {
-  const result = await run(`test('a', () => {}); test.run(); test('late', () => {});`);
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-});
-
-test('fails a suite without a test', async () => {
-  const result = await run(`test.run();`);
-  assert.match(result.failures.join(), 'suite "sample" has no test');
+  assert.equal(result.failures, ['timed out after 1.5 s in "sample > spins"']);
 });
 
 test('runs the system tier only when a filter chooses it', async () => {
@@ -103,88 +180,6 @@ test('runs the system tier only when a filter chooses it', async () => {
   assert.is(await lastLine('system/'), '1 passed, 0 failed, 0 skipped');
   assert.is(await lastLine('a.spec'), '1 passed, 0 failed, 0 skipped');
   assert.is(await lastLine('.spec'), '2 passed, 0 failed, 0 skipped');
-});
-
-test('fails a file without a suite', async () => {
-  const result = await run('', '');
-  assert.equal(counts(result), { passed: 0, failed: 1, skipped: 0 });
-  assert.match(result.failures.join(), 'no test was run');
-});
-
-test('fails a file that cannot be loaded', async () => {
-  const result = await run(`import './missing.ts';`, '');
-  assert.match(result.failures.join(), /could not be loaded.*missing\.ts/s);
-});
-
-test('fails a test that hangs and goes on with the next', async () => {
-  const result = await run(`test('waits', () => new Promise(() => {})); test('next', () => {}); test.run();`);
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.match(result.failures.join(), 'the test took longer than 300 ms');
-});
-
-test('keeps its time limits while a test simulates the clock', async () => {
-  const result = await run(
-    `import { mock } from 'node:test';
-     test('waits', () => { mock.timers.enable(); return new Promise(() => {}); }); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 0, failed: 1, skipped: 0 });
-});
-
-test('kills a file that blocks, and names the test it was in', async () => {
-  const result = await run(
-    `test('fine', () => {}); test('spins', () => { for (;;); }); test.run();`,
-    preamble,
-    { timeoutMs: 1_500, graceMs: 400 },
-  );
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.equal(result.failures, ['timed out after 1.5 s in "sample > spins"']);
-});
-
-test('fails a file that exits with 0 in the middle', async () => {
-  const result = await run(`test('fine', () => {}); test('leaves', () => process.exit(0)); test.run();`);
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.equal(result.failures, ['exited with 0 before its tests had finished, in "sample > leaves"']);
-});
-
-test('fails a file whose top level never settles', async () => {
-  const result = await run(`await new Promise(() => {}); test('a', () => {}); test.run();`);
-  assert.match(result.failures.join(), 'before its tests had finished');
-});
-
-test('fails a file that sets an exit code', async () => {
-  const result = await run(`test('a', () => { process.exitCode = 3; }); test.run();`);
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.equal(result.failures, ['set the exit code to 3']);
-});
-
-test('fails a file with an unhandled rejection', async () => {
-  const result = await run(
-    `test('a', () => { void Promise.reject(new Error('nobody cares')); }); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.match(result.failures.join(), /unhandled rejection: Error: nobody cares/);
-});
-
-test('fails a file with an exception that surfaces after the last test', async () => {
-  const result = await run(
-    `test('a', () => { setTimeout(() => { throw new Error('too late'); }, 50); }); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.match(result.failures.join(), /uncaught exception: Error: too late/);
-});
-
-test('fails a file that leaves something open, and says what', async () => {
-  const result = await run(
-    `import { createServer } from 'node:net';
-     test('a', () => new Promise((resolve) => createServer().listen(0, resolve))); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
-  assert.equal(result.failures, ['left something open: TCPServerWrap']);
-});
-
-test('fails a file that never yields after its last test', async () => {
-  const result = await run(`test('a', () => { setTimeout(() => { for (;;); }, 100); }); test.run();`);
-  assert.match(result.failures.join(), 'left something open: a loop that never yields');
 });
 
 test.needs(process.platform !== 'win32', 'Windows keeps no group for an orphan')(
@@ -215,56 +210,43 @@ test.needs(process.platform !== 'win32', 'Windows keeps no group for an orphan')
   },
 );
 
-test('counts skips and keeps their reasons', async () => {
-  const result = await run(
-    `test('a', () => {}); test.skip('b', 'not today'); test.needs(false, 'set X')('c', () => {});
-     test.needs(true, 'set X')('d', () => {}); test.run();`,
-  );
-  assert.equal(counts(result), { passed: 2, failed: 0, skipped: 2 });
-  assert.equal(
-    result.skipped.map(({ name, reason }) => `${name}: ${reason}`),
-    ['b: not today', 'c: set X'],
-  );
-});
-
-test('lets a file pass that had to skip everything', async () => {
-  const result = await run(`test.needs(false, 'set X')('c', () => {}); test.run();`);
-  assert.equal(counts(result), { passed: 0, failed: 0, skipped: 1 });
-});
-
-test('counts what test.only sets aside', async () => {
-  const result = await run(`test('a', () => {}); test.only('b', () => {}); test.run();`);
-  assert.equal(counts(result), { passed: 1, failed: 0, skipped: 1 });
-});
-
-test('closes with one line and exit code 0', async () => {
-  const { code, lines } = await runFolder({
-    'a.spec.ts': `test('a', () => {}); test.skip('b', 'not today'); test.run();`,
-    'deep/b.spec.ts': `test('a', () => {}); test.run();`,
+const PASSES = `test('a', () => {}); test.run();`;
+const FAILS = `test('a', () => { throw new Error('no'); }); test.run();`;
+const SKIPS = `test('a', () => {}); test.skip('b', 'not today'); test.run();`;
+const UNTOLD = `test('a', () => {}); test.skip('b', () => {}); test.run();`;
+/** Runs of the whole runner: what closes them, and with which exit code. */
+for (const [name, files, code, closing, args, CI] of [
+  ['0', { 'a.spec.ts': SKIPS, 'deep/b.spec.ts': PASSES }, 0, '2 passed, 0 failed, 1 skipped', []],
+  [
+    '1 when something failed',
+    { 'a.spec.ts': PASSES, 'b.spec.ts': FAILS },
+    1,
+    '1 passed, 1 failed, 0 skipped',
+    [],
+  ],
+  [
+    '0 when only the files of a filter pass',
+    { 'a.spec.ts': PASSES, 'b.spec.ts': FAILS },
+    0,
+    '1 passed, 0 failed, 0 skipped',
+    ['a.spec'],
+  ],
+  ['1 when nothing was run', { 'a.spec.ts': PASSES }, 1, '0 passed, 0 failed, 0 skipped', ['nothing']],
+  [
+    '1 for a skip without a reason when CI=true',
+    { 'a.spec.ts': UNTOLD },
+    1,
+    '1 passed, 1 failed, 1 skipped',
+    [],
+    'true',
+  ],
+  ['0 for such a skip elsewhere', { 'a.spec.ts': UNTOLD }, 0, '1 passed, 0 failed, 1 skipped', []],
+] as const)
+  test(`closes with one line and exit code ${name}`, async () => {
+    const outcome = await runFolder(files, args, { CI: CI ?? '' });
+    assert.equal([outcome.code, outcome.lines.at(-1)], [code, closing]);
+    if (name === '0') assert.ok(outcome.lines.includes('  a.spec.ts  sample > b: not today'));
   });
-  assert.is(code, 0);
-  assert.is(lines.at(-1), '2 passed, 0 failed, 1 skipped');
-  assert.ok(lines.includes('  a.spec.ts  sample > b: not today'));
-});
-
-test('closes with one line and exit code 1 when something failed', async () => {
-  const { code, lines } = await runFolder({
-    'a.spec.ts': `test('a', () => {}); test.run();`,
-    'b.spec.ts': `test('a', () => { throw new Error('no'); }); test.run();`,
-  });
-  assert.is(code, 1);
-  assert.is(lines.at(-1), '1 passed, 1 failed, 0 skipped');
-});
-
-test('runs only the files whose path holds a filter', async () => {
-  const files = {
-    'a.spec.ts': `test('a', () => {}); test.run();`,
-    'b.spec.ts': `test('a', () => { throw new Error('no'); }); test.run();`,
-  };
-  const { code, lines } = await runFolder(files, ['a.spec']);
-  assert.is(code, 0);
-  assert.is(lines.at(-1), '1 passed, 0 failed, 0 skipped');
-});
 
 /** Writes the process that runs the file into a file beside it. */
 const shares = `
@@ -312,20 +294,6 @@ test('gives a file a process of its own when it says why', async () => {
     'c.spec.ts': `${shares} test.run();`,
   });
   assert.equal([count, closing], [2, '4 passed, 0 failed, 0 skipped']);
-});
-
-test('exits with 1 when nothing was run', async () => {
-  const { code, lines } = await runFolder({ 'a.spec.ts': `test('a', () => {}); test.run();` }, ['nothing']);
-  assert.is(code, 1);
-  assert.is(lines.at(-1), '0 passed, 0 failed, 0 skipped');
-});
-
-test('refuses a skip without a reason when CI=true', async () => {
-  const files = { 'a.spec.ts': `test('a', () => {}); test.skip('b', () => {}); test.run();` };
-  const strict = await runFolder(files, [], { CI: 'true' });
-  assert.is(strict.lines.at(-1), '1 passed, 1 failed, 1 skipped');
-  const lenient = await runFolder(files, [], { CI: '' });
-  assert.is(lenient.lines.at(-1), '1 passed, 0 failed, 1 skipped');
 });
 
 test('refuses options it does not know', async () => {

@@ -1,0 +1,61 @@
+// What both databases do that no server is at hand for: on their stand-ins, and on a real server where one is named.
+
+import * as assert from 'uvu/assert';
+import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { grammarFault } from '../../fixtures/sql/grammar.ts';
+import { type Suite, suite } from '../../helpers/suite.ts';
+import { emptiedStore } from '../../persistence/emptied-store.ts';
+import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
+import { migrationStatements } from '../../persistence/migration-statements.ts';
+
+export const OPTIONS = { cwd: '/', cipher, migrations: 'apply' } as const;
+
+/** The stand-in of the test that runs. */
+export interface StandIn {
+  readonly kind: 'mssql' | 'oracle';
+  readonly url: () => string;
+  /** In its URL: the database or service that is there. */
+  readonly place: string;
+  /** A quote before a blank, which the grammar misses when it is gone. */
+  readonly quoted: RegExp;
+}
+
+/** Declares the tests in `test`. */
+export function standInBehaviour(test: Suite, { kind, url, place, quoted }: StandIn): void {
+  everyConformance(test, () => openStore(url(), OPTIONS));
+
+  test('says in one line what is wrong with the password or the name of the database', async () => {
+    const wrong = new URL(url());
+    wrong.password = 'hunter2';
+    const password = await openStore(wrong.href, OPTIONS).catch((thrown: unknown) => thrown);
+    assert.instance(password, StoreOpenError);
+    assert.not.match(String(password), /hunter2|\n/);
+    const missing = url().replace(`/${place}`, '/ELSEWHERE');
+    const opening = openStore(missing, { ...OPTIONS, migrations: 'require' });
+    const name = await opening.catch((thrown: unknown) => thrown);
+    assert.instance(name, StoreOpenError);
+    assert.match(String(name), 'ELSEWHERE');
+  });
+
+  test('the migrations are SQL of this database, and the grammar would say so if they were not', async () => {
+    const statements = await migrationStatements(kind, url(), 'up');
+    assert.ok(statements.length >= 10);
+    for (const sql of statements) assert.is(grammarFault(sql, kind), undefined, sql);
+    for (const sql of statements.filter((statement) => statement.startsWith('create'))) {
+      const broken = [
+        ...[sql.replace(/\)(?=;?$)/, ''), sql.replace('create', 'crate'), sql.replace('(', '')],
+        ...[sql.replace(quoted, ' '), sql.replace(/ on | table /, ' ')],
+      ];
+      for (const mistake of broken) assert.type(grammarFault(mistake, kind), 'string', mistake);
+    }
+  });
+}
+
+/** The conformance suites on the server that the variable names; skipped without it. */
+export function onRealServer(name: string, variable: string): void {
+  const real = suite(`store on ${name}`, { timeoutMs: 60_000 });
+  const url = process.env[variable];
+  if (url) everyConformance(real, () => emptiedStore(url));
+  else real.skip('all of the above', `no ${name}: set ${variable}, whose stagedoor tables may be dropped`);
+  real.run();
+}
