@@ -1,4 +1,4 @@
-// A stage for specs of what happens between instances: a fleet and a dispatcher over scripted backends that answer, fail
+// A harness for specs of what happens between instances: a fleet and a dispatcher over scripted backends that answer, fail
 // or keep silent as the spec says. Everything else is the real thing; the clock is Date, so that it can be simulated.
 
 import { setImmediate as turn } from 'node:timers/promises';

@@ -201,7 +201,7 @@ interface Harness {
 }
 
 async function withSession(
-  work: (stage: Harness) => Promise<void>,
+  work: (harness: Harness) => Promise<void>,
   { timeoutMs = 5_000 } = {},
 ): Promise<void> {
   await inFolder(async (folder) => {

@@ -9,7 +9,7 @@ import { steadyPace, Turns } from '../../helpers/turns.ts';
 
 const test = suite('goodbyes');
 
-function stage(perTurn?: number) {
+function harness(perTurn?: number) {
   let nowMs = 0;
   const told: number[] = [];
   const open: (() => void)[] = [];
@@ -36,7 +36,7 @@ function stage(perTurn?: number) {
 }
 
 test('tells 64 at a time, the others in their order', async () => {
-  const { told, all, answer } = stage();
+  const { told, all, answer } = harness();
   const saying = all(200);
   assert.is(told.length, 64);
   await answer(1);
@@ -50,7 +50,7 @@ test('tells 64 at a time, the others in their order', async () => {
 });
 
 test('lets those go that would have to wait too long', async () => {
-  const { told, all, answer, wait } = stage();
+  const { told, all, answer, wait } = harness();
   const saying = all(200);
   wait(LIMITS.courtesyMs);
   await answer(64);
@@ -59,7 +59,7 @@ test('lets those go that would have to wait too long', async () => {
 });
 
 test('lets those go that waited too long a few in a turn', async () => {
-  const { all, answer, wait } = stage(5);
+  const { all, answer, wait } = harness(5);
   const turns = new Turns();
   const saying = all(200, turns.note);
   wait(LIMITS.courtesyMs);

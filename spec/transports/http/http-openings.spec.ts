@@ -199,7 +199,7 @@ interface Harness {
 /** Openings with a modern backend that does so with `initialize`. */
 async function withModern(
   initialize: Answer,
-  body: (stage: Harness) => Promise<void>,
+  body: (harness: Harness) => Promise<void>,
   discover: Answer = discovered,
 ): Promise<void> {
   let asked = 0;

@@ -6,13 +6,13 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lone caller');
 
-function stage() {
+function harness() {
   const clock = { nowMs: 0 };
   return { clock, lone: new LoneCaller(() => clock.nowMs) };
 }
 
 test('is the first one, however often they call, and whoever probes', () => {
-  const { lone } = stage();
+  const { lone } = harness();
   assert.is(lone.isAlone, true);
   for (const caller of ['ada', undefined, 'ada', undefined]) {
     lone.note(caller);
@@ -21,7 +21,7 @@ test('is the first one, however often they call, and whoever probes', () => {
 });
 
 test('is nobody for a minute after somebody else began to call', () => {
-  const { clock, lone } = stage();
+  const { clock, lone } = harness();
   lone.note('ada');
   clock.nowMs = 10;
   lone.note('bo');
@@ -34,7 +34,7 @@ test('is nobody for a minute after somebody else began to call', () => {
 });
 
 test('is nobody while two take turns', () => {
-  const { clock, lone } = stage();
+  const { clock, lone } = harness();
   for (const caller of ['ada', 'bo', 'ada']) {
     lone.note(caller);
     clock.nowMs += 50_000;

@@ -130,7 +130,7 @@ interface Harness {
 async function withOwn(
   program: Program,
   options: Partial<OwnProgramsOptions>,
-  body: (stage: Harness) => Promise<void>,
+  body: (harness: Harness) => Promise<void>,
 ): Promise<void> {
   const started: StdioChannel[] = [];
   const start = () => {
