@@ -1,8 +1,8 @@
-// The store on SQLite, in memory and in a file. The servers have files of their own: orm-store.*.spec.ts.
+// The store on SQLite. The servers have files of their own: orm-store.*.spec.ts.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,15 +10,10 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { createCipher } from '../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
-import { storeConformance } from '../conformance/store.ts';
 import { suite } from '../helpers/suite.ts';
 import { cipher, everyConformance } from './every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
 import { inFolder } from './temporary-folder.ts';
-
-const inMemory = suite('store on SQLite in memory');
-storeConformance(inMemory, () => openStore('sqlite://', { cwd: '/', cipher, migrations: 'apply' }));
-inMemory.run();
 
 const inFile = suite('store on a SQLite file', { timeoutMs: 60_000 });
 const folder = await mkdtemp(join(tmpdir(), 'stagedoor-store-'));
@@ -89,7 +84,6 @@ inFile('keeps secrets encrypted, and for their instance only', () =>
     await store.saveInstance(secret);
     assert.equal(await store.listInstances(), [secret]);
     await store.close();
-    const { readFile } = await import('node:fs/promises');
     for (const file of ['x.db', 'x.db-wal'])
       assert.not.match(await readFile(join(cwd, file), 'latin1').catch(() => ''), 'planted-secret');
   }),
@@ -149,15 +143,10 @@ inFile('without a cipher it takes no instance with secrets, and says what to set
     assert.not.match(String(failure), 'planted-secret');
   }
   await store.saveInstance({ ...secret, env: {}, headers: {} });
-  assert.is((await store.listInstances()).length, 1);
+  assert.equal([(await store.listInstances()).length, store.kind], [1, 'sqlite']);
   await store.close();
 });
 
-inFile('says what it is', async () => {
-  const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
-  assert.is(store.kind, 'sqlite');
-  await store.close();
-});
 inFile.run();
 
 async function failureOf(work: Promise<unknown>): Promise<unknown> {

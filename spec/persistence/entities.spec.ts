@@ -1,0 +1,153 @@
+// The tables as each database has them, and the texts that are kept in them.
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import type { AuditEntry } from '../../src/domain/audit.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { fromDocument, TEXT_LENGTH, toDocument } from '../../src/persistence/entities.ts';
+import { changeOf, rowOfChange } from '../../src/persistence/orm-audit.ts';
+import { suite } from '../helpers/suite.ts';
+import { offline } from './offline.ts';
+
+const test = suite('entities');
+
+const KEYS = [
+  ['templates', ['name'], []],
+  ['instances', ['template', 'id'], ['serverId']],
+  ['tombstones', ['template', 'id'], []],
+  ['revision', ['name'], []],
+  ['users', ['id'], ['usernameKey']],
+  ['api_keys', ['id'], []],
+  ['settings', ['name'], []],
+  ['audit_log', ['id'], []],
+];
+const EXPECTED = {
+  sqlite: [
+    '`name` text not null',
+    '`value` text not null',
+    '`id` text not null primary key',
+    '`at` datetime not null',
+    '`status` integer not null',
+    '`actor` text not null',
+    '`counter` bigint not null',
+  ],
+  postgresql: [
+    '"name" varchar(128) collate "C" not null',
+    '"value" text not null',
+    '"id" varchar(64) collate "C" not null',
+    '"at" timestamptz(3) not null',
+    '"status" int not null',
+    '"actor" varchar(512) not null',
+    '"counter" bigint not null',
+  ],
+  mysql: [
+    '`name` varchar(128) not null',
+    '`value` longtext not null',
+    '`id` varchar(64) not null',
+    '`at` datetime(3) not null',
+    '`status` int not null',
+    '`actor` varchar(512) not null',
+    '`counter` bigint not null',
+    'default character set utf8mb4 collate utf8mb4_bin',
+  ],
+  mssql: [
+    '[name] nvarchar(128) collate Latin1_General_BIN2 not null',
+    '[value] varchar(max) not null',
+    '[id] nvarchar(64) collate Latin1_General_BIN2 not null',
+    '[at] datetime2(3) not null',
+    '[status] int not null',
+    '[actor] nvarchar(512) not null',
+    '[counter] bigint not null',
+  ],
+  oracle: [
+    '"name" varchar2(128) not null',
+    '"value" clob not null',
+    '"id" varchar2(64) not null',
+    '"at" timestamp(3) with time zone not null',
+    '"status" number(10, 0) not null',
+    '"actor" varchar2(1536) not null',
+    '"counter" number(10, 0) not null',
+  ],
+} as const;
+
+for (const [kind, columns] of Object.entries(EXPECTED)) {
+  test(`${kind}: long documents, milliseconds, ids that are told apart by case, keys and unique columns`, async () => {
+    // The keys above are kinds.
+    const { orm, tables } = await offline(kind as keyof typeof EXPECTED);
+    const sql = await orm.schema.getCreateSchemaSQL({ wrap: false });
+    assert.equal(
+      columns.filter((column) => !sql.includes(column)),
+      [],
+    );
+    const { templates, instances, tombstones, revision, users, apiKeys, settings, audit } = tables;
+    const keys = [templates, instances, tombstones, revision, users, apiKeys, settings, audit].map(
+      (table) => {
+        const { tableName, primaryKeys, props } = orm.getMetadata().get(table.meta.class);
+        return [tableName, primaryKeys, props.filter(({ unique }) => unique).map(({ name }) => name)];
+      },
+    );
+    assert.equal(keys, KEYS);
+  });
+}
+
+test('oracle: puts a long text together of literals that the database takes, and a short one as it is', async () => {
+  const { orm, tables } = await offline('oracle');
+  const insert = (value: string) =>
+    orm.em.fork().createQueryBuilder(tables.settings).insert({ name: 'n', value }).getFormattedQuery();
+  assert.is(
+    insert('{"short":true}'),
+    `insert into "settings" ("name", "value") values ('n', '{"short":true}')`,
+  );
+  const long = Array.from({ length: 60_000 }, (_, index) => 'abc?:x'[index % 6]).join('');
+  const sql = insert(long);
+  const literals = [...sql.matchAll(/to_clob\('([^']*)'\)/g)].map(([, literal = '']) => literal);
+  assert.ok(Math.max(...literals.map(({ length }) => length)) <= 4_000);
+  assert.is(literals.join(''), long);
+  assert.match(sql, /values \('n', to_clob\('[^']*'\)(?: \|\| to_clob\('[^']*'\))+\)$/);
+});
+
+test('oracle: updates the same way, and reads what it wrote', async () => {
+  const { orm, tables } = await offline('oracle');
+  const sql = orm.em
+    .fork()
+    .createQueryBuilder(tables.settings)
+    .update({ value: 'y'.repeat(5_000) })
+    .where({ name: 'n' })
+    .getFormattedQuery();
+  assert.is([...sql.matchAll(/to_clob\(/g)].length, 3);
+  const value = orm.getMetadata().get(tables.settings).properties.value.customType;
+  assert.is(value?.convertToJSValue('y'.repeat(5_000), orm.em.getPlatform()), 'y'.repeat(5_000));
+});
+
+test('escapes what is not ASCII, control characters and quotes', () => {
+  assert.is(toDocument("it's 'ü' 😀\n"), '"it\\u0027s \\u0027\\u00fc\\u0027 \\ud83d\\ude00\\n"');
+  assert.is(toDocument('\x7f\u2028'), '"\\u007f\\u2028"');
+});
+
+test('has printable ASCII without a quote, and comes back, whatever the value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.string({ unit: 'binary' }), (value, text) => {
+      const document = toDocument([value, text, { [text]: value }]);
+      assert.match(document, /^[\x20-\x26\x28-\x7e]*$/);
+      // JSON has no -0.
+      assert.equal(fromDocument(document), JSON.parse(JSON.stringify([value, text, { [text]: value }])));
+    }),
+  );
+});
+
+test('an audit entry comes back from a database that keeps empty texts as null, and fits its columns', () => {
+  const at = '2026-01-02T03:04:05.678Z';
+  const entry: AuditEntry = {
+    id: 'e',
+    at,
+    actor: 'local',
+    actorName: '',
+    action: 'a',
+    subject: '',
+    status: 0,
+  };
+  assert.equal(changeOf({ ...rowOfChange(entry), actorName: null, subject: null }), entry);
+  assert.ok(LIMITS.auditTextUnits <= TEXT_LENGTH);
+});
+
+test.run();
