@@ -122,7 +122,20 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       updatedAt,
     } as const;
     assert.equal(await accounts.changeUser(zoe.id, change), { ...zoe, ...change });
-    const { templates: _, ...unrestricted } = { ...zoe, ...change };
+    const again = { credentialsChangedAt: updatedAt, updatedAt };
+    const later = { credentialsChangedAt: '2026-05-05T05:05:05.006Z' };
+    assert.equal(
+      await accounts.changeUser(zoe.id, again),
+      { ...zoe, ...change, ...later },
+      'never the same moment',
+    );
+    assert.equal(await accounts.changeUser(zoe.id, { templates: [], updatedAt }), {
+      ...zoe,
+      ...change,
+      ...later,
+      templates: [],
+    });
+    const { templates: _, ...unrestricted } = { ...zoe, ...change, ...later };
     assert.equal(await accounts.changeUser(zoe.id, { templates: null, updatedAt }), unrestricted);
     assert.equal(await accounts.listUsers(), [unrestricted, ada]);
   });

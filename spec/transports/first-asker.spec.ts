@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { backendUnavailable, queueFull } from '../../src/domain/error-catalogue.ts';
+import { queueFull } from '../../src/domain/error-catalogue.ts';
 import { shuttingDown } from '../../src/domain/errors.ts';
 import { SingleFlight } from '../../src/transports/single-flight.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -14,28 +14,6 @@ const test = suite('first asker');
 /** Who may go on in one turn of the event loop. */
 const PER_TURN = 5;
 
-test('lets one ask and the others wait, and nobody once it is known', async () => {
-  const { asker, asking, come } = make();
-  const all = ['a', 'b', 'c'].map((name) => come(name));
-  await turn();
-  assert.equal([[...asking.keys()], asker.isKnown], [['a'], false]);
-  asking.get('a')?.resolve('found');
-  assert.is(await all[0], 'found');
-  await turn();
-  assert.equal([[...asking.keys()], asker.isKnown], [['a', 'b', 'c'], true]);
-  void come('d');
-  await turn();
-  assert.ok(asking.has('d'));
-});
-
-test('lets nobody wait for what is known from the start', async () => {
-  const { asking, come } = make(true);
-  void come('a');
-  void come('b');
-  await turn();
-  assert.equal([...asking.keys()], ['a', 'b']);
-});
-
 test('fails all who wait with what the first one failed with, and lets the next one ask', async () => {
   const { asking, come } = make();
   const all = ['a', 'b', 'c'].map((name) => codeOf(come(name)));
@@ -45,35 +23,6 @@ test('fails all who wait with what the first one failed with, and lets the next 
   void come('d');
   await turn();
   assert.ok(asking.has('d'));
-});
-
-test('goes on with the next one when the first one leaves', async () => {
-  const { asker, asking, come } = make();
-  const caller = new AbortController();
-  const left = codeOf(come('a', caller.signal));
-  const [b, c] = [come('b'), come('c')];
-  caller.abort();
-  asking.get('a')?.reject(backendUnavailable('called off', { delivered: 'no' }));
-  assert.is(await left, 'BACKEND_UNAVAILABLE');
-  await turn();
-  assert.equal([...asking.keys()], ['a', 'b']);
-  asking.get('b')?.resolve('found');
-  assert.is(await b, 'found');
-  await turn();
-  assert.is(asker.isKnown, true);
-  asking.get('c')?.resolve('too');
-  assert.is(await c, 'too');
-});
-
-test('ends the wait of who leaves', async () => {
-  const { asking, come } = make();
-  void come('a');
-  const caller = new AbortController();
-  const waiting = codeOf(come('b', caller.signal));
-  caller.abort();
-  assert.is(await waiting, 'SHUTTING_DOWN');
-  assert.is(await codeOf(come('c', AbortSignal.abort())), 'SHUTTING_DOWN');
-  assert.equal([...asking.keys()], ['a']);
 });
 
 test('lets those who waited go on a few in a turn, whether it is known or has failed', async () => {

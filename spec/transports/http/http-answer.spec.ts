@@ -50,26 +50,8 @@ async function post(
   }
 }
 
-const answers =
-  (status: number, type: string | undefined, body: string | Buffer): RequestListener =>
-  (_, response) =>
-    void response.writeHead(status, type === undefined ? {} : { 'content-type': type }).end(body);
-
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
-const complete = (lack: string, streamed = false): AnswerEnding => ({ kind: 'complete', lack, streamed });
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
-
-test('reads a JSON body once, whatever its content type says', async () => {
-  for (const type of ['application/json', 'application/json; charset=utf-8', 'text/plain', undefined]) {
-    await post(answers(200, type, resultText), async (seen) => {
-      assert.equal(await seen.ending, complete('answered a request that was not asked'));
-      assert.equal(kinds(seen), ['result']);
-      const [message] = seen.messages;
-      assert.ok(message?.kind === 'result');
-      assert.is(Buffer.from(message.result.bytes).toString(), '{"content":[]}');
-    });
-  }
-});
 
 test('puts a body together that arrives in pieces', async () => {
   const whole = Buffer.from(resultText.replace('[]', '"é🎭"'));
@@ -87,127 +69,6 @@ test('puts a body together that arrives in pieces', async () => {
       assert.equal(kinds(seen), ['result']);
     },
   );
-});
-
-test('tells what came instead of a message', async () => {
-  await post(answers(202, undefined, ''), async ({ ending }) => {
-    assert.equal(await ending, complete('answered 202 with an empty body'));
-  });
-  await post(answers(200, 'text/html', '<h1>Hello</h1>'), async (seen) => {
-    assert.equal(await seen.ending, complete('answered with something that is not JSON-RPC'));
-    assert.is(seen.unmatched, 1);
-  });
-});
-
-test('reports each event of a stream when it arrives', async () => {
-  let stream: ServerResponse | undefined;
-  const listener: RequestListener = (_, response) => {
-    stream = response;
-    response.writeHead(200, { 'content-type': 'Text/Event-Stream; charset=utf-8', 'mcp-session-id': 'abc' });
-    response.write('id: 1\ndata: \n\nevent: ping\ndata: {}\n\ndata: nonsense\n\n');
-    response.write('data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n');
-  };
-  await post(listener, async (seen) => {
-    while (seen.messages.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(kinds(seen), ['notification']);
-    assert.is(seen.unmatched, 1);
-    assert.is(seen.answer.sessionId, 'abc');
-    stream?.end(`data: ${resultText}\n\n`);
-    assert.equal(await seen.ending, complete('ended its event stream without an answer', true));
-    assert.equal(kinds(seen), ['notification', 'result']);
-  });
-});
-
-test('forgets an event that was cut off', async () => {
-  await post(answers(200, 'text/event-stream', `data: ${resultText}\n`), async (seen) => {
-    assert.equal(await seen.ending, complete('ended its event stream without an answer', true));
-    assert.equal(seen.messages, []);
-  });
-});
-
-test('hands over the JSON-RPC error of a refusal, and only that', async () => {
-  const error = { code: -32601, message: 'no' };
-  await post(
-    answers(404, 'application/json', JSON.stringify({ jsonrpc: '2.0', id: 1, error })),
-    async (seen) => {
-      assert.equal(await seen.ending, {
-        kind: 'refused',
-        status: 404,
-        error: { kind: 'error', id: 1, error },
-      });
-      assert.equal(seen.messages, []);
-    },
-  );
-  for (const body of ['', '<h1>No</h1>', resultText, '{"error":"invalid_token"}']) {
-    await post(answers(401, 'application/json', body), async ({ ending, messages }) => {
-      assert.equal(await ending, { kind: 'refused', status: 401, error: undefined });
-      assert.equal(messages, []);
-    });
-  }
-});
-
-test('does not take the event stream of a refusal for a success', async () => {
-  await post(answers(500, 'text/event-stream', `data: ${resultText}\n\n`), async ({ ending, messages }) => {
-    assert.equal(await ending, { kind: 'refused', status: 500, error: undefined });
-    assert.equal(messages, []);
-  });
-});
-
-test('ends broken when the connection dies before or within the answer', async () => {
-  const before: RequestListener = (_, response) => response.socket?.resetAndDestroy();
-  const within: RequestListener = (_, response) => {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 });
-    response.write('{"result":', () => response.destroy());
-  };
-  const inStream: RequestListener = (_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write('data: {"result":', () => response.destroy());
-  };
-  for (const listener of [before, within, inStream]) {
-    await post(listener, async ({ ending, answer }) => {
-      const end = await ending;
-      assert.ok(end.kind === 'broken');
-      assert.is(end.failure.delivered, 'unknown');
-      assert.is(end.failure.facts.suspicious, true);
-      assert.ok(answer.sent);
-    });
-  }
-});
-
-test('ends broken, and closes the connection, over the limit of one message', async () => {
-  const endless =
-    (type: string, head: string): RequestListener =>
-    (_, response) => {
-      const piece = Buffer.alloc(4 * 1024 * 1024, 'x');
-      response.writeHead(200, { 'content-type': type }).write(head);
-      const more = (): void => {
-        if (!response.destroyed) response.write(piece, more);
-      };
-      more();
-    };
-  for (const listener of [endless('application/json', '{'), endless('text/event-stream', 'data: {')]) {
-    await post(listener, async ({ ending }) => {
-      const end = await ending;
-      assert.ok(end.kind === 'broken');
-      assert.match(end.failure.message, `more than ${LIMITS.backendMessageBytes} bytes`);
-    });
-  }
-});
-
-test('aborting closes the connection, and the sink hears nothing more', async () => {
-  const { promise: gone, resolve } = Promise.withResolvers<void>();
-  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-  const listener: RequestListener = (_, response) => {
-    response.on('close', resolve);
-    arrive();
-  };
-  await post(listener, async ({ answer, ending }) => {
-    await arrived;
-    answer.abort();
-    await gone;
-    const first = await Promise.race([ending, new Promise((resolve) => setImmediate(resolve, 'silence'))]);
-    assert.is(first, 'silence');
-  });
 });
 
 test('a request that is aborted before there was a connection is never written', async () => {

@@ -93,15 +93,6 @@ test('uses the path and the query of the endpoint as they are', async () => {
   assert.is(seen.url, '/mcp/deep%20er?key=a&b');
 });
 
-test('listens with GET for events only, and ends a session with DELETE', async () => {
-  const heard = await seenBy((connection, answer) => connection.listen({ 'mcp-session-id': 's' }, answer));
-  assert.is(heard.method, 'GET');
-  assert.is(heard.headers.accept, 'text/event-stream');
-  const ended = await seenBy((connection, answer) => connection.delete({ 'mcp-session-id': 's' }, answer));
-  assert.is(ended.method, 'DELETE');
-  assert.is(ended.headers['mcp-session-id'], 's');
-});
-
 test('posts to another path of its origin, and knows which are', async () => {
   const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer, '/message?s=1'));
   assert.is(seen.url, '/message?s=1');
@@ -125,12 +116,6 @@ test('posts to another path of its origin, and knows which are', async () => {
     paths.map((path) => connection.pathOf(path)),
     ['/m?s=1', '/a/m', '/a/sse?s=2', '/x', '/', undefined, undefined, undefined, undefined],
   );
-  await connection.destroy();
-});
-
-test('gives every request an id of its own', async () => {
-  const connection = new HttpConnection({ endpoint: 'http://h/', headers: {}, deniedNetworks: [] });
-  assert.equal([connection.nextId(), connection.nextId(), connection.nextId()], [1, 2, 3]);
   await connection.destroy();
 });
 

@@ -10,7 +10,6 @@ import {
   connectionFailed,
   mayBeStarting,
 } from '../../../src/transports/http/http-failures.ts';
-import { AddressDenied } from '../../../src/transports/network-guard.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');
@@ -25,13 +24,6 @@ function summary({ code, message, facts }: GatewayError) {
   assert.is(code, 'BACKEND_UNAVAILABLE');
   return [reason, delivered, ...(suspicious ? ['suspicious'] : []), ...(unreachable ? ['unreachable'] : [])];
 }
-
-test('a refused connection is unreachable and certainly undelivered', () => {
-  const cause = withCode('ECONNREFUSED');
-  const failure = connectionFailed(cause, false);
-  assert.equal(summary(failure), ['connection refused', 'no', 'unreachable']);
-  assert.is(failure.cause, cause);
-});
 
 test('failures before the request was written are undelivered, later ones unknown', () => {
   for (const code of ['ENOTFOUND', 'UND_ERR_CONNECT_TIMEOUT', 'CERT_HAS_EXPIRED', 'EWHATEVER', '']) {
@@ -53,24 +45,6 @@ test('names the fact and never repeats the text of an error', () => {
     'the connection broke before the answer (EODD)',
   );
   assert.is(summary(connectionFailed(new Error('secret'), false))[0], 'the connection could not be made');
-});
-
-test("a denied address is nobody's fault but the registration's", () => {
-  const failure = connectionFailed(new AddressDenied('169.254.169.254'), false);
-  assert.equal(summary(failure), ['address 169.254.169.254 is not allowed', 'no']);
-});
-
-test('a 4xx refused the request, a redirect is not followed, a 5xx may have come after the work', () => {
-  assert.equal(summary(answeredStatus(401)), ['answered 401', 'no']);
-  assert.equal(summary(answeredStatus(429)), ['answered 429', 'no']);
-  assert.equal(summary(answeredStatus(302)), [
-    'answered 302, and redirects are not followed',
-    'no',
-    'suspicious',
-  ]);
-  for (const status of [500, 502, 503, 504]) {
-    assert.equal(summary(answeredStatus(status)), [`answered ${status}`, 'unknown', 'suspicious']);
-  }
 });
 
 test('what came instead of an answer leaves everything open', () => {

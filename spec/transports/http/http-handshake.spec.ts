@@ -140,22 +140,6 @@ test('fails on a server that returns what it is sent', async () => {
   }
 });
 
-test('names the path of the endpoint without its query', async () => {
-  await withRawServer(plain(404), async ({ url }) => {
-    const connection = new HttpConnection({ endpoint: `${url}?key=secret`, headers: {}, deniedNetworks: [] });
-    const handshake = new HttpHandshake(connection, {
-      signal: new AbortController().signal,
-      discoverMs: 5_000,
-      known: undefined,
-    });
-    assert.equal(await handshake.request({ method: 'initialize' }, 'legacy'), {
-      kind: 'none',
-      lack: 'POST /mcp was answered with HTTP 404',
-    });
-    await connection.destroy();
-  });
-});
-
 test('says which path refused, without its query, and with which status', async () => {
   await withRawServer(plain(404), async ({ url }) => {
     const endpoint = String(new URL('/x/sse/?key=secret', url));
@@ -171,15 +155,29 @@ test('says which path refused, without its query, and with which status', async 
 
 test('fails when the signal ends the wait', async () => {
   const arrived = Promise.withResolvers<void>();
+  const gone = Promise.withResolvers<void>();
   await withHandshake(
-    () => arrived.resolve(),
+    (_, response) => {
+      response.on('close', gone.resolve);
+      arrived.resolve();
+    },
     async (handshake, controller) => {
       const asking = failureOf(handshake.request({ method: 'server/discover' }, 'modern'));
       await arrived.promise;
       controller.abort();
-      assert.is((await asking).code, 'BACKEND_UNAVAILABLE');
+      const { code, delivered } = await asking;
+      assert.equal([code, delivered], ['BACKEND_UNAVAILABLE', 'unknown']);
+      await gone.promise;
     },
   );
+});
+
+test('takes the answer to its id, and does not wait for the end of the stream', async () => {
+  const [other, own] = [7, 1].map((id) => `data: {"jsonrpc":"2.0","id":${id},"result":{"id":${id}}}\n\n`);
+  const listener: RequestListener = (_, response) =>
+    void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`${other}${own}`);
+  const answer = await ask(listener, 'legacy');
+  assert.equal(Object(answer).result.value, { id: 1 });
 });
 
 test('remembers session and revision of initialize, and sends both with the notification', async () => {

@@ -35,36 +35,29 @@ function meaning(one: RefusedEnding, call: Partial<typeof CALL> = {}): string {
   return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
 }
 
-test('an error of the server is its answer, but for a status that a proxy makes', () => {
-  assert.is(meaning(refused(400, -32602)), 'answer -32602');
-  assert.is(meaning(refused(500, -32603)), 'answer -32603');
-  for (const status of [502, 503, 504]) assert.is(meaning(refused(status, -32603)), 'unknown');
-});
-
-test('an error about another request, or none, is no answer', () => {
-  assert.is(meaning(refused(400)), 'no');
-  assert.is(meaning(refused(400, -32602, 8)), 'no');
-  assert.is(meaning(refused(400, -32602, null)), 'no');
-});
-
-test('a missing header is one only with status 400, in the modern era', () => {
-  assert.is(meaning(refused(400, -32020)), 'header -32020');
-  for (const status of [401, 404, 422, 500]) assert.is(meaning(refused(status, -32020)), 'answer -32020');
-  assert.is(meaning(refused(400, -32020), { peer: LEGACY }), 'answer -32020');
-});
-
-test('a missing header may be missed without reading the body, so the id may be missing, too', () => {
-  assert.is(meaning(refused(400, -32020, null)), 'header -32020');
-  assert.is(meaning(refused(400, -32020, 8)), 'no');
-  assert.is(meaning(refused(404, -32020, null)), 'no');
-  assert.is(meaning(refused(400, -32020, null), { peer: LEGACY }), 'no');
-});
-
-test('headers that are too large are an answer when arguments were among them', () => {
-  const refusal = callRefusalOf(refused(431), { ...CALL, hasParamHeaders: true });
-  assert.equal(refusal, { kind: 'answer', error: TOO_LARGE });
-  assert.is(meaning(refused(431)), 'no');
-});
+for (const [name, refusal, call, expected] of [
+  ['an error of the server is its answer', refused(400, -32602), {}, 'answer -32602'],
+  ['and a fault, too', refused(500, -32603), {}, 'answer -32603'],
+  ['but not with a status that a proxy makes', refused(503, -32603), {}, 'unknown'],
+  ['no error is no answer', refused(400), {}, 'no'],
+  ['an error about another request is none', refused(400, -32602, 8), {}, 'no'],
+  ['an error about no request is none', refused(400, -32602, null), {}, 'no'],
+  ['a missing header is one', refused(400, -32020), {}, 'header -32020'],
+  ['also from whoever never read the id', refused(400, -32020, null), {}, 'header -32020'],
+  ['but not of another request', refused(400, -32020, 8), {}, 'no'],
+  ['nor with another status', refused(422, -32020), {}, 'answer -32020'],
+  ['nor without an id then', refused(404, -32020, null), {}, 'no'],
+  ['nor in the legacy era', refused(400, -32020), { peer: LEGACY }, 'answer -32020'],
+  ['nor without an id there', refused(400, -32020, null), { peer: LEGACY }, 'no'],
+  [
+    'headers that are too large are an answer when arguments were among them',
+    refused(431),
+    { hasParamHeaders: true },
+    `answer ${TOO_LARGE.code}`,
+  ],
+  ['and a refusal when none were', refused(431), {}, 'no'],
+] as const)
+  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, call), expected));
 
 test('a session that cannot be opened anew leaves the call undelivered, and the instance in doubt', () => {
   const cause = new Error('down');

@@ -1,10 +1,21 @@
 // What the tools of a modern HTTP backend want repeated in headers, and tools that ask for it in a way that nobody may follow.
 // How calls come to wear them is http-tool-headers.spec.ts.
 
+import { defer, EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { MOST_TOOLS, OmittedTools, ToolHeaders } from '../../../src/transports/http/tool-headers.ts';
+import {
+  areTooLarge,
+  MOST_HEADER_BYTES,
+  MOST_REPORTED,
+  MOST_TOOLS,
+  NAME_UNITS,
+  OmittedTools,
+  ToolHeaders,
+  wouldWearMore,
+} from '../../../src/transports/http/tool-headers.ts';
+import type { OmittedTool } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const declared = { type: 'string', 'x-mcp-header': 'Region' };
@@ -137,6 +148,23 @@ test('are impossible for an argument without an exact text, of a tool that wants
   assert.is(isImpossible('one', 7), false);
   assert.is(isImpossible('two', 2 ** 60), false);
   assert.is(headers.areImpossibleFor({ method: 'tools/call' }), false);
+  let listings = 0;
+  const toolListing$ = defer(() => {
+    listings += 1;
+    return EMPTY;
+  });
+  const request = { method: 'tools/call', params: { name: 'one', arguments: { region: 2 ** 60 } } };
+  const verdicts: boolean[] = [];
+  wouldWearMore({ toolHeaders: headers, toolListing$ }, { request, peer: PEER, worn: undefined }).subscribe(
+    (isMore) => verdicts.push(isMore),
+  );
+  assert.equal([verdicts, listings], [[false], 0], 'tools are not listed anew for it');
+});
+
+test('are too large above a number of bytes, names and all', () => {
+  const fitting = { 'mcp-param-a': 'x'.repeat(MOST_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
+  assert.is(areTooLarge(fitting), false);
+  assert.is(areTooLarge({ ...fitting, 'mcp-param-b': '' }), true);
 });
 
 test('take no tool out of a list that asks for none, however deep its schema is', () => {
@@ -152,6 +180,72 @@ test('are not learned of what is no list, or of another era', () => {
   assert.is(headers.checkTools({ method: 'tools/call' }, PEER, list), list);
   assert.is(headers.checkTools({ method: 'tools/list' }, { ...PEER, era: 'legacy' }, list), list);
   assert.is(headersFor(headers, call('one')), undefined);
+});
+
+// Tools that lists come without.
+
+function heard(told?: Map<string, string>) {
+  const tools = new OmittedTools(told);
+  const news: OmittedTool[] = [];
+  tools.omitted$.subscribe((one) => news.push(one));
+  return { tools, news, names: () => news.map(({ tool }) => tool) };
+}
+
+test('omitted tools are told once, however often a list comes without them', () => {
+  const { tools, news } = heard();
+  for (let list = 0; list < 3; list += 1) {
+    tools.omit('a', 'it is bad');
+    tools.omit('b', 'it is bad');
+  }
+  assert.equal(news, [
+    { tool: 'a', reason: 'it is bad' },
+    { tool: 'b', reason: 'it is bad' },
+  ]);
+});
+
+test('omitted tools are told again for another reason, and after they were right', () => {
+  const { tools, news } = heard();
+  tools.allow('a');
+  for (const reason of ['bad', 'worse', 'bad']) tools.omit('a', reason);
+  tools.allow('a');
+  tools.omit('a', 'bad');
+  assert.equal(
+    news.map(({ reason }) => reason),
+    ['bad', 'worse', 'bad', 'bad'],
+  );
+});
+
+test('omitted tools are not told again by the next opening of the same instance', () => {
+  const told = new Map<string, string>();
+  heard(told).tools.omit('a', 'bad');
+  const { tools, names } = heard(told);
+  tools.omit('a', 'bad');
+  tools.omit('b', 'bad');
+  assert.equal(names(), ['b']);
+});
+
+test('omitted tools are no more than there is room for, until one of them is right', () => {
+  const told = new Map<string, string>();
+  const { tools, names } = heard(told);
+  for (let list = 0; list < 3; list += 1) {
+    for (let at = 0; at < 2 * MOST_REPORTED; at += 1) tools.omit(`tool-${at}`, 'bad');
+  }
+  assert.equal([names().length, told.size], [MOST_REPORTED, MOST_REPORTED]);
+  tools.allow('tool-0');
+  tools.omit('late', 'bad');
+  assert.equal([names().at(-1), told.size], ['late', MOST_REPORTED]);
+});
+
+test('omitted tools are told by the beginning of a long name, and are not taken for one another by it', () => {
+  const told = new Map<string, string>();
+  const { tools, names } = heard(told);
+  const [one, two] = ['1', '2'].map((end) => 'x'.repeat(100_000) + end);
+  for (let list = 0; list < 2; list += 1) {
+    tools.omit(one ?? '', 'bad');
+    tools.omit(two ?? '', 'worse');
+  }
+  assert.equal(names(), Array(2).fill('x'.repeat(NAME_UNITS)));
+  assert.ok([...told.keys()].every((key) => key.length <= NAME_UNITS));
 });
 
 test.run();

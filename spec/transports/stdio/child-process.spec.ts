@@ -72,16 +72,6 @@ test('passes what a program behind a proxy needs, but no credentials unless the 
   assert.equal(lackedVariables({}, [], source), ['HTTPS_PROXY', 'http_proxy', 'NODE_EXTRA_CA_CERTS']);
 });
 
-test('runs in the given folder', async () => {
-  const program = { ...node('process.stdout.write(process.cwd())'), workingDir: import.meta.dirname };
-  assert.is((await outputOf(program)).text, import.meta.dirname);
-});
-
-test('says how a program ended', async () => {
-  assert.is(await new Child(node('process.exit(7)')).exited, 'exited with code 7');
-  assert.is(await new Child(node('')).exited, 'exited with code 0');
-});
-
 posix('is watched by the reaper from its start to the end of its group', async () => {
   const told: string[] = [];
   class Witness extends Reaper {
@@ -99,10 +89,6 @@ posix('is watched by the reaper from its start to the end of its group', async (
   assert.equal(told, [`watch ${pid}`, `forget ${pid} false`]);
   await new Child({ command: '/no/such/program', args: [], env: {} }, { reaper: new Witness() }).exited;
   assert.is(told.length, 2);
-});
-
-posix('says which signal killed a program', async () => {
-  assert.is(await new Child(node("process.kill(process.pid, 'SIGKILL')")).exited, 'killed by SIGKILL');
 });
 
 test('says why a program could not be started', async () => {
@@ -130,35 +116,9 @@ posix('says why a file cannot be run', async () => {
   assert.match(await child.exited, /^could not be started: .*EACCES/);
 });
 
-test('knows the pid while the program runs', async () => {
-  const { child, says } = run('console.log(process.pid); process.stdin.resume()');
-  assert.is(String(child.pid), await says(/\d+/));
-  await child.stop();
-  assert.is(child.pid, null);
-});
-
-test('keeps the last lines of stderr, and of stdout when nobody takes it', async () => {
-  const program = node("console.log('out'); console.error('err')");
-  const alone = new Child(program);
-  await alone.exited;
-  assert.equal([...alone.lastLines].sort(), ['err', 'out']);
-  const { child } = await outputOf(program);
-  assert.equal(child.lastLines, ['err']);
-});
-
 test('has read everything when it says that the program exited', async () => {
   const program = node("process.stdout.write('x'.repeat(3_000_000), () => process.exit(1))");
   assert.is((await outputOf(program)).text.length, 3_000_000);
-});
-
-test('stops a program by the end of its stdin', async () => {
-  const { child, says } = run(
-    "process.stdin.resume().on('end', () => process.exit(4)); console.log('ready')",
-    PATIENT,
-  );
-  await says(/ready/);
-  await child.stop();
-  assert.is(await child.exited, 'exited with code 4');
 });
 
 posix('stops a program that ignores the end of its stdin by SIGTERM', async () => {
@@ -171,13 +131,6 @@ posix('stops a program that ignores the end of its stdin by SIGTERM', async () =
   assert.is(await child.exited, 'killed by SIGTERM');
 });
 
-posix('stops a program that ignores SIGTERM as well by SIGKILL', async () => {
-  const { child, says } = run(`${IGNORE_SIGTERM} console.log('ready')`, BRISK);
-  await says(/ready/);
-  await child.stop();
-  assert.is(await child.exited, 'killed by SIGKILL');
-});
-
 posix('skips the wait for the end of stdin when it is 0', async () => {
   const { child, says } = run(
     "process.stdin.resume().on('end', () => setTimeout(() => {}, 1e6)); console.log('ready')",
@@ -186,14 +139,6 @@ posix('skips the wait for the end of stdin when it is 0', async () => {
   await says(/ready/);
   await child.stop();
   assert.is(await child.exited, 'killed by SIGTERM');
-});
-
-posix('stops the grandchildren with the child', async () => {
-  const { child, says } = run(grandchild('setInterval(() => {}, 1e6)'), { ...PATIENT, stdinEndMs: 50 });
-  const pid = Number(await says(/\d+/));
-  assert.ok(isRunning(pid));
-  await child.stop();
-  assert.not(isRunning(pid));
 });
 
 posix('kills a grandchild that ignores SIGTERM', async () => {
@@ -235,29 +180,6 @@ test('stops once, however often it is asked, and after the exit too', async () =
   const exited = new Child(node(''));
   await exited.exited;
   await exited.stop();
-});
-
-test('survives a program that closes its stdin: the writer is told, then the owner', async () => {
-  const { promise: told, resolve } = Promise.withResolvers<string>();
-  const { child, says } = run(
-    "require('fs').closeSync(0); setInterval(() => {}, 1e6); console.log('ready')",
-    BRISK,
-    { onPipeClosed: resolve },
-  );
-  await says(/ready/);
-  const error = await new Promise((done) => child.write('x'.repeat(1_000_000), done));
-  assert.instance(error, Error);
-  assert.is(await told, 'input');
-  await child.stop();
-});
-
-posix('tells that a program closed its stdout and goes on', async () => {
-  const { promise: told, resolve } = Promise.withResolvers<string>();
-  const { child } = run("require('fs').closeSync(1); process.stdin.resume()", BRISK, {
-    onPipeClosed: resolve,
-  });
-  assert.is(await told, 'output');
-  await child.stop();
 });
 
 test('does not tell of closed pipes when the program just exits', async () => {

@@ -12,48 +12,6 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('correlator');
 
-test('gives every request an id of its own, whatever its callers use', () => {
-  const correlator = new Correlator();
-  const ids = Array.from({ length: 100 }, () => correlator.open({ method: 'ping' }, caller()).id);
-  assert.is(new Set(ids).size, 100);
-  assert.ok(ids.every(Number.isSafeInteger));
-});
-
-test('hands each answer to the exchange it is for, once', () => {
-  const correlator = new Correlator();
-  const [one, two] = [caller(), caller()];
-  const first = correlator.open({ method: 'a' }, one);
-  const second = correlator.open({ method: 'b' }, two);
-  correlator.takeAnswer(resultFor(second.id, 2));
-  correlator.takeAnswer({ kind: 'error', id: first.id, error: { code: 1, message: 'no' } });
-  correlator.takeAnswer(resultFor(second.id, 3));
-  assert.equal(one.seen, ['error 1', 'completed']);
-  assert.equal(two.seen, ['result 2', 'completed']);
-  assert.is(correlator.unmatchedMessages, 1);
-});
-
-test('ignores and counts answers that nobody waits for', () => {
-  const correlator = new Correlator();
-  const left = caller();
-  const exchange = correlator.open({ method: 'a' }, left);
-  assert.ok(correlator.forget(exchange));
-  assert.not(correlator.forget(exchange));
-  for (const id of [exchange.id, 77, 'text', '']) correlator.takeAnswer(resultFor(id, 1));
-  assert.equal(left.seen, []);
-  assert.is(correlator.unmatchedMessages, 4);
-});
-
-test('fails an exchange whose id came back as text, instead of trusting it or waiting on', () => {
-  const correlator = new Correlator();
-  const [one, other] = [caller(), caller()];
-  const { id } = correlator.open({ method: 'a' }, one);
-  correlator.open({ method: 'b' }, other);
-  correlator.takeAnswer(resultFor(String(id), 1));
-  assert.equal(one.seen, ['BACKEND_UNAVAILABLE unknown suspicious']);
-  assert.equal(other.seen, []);
-  assert.is(correlator.unmatchedMessages, 1);
-});
-
 test('fails an exchange whose own request comes back', () => {
   const correlator = new Correlator();
   const [one, other] = [caller(), caller()];
@@ -99,17 +57,6 @@ test('puts a token into other requests only when the caller did', () => {
   assert.equal(sent, { _meta: { progressToken: id } });
 });
 
-test('restores the token of the caller in progress, and removes it for one who sent none', () => {
-  const correlator = new Correlator();
-  const [asking, silent] = [caller(), caller()];
-  const params = { _meta: { progressToken: 'mine' } };
-  const first = correlator.open({ method: 'tools/call', params }, asking);
-  const second = correlator.open({ method: 'tools/call' }, silent);
-  for (const { id } of [first, second]) assert.ok(correlator.takeNotification(progress(id)));
-  assert.equal(asking.seen, ['notifications/progress {"progressToken":"mine","progress":1}']);
-  assert.equal(silent.seen, ['notifications/progress {"progress":1}']);
-});
-
 test('ignores and counts progress that nobody asked for', () => {
   const correlator = new Correlator();
   const one = caller();
@@ -138,18 +85,6 @@ test('gives what the protocol does not know to an exchange only when no other ca
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
 
-test('gives a log line to an exchange only when no other can have caused it', () => {
-  const correlator = new Correlator();
-  const one = caller();
-  const log = notification('notifications/message', { data: 'x' });
-  assert.not(correlator.takeNotification(log));
-  correlator.open({ method: 'tools/call' }, one);
-  assert.ok(correlator.takeNotification(log));
-  correlator.open({ method: 'tools/call' }, caller());
-  assert.not(correlator.takeNotification(log));
-  assert.equal(one.seen, ['notifications/message {"data":"x"}']);
-});
-
 test('gives what belongs to a subscription to the exchange that opened it', () => {
   const correlator = new Correlator();
   const [one, two] = [caller(), caller()];
@@ -161,36 +96,6 @@ test('gives what belongs to a subscription to the exchange that opened it', () =
   assert.ok(correlator.takeNotification(changed(first.id)));
   for (const id of [77, String(first.id), call.id]) assert.not(correlator.takeNotification(changed(id)));
   assert.equal([one.seen.length, two.seen], [1, []]);
-});
-
-test('gives a question to an exchange only when no other can have caused it; subscriptions cause none', () => {
-  const correlator = new Correlator();
-  const one = caller();
-  const asked = { kind: 'request', method: 'roots/list', params: {}, answer: () => {} } as const;
-  correlator.open({ method: 'subscriptions/listen' }, caller());
-  assert.not(correlator.takeRequest(asked));
-  correlator.open({ method: 'tools/call' }, one);
-  assert.ok(correlator.takeRequest(asked));
-  assert.ok(correlator.takeNotification(notification('notifications/message', {})));
-  assert.is(one.seen.length, 2);
-  correlator.open({ method: 'tools/call' }, caller());
-  assert.not(correlator.takeRequest(asked));
-});
-
-test('leaves other notifications to the channel', () => {
-  const correlator = new Correlator();
-  correlator.open({ method: 'tools/call' }, caller());
-  assert.not(correlator.takeNotification(notification('notifications/tools/list_changed', {})));
-});
-
-test('fails one exchange by its id, and does nothing for an unknown one', () => {
-  const correlator = new Correlator();
-  const one = caller();
-  const { id } = correlator.open({ method: 'a' }, one);
-  correlator.fail(id + 1, 'it broke');
-  correlator.fail(id, 'it broke');
-  correlator.fail(id, 'it broke');
-  assert.equal(one.seen, ['BACKEND_UNAVAILABLE unknown suspicious']);
 });
 
 test('fails all that is pending, but for what has no error, and not what observers start meanwhile', () => {

@@ -54,31 +54,6 @@ test('writes a large line alone, so that the next ones are not lost with it', as
   assert.is(pipe.writes[1], 'b\n');
 });
 
-test('writes nothing when everything was taken back', async () => {
-  const pipe = openPipe();
-  const only = line('only');
-  pipe.outbox.add(only);
-  pipe.outbox.remove(only);
-  await turn();
-  assert.equal(pipe.writes, []);
-  pipe.outbox.add(line('next'));
-  await pipe.written();
-  assert.equal(pipe.writes, ['next\n']);
-});
-
-test('is closed by a failed write and takes nothing more', async () => {
-  const pipe = openPipe();
-  pipe.outbox.add(line('a'));
-  await pipe.written();
-  const waiting = line('b');
-  pipe.outbox.add(waiting);
-  pipe.done(new Error('EPIPE'));
-  assert.not(pipe.outbox.add(line('c')));
-  await turn();
-  assert.equal(pipe.writes, ['a\n']);
-  assert.not(waiting.handedOver);
-});
-
 test('takes no more when what waits is too much, until some of it is gone', async () => {
   const pipe = openPipe();
   pipe.outbox.add(line('in the pipe'));

@@ -4,14 +4,12 @@
 import { readFileSync } from 'node:fs';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ClientProfile, ServerMessage, ServerRequest } from '../../../src/domain/client.ts';
+import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { STARTS_AT_ONCE } from '../../../src/transports/stdio/warm-processes.ts';
 import type { Transport, Upstream } from '../../../src/transports/transport.ts';
 import { callTool, cancelledOn, failure, see, textOf, until } from '../../conformance/transport.ts';
-import { openFor } from '../../conformance/upstream.ts';
+import { answering, openFor } from '../../conformance/upstream.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -43,47 +41,6 @@ test('is a process of its own, to which the client is declared', () =>
     assert.is(one.peer.protocolVersion, PROFILE.protocolVersion);
   }));
 
-test('counts for itself: another conversation does not see what is done in it', () =>
-  withStdio(fixture(), async (transport) => {
-    const upstream = await open(transport);
-    for (const expected of ['1', '2']) assert.is(await answerTo(upstream, 'count'), expected);
-    assert.is(await answerTo(transport, 'count'), '1');
-  }));
-
-test('passes a question on in the exchange it belongs to, and the answer back, though ids collide', () =>
-  withStdio(fixture(), async (transport) => {
-    const [one, two] = [await open(transport), await open(transport)];
-    // The third request of each conversation; its server counts its questions from 0, as it does in the other one.
-    for (const [upstream, name] of [
-      [one, 'x'],
-      [two, 'y'],
-      [one, 'z'],
-    ] as const) {
-      const { events, end } = await answering(
-        upstream,
-        ask('elicitation/create', { message: name }),
-        (asked) =>
-          asked.answer({ result: { action: 'accept', content: { said: asked.params.message ?? '' } } }),
-      );
-      assert.is(end, 'completed');
-      assert.equal(JSON.parse(textOf(events.at(-1))), {
-        result: { action: 'accept', content: { said: name } },
-      });
-    }
-  }));
-
-test('answers once, with a result or with an error', () =>
-  withStdio(fixture(), async (transport) => {
-    const upstream = await open(transport);
-    const error = { code: -1, message: 'the user rejected it' };
-    const { events } = await answering(upstream, ask('sampling/createMessage', {}), (asked) => {
-      asked.answer({ error });
-      asked.answer({ result: {} });
-    });
-    assert.equal(JSON.parse(textOf(events.at(-1))), { error });
-    assert.equal(await cancelledOn(upstream), []);
-  }));
-
 test('tells questions and log lines at large when several exchanges are under way', () =>
   withStdio(fixture(), async (transport) => {
     const upstream = await open(transport);
@@ -110,6 +67,20 @@ test('tells questions and log lines at large when several exchanges are under wa
     other.unsubscribe();
   }));
 
+test('passes a question on in the exchange it belongs to, and one answer back, though ids collide', () =>
+  withStdio(fixture(), async (transport) => {
+    for (const upstream of [await open(transport), await open(transport)]) {
+      const result = { said: upstream.pid ?? 0 };
+      const { asked, seen } = await answering(upstream, { method: 'elicitation/create' }, ({ answer }) => {
+        answer({ result });
+        answer({ error: { code: -1, message: 'said twice' } });
+      });
+      assert.is(asked.length, 1);
+      assert.equal(JSON.parse(textOf(seen.at(-1))), { result });
+      assert.equal(await cancelledOn(upstream), []);
+    }
+  }));
+
 test('refuses what nobody is there to answer, and gives signs of life itself', () =>
   withStdio(fixture(), async (transport) => {
     const upstream = await open(transport);
@@ -119,6 +90,8 @@ test('refuses what nobody is there to answer, and gives signs of life itself', (
     other.unsubscribe();
     const { events } = await see(upstream.exchange(ask('ping', {})));
     assert.equal(JSON.parse(textOf(events[0])), { result: {} });
+    const shared = await see(transport.exchange(ask('elicitation/create', {})));
+    assert.is(JSON.parse(textOf(shared.events[0])).error.code, -32601, 'the shared one may ask for nothing');
   }));
 
 test('passes on what a server asks by itself as soon as it may', () =>
@@ -140,24 +113,6 @@ test('passes on what a server asks by itself as soon as it may', () =>
       );
     },
   ));
-
-test('the shared process may still ask for nothing', () =>
-  withStdio(fixture(), async (transport) => {
-    await open(transport);
-    const { events } = await see(transport.exchange(ask('elicitation/create', {})));
-    assert.equal(
-      events.map(({ kind }) => kind),
-      ['result'],
-    );
-    assert.is(JSON.parse(textOf(events[0])).error.code, -32601);
-  }));
-
-test('starts the programs of a burst a few at a time, and gets all of them', () =>
-  withStdio(fixture(), async (transport) => {
-    const upstreams = await Promise.all(Array.from({ length: STARTS_AT_ONCE + 2 }, () => open(transport)));
-    const pids = await Promise.all(upstreams.map((upstream) => answerTo(upstream, 'pid')));
-    assert.is(new Set(pids).size, upstreams.length);
-  }));
 
 test.needs(process.platform === 'linux', 'children are found through /proc, which is Linux')(
   'keeps one process waiting for the next client, once there was a first',
@@ -218,14 +173,6 @@ test('its end is its own: the others and the shared process go on', () =>
     one.notify('notifications/roots/list_changed', {}); // dropped
   }));
 
-test('is of the legacy era with a server of both, whose shared process is of the modern one', () =>
-  withStdio(fixture('--era=dual'), async (transport) => {
-    const upstream = await open(transport);
-    assert.equal([transport.peer.era, upstream.peer.era], ['modern', 'legacy']);
-    const { declared } = JSON.parse(await answerTo(upstream, 'client'));
-    assert.equal(declared, PROFILE);
-  }));
-
 test('is not opened by bare servers, nor when nobody wants it any more', async () => {
   await withStdio(fixture('--era=bare'), async (transport) => {
     assert.is(await transport.openUpstream(PROFILE, new AbortController().signal), undefined);
@@ -270,25 +217,4 @@ function children(): readonly number[] {
 
 function ask(method: string, params: JsonObject) {
   return callTool('ask', { method, params });
-}
-
-/** Sees an exchange to its end, with somebody who answers what is asked in it. */
-async function answering(
-  upstream: Upstream,
-  request: ReturnType<typeof callTool>,
-  onRequest: (asked: ServerRequest) => void,
-) {
-  const exchange$ = upstream.exchange(request);
-  const events: ExchangeEvent[] = [];
-  const end = await new Promise<'completed' | GatewayError>((resolve) => {
-    exchange$.subscribe({
-      next: (event) => {
-        events.push(event);
-        if (event.kind === 'request') onRequest(event);
-      },
-      error: resolve,
-      complete: () => resolve('completed'),
-    });
-  });
-  return { events, end };
 }

@@ -74,26 +74,6 @@ test('keeps none waiting for which there is no room', async () => {
   assert.equal([started.length, pool.waiting], [3, 1]);
 });
 
-test('starts a few of a burst at a time', async () => {
-  const { started, pool } = make();
-  const greeted: PromiseWithResolvers<void>[] = [];
-  const greet = () => {
-    const greeting = Promise.withResolvers<void>();
-    greeted.push(greeting);
-    return greeting.promise;
-  };
-  const open = () => pool.open({ ...turnOf(), greet });
-  const burst = Array.from({ length: 64 }, open);
-  assert.is(started.length, STARTS_AT_ONCE);
-  for (let next = 0; next < greeted.length; next += 1) {
-    assert.ok(started.length <= next + STARTS_AT_ONCE);
-    greeted[next]?.resolve();
-    await turn();
-  }
-  await Promise.all(burst);
-  assert.is(started.length, 64 + LIMITS.warmProcesses);
-});
-
 test('lets the programs of one owner that hang delay nobody else', async () => {
   const { started, pool } = make();
   const greet = () => new Promise<never>(() => undefined);
