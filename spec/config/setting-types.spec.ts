@@ -20,6 +20,7 @@ import {
   secretText,
   url,
 } from '../../src/config/setting-types.ts';
+import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -156,9 +157,16 @@ test('reads what is of its kind and nothing else', () => {
       network,
       [
         ['10.0.0.0/08', '10.0.0.0/8'],
+        ['10.1.2.3', '10.1.2.3/32'],
+        ['0.0.0.0/0', '0.0.0.0/0'],
+        ['FD00::/8', 'fd00::/8'],
         ['::1', '::1/128'],
+        ...DENIED_NETWORKS.map((denied): [unknown, unknown] => [denied, denied]),
       ],
-      ['10.0.0.0/33', '10.0.0', 7],
+      [
+        ...['10.0.0.0/33', '10.0.0', 7, '', '10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/8/8', '::/129'],
+        ...['fe80::1%eth0', 'localhost', '10.0.0.0/8 ', '010.0.0.1'],
+      ],
     ],
     [
       list(integer(1, 5)),

@@ -1,8 +1,11 @@
-// Where values come from, and what happens when two places disagree.
+// Where values come from, what happens when two places disagree, and what is said about names that nobody knows.
 
 import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { ConfigError, type Noting } from '../../src/config/config-error.ts';
+import { ALL_SETTINGS } from '../../src/config/settings.ts';
+import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
 import { describeConfig } from '../../src/config.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
@@ -61,6 +64,123 @@ test('refuses two variables that give one setting two values, and takes an empty
   const env = { MCP_GATEWAY_LOG_LEVEL: 'info', GATEWAY_LOG_LEVEL: 'warn' };
   assert.match(refusal({ env }), 'MCP_GATEWAY_LOG_LEVEL and GATEWAY_LOG_LEVEL differ');
   assert.is(load({ env: { MCP_GATEWAY_LOG_LEVEL: '', GATEWAY_LOG_LEVEL: 'warn' } }).logLevel, 'warn');
+});
+
+test('names the nearest key for an unknown one in gateway.yaml', () => {
+  assert.is(refusal({ yaml: 'prot: 80' }), 'gateway.yaml:1: unknown key prot; the nearest is port');
+  assert.is(
+    refusal({ yaml: 'load_balancer:\n  strtegy: random' }),
+    'gateway.yaml:2: unknown key load_balancer.strtegy; the nearest is load_balancer.strategy',
+  );
+  assert.match(
+    refusal({ yaml: 'load_balancer: random' }),
+    'load_balancer is a section of load_balancer.strategy',
+  );
+});
+
+test('says where gateway.yaml is not YAML, and takes an empty one or an empty section as nothing', () => {
+  assert.match(refusal({ yaml: 'port: [1' }), /^gateway\.yaml: .*line 1/);
+  assert.match(refusal({ yaml: '- port' }), 'gateway.yaml: expected settings');
+  assert.match(refusal({ yaml: 'port: 1\nport: 2' }), 'gateway.yaml: ');
+  assert.is(load({ yaml: '# nothing\n' }).portsDefaulted, true);
+  assert.is(load({ yaml: 'auth:\n  # enabled: false\n' }).authEnabled, true);
+});
+
+const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];
+/** Lets the first fault through. */
+const note: Noting = (work) => work();
+
+test('gives values by their dotted key, nested or not', () => {
+  const values = readConfigFile('port: 1\nauth: { enabled: no }\nhttp.a.b: [1]\n', 'a.yaml', { keys, note });
+  assert.equal(
+    [...values],
+    [
+      ['port', { value: 1, place: 'a.yaml:1' }],
+      ['auth.enabled', { value: 'no', place: 'a.yaml:2' }],
+      ['http.a.b', { value: [1], place: 'a.yaml:3' }],
+    ],
+  );
+});
+
+test('refuses a key that is set in both ways', () => {
+  assert.throws(
+    () => readConfigFile('auth: { enabled: no }\nauth.enabled: yes\n', 'a.yaml', { keys, note }),
+    /^a\.yaml:2: auth\.enabled is set twice$/,
+  );
+});
+
+test('refuses a file that would explode or contain itself', () => {
+  const bomb =
+    'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nport: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]';
+  assert.throws(() => readConfigFile(bomb, 'a.yaml', { keys, note }), /Excessive alias count/);
+  assert.match(refusal({ yaml: 'port: &p [*p]' }), 'gateway.yaml:1, port: expected a port');
+});
+
+test('says all that is wrong, each with its line', () => {
+  const faults = [
+    'gateway.yaml:1: unknown key prot; the nearest is port',
+    '--port: expected a port from 0 to 65535; found "x"',
+    'gateway.yaml:3, load_balancer.timeout: expected seconds from 0.1 to 3600; found "30s"',
+  ];
+  const yaml = 'prot: 80\nload_balancer:\n  timeout: 30s\n';
+  try {
+    load({ yaml, flags: { port: 'x' } });
+    throw new Error('nothing was refused');
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown;
+    assert.equal([thrown.message, ...thrown.others], faults);
+  }
+});
+
+test('unknown variables are named with the nearest setting, in the warnings of the configuration', () => {
+  const { warnings } = load({ env: { MCP_GATEWAY_LOGLEVEL: 'debug', MCP_GATEWAY_LOG_LEVEL: 'info' } });
+  assert.equal(warnings, [
+    'MCP_GATEWAY_LOGLEVEL has no effect: there is no such setting, the nearest is MCP_GATEWAY_LOG_LEVEL',
+  ]);
+});
+
+test('unknown variables are none of these: settings, files of secrets, what is empty, service links, the other prefix', () => {
+  const known = {
+    MCP_GATEWAY_PORT: '1',
+    MCP_GATEWAY_SECRET_KEY_FILE: '/run/secret',
+    MCP_GATEWAY_NOTHING: '',
+    MCP_GATEWAY_SERVICE_HOST: '10.0.0.1',
+    MCP_GATEWAY_SERVICE_PORT: '80',
+    MCP_GATEWAY_SERVICE_PORT_HTTP: '80',
+    MCP_GATEWAY_PORT_80_TCP_ADDR: '10.0.0.1',
+    GATEWAY_SOMETHING: 'x',
+    PATH: '/bin',
+  };
+  assert.equal(unknownVariables(known, ALL_SETTINGS), []);
+});
+
+test('unknown variables are near misses only under the prefix that others use, too', () => {
+  const environment = {
+    GATEWAY_API_KEY_LIMT: '3',
+    GATEWAY_PROT: '1',
+    GATEWAY_SECRET_KEY_FLIE: '/run/secret',
+    GATEWAY_DATABASE_URL: 'memory://',
+    GATEWAY_ADMIN_PASSWORD_FILE: '/run/secret',
+    GATEWAY_ALLOWED_HOST: '',
+    GATEWAY_INTERFACE: 'CGI/1.1',
+    GATEWAY_TIMEOUT: '5',
+    GATEWAY_URL: 'http://a',
+    GATEWAY_SERVICE_HOST: '10.0.0.1',
+    GATEWAY_SERVICE_PORT: '80',
+    GATEWAY_PORT_80_TCP_PORT: '80',
+    GATEWAY_PORT_80_TCP: 'tcp://10.0.0.1:80',
+  };
+  const line = (name: string, meant: string) =>
+    `GATEWAY_${name} has no effect: there is no such setting; did you mean GATEWAY_${meant}?`;
+  assert.equal(unknownVariables(environment, ALL_SETTINGS), [
+    line('API_KEY_LIMT', 'API_KEY_LIMIT'),
+    line('PROT', 'PORT'),
+    line('SECRET_KEY_FLIE', 'SECRET_KEY_FILE'),
+  ]);
+});
+
+test('unknown variables do not have a file when they are no secret', () => {
+  assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }, ALL_SETTINGS).length, 1);
 });
 
 test.run();

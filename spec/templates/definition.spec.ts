@@ -2,7 +2,12 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import * as assert from 'uvu/assert';
-import { readTemplate, TemplateError } from '../../src/templates/definition.ts';
+import {
+  fillPlaceholders,
+  readTemplate,
+  TemplateError,
+  unknownPlaceholders,
+} from '../../src/templates/definition.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template definition');
@@ -95,6 +100,20 @@ test('refuses a command with an open quote and a placeholder that nothing fills'
     'args[1]: nothing fills the placeholder ${SCRTCH}',
     'environment.KEY: nothing fills the placeholder ${TOKEN}',
   ]);
+});
+
+test('fills the scratch folder wherever it stands, whatever its path', () => {
+  const filled = fillPlaceholders('${SCRATCH}/a:${SCRATCH}', { SCRATCH: 'C:\\$& my $1' });
+  assert.is(filled, 'C:\\$& my $1/a:C:\\$& my $1');
+});
+
+test('takes nothing else for a placeholder', () => {
+  const text = '$SCRATCH ${scratch} ${OTHER} {SCRATCH} $${}';
+  assert.is(fillPlaceholders(text, { SCRATCH: '/x' }), text);
+});
+
+test('knows which placeholders it does not know', () => {
+  assert.equal(unknownPlaceholders('${SCRATCH} ${OTHER} ${lower} ${A_1}'), ['${OTHER}', '${A_1}']);
 });
 
 test.run();

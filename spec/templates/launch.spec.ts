@@ -1,4 +1,5 @@
 // Which commands become a program of an installed package, and that the bundled templates really start.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -150,6 +151,38 @@ test('opens an instance with its program, and leaves what has none as it is', ()
   });
   const endpoint = instanceDefinition({ endpoint: 'http://127.0.0.1:1/mcp' });
   assert.is(launchOf(endpoint, { from: folder }), endpoint);
+});
+
+const described = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
+const values = { SCRATCH: '/tmp/my scratch' };
+
+test('an instance of a template has placeholders filled in command, arguments and environment', () => {
+  const input = instanceInputOf(
+    {
+      ...described,
+      transport: 'stdio',
+      command: '${SCRATCH}/run',
+      args: ['--dir', '${SCRATCH}', '"as is"'],
+      environment: { FILE: '${SCRATCH}/f' },
+    },
+    values,
+  );
+  assert.equal(input, {
+    transport: 'stdio',
+    command: '/tmp/my scratch/run',
+    args: ['--dir', '/tmp/my scratch', '"as is"'],
+    env_vars: { FILE: '/tmp/my scratch/f' },
+  });
+});
+
+test('splits a command into words before it fills them', () => {
+  const input = instanceInputOf({ ...described, command: 'run "a b" ${SCRATCH}' }, values);
+  assert.equal(input, { command: 'run', args: ['a b', '/tmp/my scratch'] });
+});
+
+test('gives the environment to a command only', () => {
+  const endpoint = 'http://127.0.0.1:8080/mcp';
+  assert.equal(instanceInputOf({ ...described, endpoint, environment: { A: 'b' } }, values), { endpoint });
 });
 
 test.run();

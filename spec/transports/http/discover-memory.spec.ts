@@ -8,23 +8,12 @@ import {
   noteExit,
   noteFailed,
   noteOpened,
-  UNANSWERED_FOR_MS,
 } from '../../../src/transports/http/http-probe.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('discover memory');
 const NOW_MS = 1_000;
-
-test('asks a new server first, and not one that left it unanswered, for an hour', () => {
-  assert.is(isDiscoveredFirst({}, NOW_MS), true);
-  const memory: OpeningMemory = {};
-  noteOpened(memory, 'legacy', { outcome: 'unanswered', nowMs: NOW_MS });
-  assert.is(isDiscoveredFirst(memory, NOW_MS), false);
-  assert.is(UNANSWERED_FOR_MS, 3_600_000);
-  assert.is(isDiscoveredFirst(memory, NOW_MS + UNANSWERED_FOR_MS - 1), false);
-  assert.is(isDiscoveredFirst(memory, NOW_MS + UNANSWERED_FOR_MS), true);
-});
 
 test('remembers only what costs time or harms, and forgets it when the server does otherwise', () => {
   for (const [era, outcome, before, after] of [

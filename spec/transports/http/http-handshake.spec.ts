@@ -48,19 +48,6 @@ async function ask(listener: RequestListener, era: Era, known?: Era) {
   return outcome;
 }
 
-test('takes a refusal of the method as an answer, with its JSON-RPC error when it has one', async () => {
-  const error = { code: -32000, message: 'Bad Request: Server not initialized' };
-  const refusing: RequestListener = (_, response) =>
-    answerJson(response, 400, { jsonrpc: '2.0', id: null, error });
-  assert.equal(await ask(refusing, 'modern'), { kind: 'error', id: null, error });
-  for (const status of [400, 404, 405, 406, 500, 501]) {
-    assert.equal(await ask(plain(status, '<h1>No</h1>'), 'legacy'), {
-      kind: 'none',
-      lack: `POST /mcp was answered with HTTP ${status}`,
-    });
-  }
-});
-
 test('fails on what is no evidence of an era', async () => {
   for (const status of [401, 403, 407, 429, 502, 503, 504, 302]) {
     await withHandshake(plain(status), async (handshake) => {
@@ -70,63 +57,6 @@ test('fails on what is no evidence of an era', async () => {
       }
     });
   }
-});
-
-test('takes nonsense for an unknown method when asking in the modern era, for a failure otherwise', async () => {
-  const nonsense = { kind: 'none', lack: 'POST /mcp answered 200 with an empty body' };
-  assert.equal(await ask(plain(200), 'modern'), nonsense);
-  await withHandshake(plain(200), async (handshake) => {
-    const error = await failureOf(handshake.request({ method: 'initialize' }, 'legacy'));
-    assert.match(error.message, 'empty body');
-  });
-});
-
-test('takes nonsense of a server that is known as a modern one for an unknown method', async () => {
-  const nonsense = { kind: 'none', lack: 'POST /mcp answered 200 with an empty body' };
-  assert.equal(await ask(plain(200), 'legacy', 'modern'), nonsense);
-  assert.match((await failureOf(ask(plain(200), 'legacy', 'legacy'))).message, 'empty body');
-});
-
-test('takes a fault of a server that is known for no refusal, unless it says so', async () => {
-  const refusing =
-    (code: number): RequestListener =>
-    (_, response) =>
-      answerJson(response, 500, { jsonrpc: '2.0', id: null, error: { code, message: 'no' } });
-  for (const known of ['modern', 'legacy'] as const) {
-    for (const listener of [plain(500), plain(501), refusing(-32603)]) {
-      const error = await failureOf(ask(listener, 'legacy', known));
-      assert.match(error.message, /answered 50[01]/);
-      assert.is(error.facts.suspicious, true);
-    }
-    const unknown = { kind: 'error', id: null, error: { code: -32601, message: 'no' } };
-    assert.equal(await ask(refusing(-32601), 'legacy', known), unknown);
-  }
-});
-
-test('takes a server that never answers discover for one that does not know it', async () => {
-  await withHandshake(
-    () => {},
-    async (handshake) => {
-      assert.equal(await handshake.request({ method: 'server/discover' }, 'modern'), {
-        kind: 'none',
-        lack: 'server/discover was not answered',
-      });
-    },
-    { discoverMs: 50 },
-  );
-});
-
-test('takes one that never answers initialize for one that does not know it, where that is to be found out', async () => {
-  await withHandshake(
-    () => {},
-    async (handshake) => {
-      const lack = 'initialize was not answered';
-      assert.equal(await handshake.request({ method: 'initialize' }, 'legacy'), { kind: 'none', lack });
-      const error = await failureOf(handshake.request({ method: 'server/discover' }, 'modern'));
-      assert.is(error.facts.reason, 'server/discover was not answered', 'which it knows');
-    },
-    { initializeMs: 50, discoverMs: 50, known: 'modern' },
-  );
 });
 
 test('fails on a server that returns what it is sent', async () => {
@@ -178,43 +108,6 @@ test('takes the answer to its id, and does not wait for the end of the stream', 
     void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`${other}${own}`);
   const answer = await ask(listener, 'legacy');
   assert.equal(Object(answer).result.value, { id: 1 });
-});
-
-test('remembers session and revision of initialize, and sends both with the notification', async () => {
-  const seen: (string | undefined)[][] = [];
-  const listener: RequestListener = async (request, response) => {
-    const { 'mcp-session-id': session, 'mcp-protocol-version': version } = request.headers;
-    const { id, method } = await messageOf(request);
-    seen.push([String(method), String(session), String(version)]);
-    if (id === undefined) response.writeHead(202).end();
-    else {
-      const result = { protocolVersion: '2025-03-26', capabilities: {} };
-      answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': 'abc' });
-    }
-  };
-  await withHandshake(listener, async (handshake) => {
-    await handshake.request({ method: 'initialize', params: {} }, 'legacy');
-    await handshake.notify('notifications/initialized', {});
-    assert.is(handshake.sessionId, 'abc');
-  });
-  assert.equal(seen, [
-    ['initialize', 'undefined', 'undefined'],
-    ['notifications/initialized', 'abc', '2025-03-26'],
-  ]);
-});
-
-test('sends the headers of the modern era with discover', async () => {
-  let headers: Record<string, unknown> = {};
-  const listener: RequestListener = (request, response) => {
-    headers = request.headers;
-    response.end();
-  };
-  await withHandshake(listener, async (handshake) => {
-    const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
-    await handshake.request({ method: 'server/discover', params: { _meta } }, 'modern');
-  });
-  assert.is(headers['mcp-protocol-version'], '2026-07-28');
-  assert.is(headers['mcp-method'], 'server/discover');
 });
 
 test('does not mind a refused notification, but a broken connection', async () => {
