@@ -2,9 +2,8 @@
 // builds that are meant for one.
 
 import { readFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { portOf } from './http-app.ts';
+import { startRawServer } from '../transports/raw-server.ts';
 
 /** A place of its own in the eyes of a browser. */
 export interface ModuleServer {
@@ -31,7 +30,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
 
 /** Starts it on a free port. */
 export async function serveModules(): Promise<ModuleServer> {
-  const server = createServer(async ({ url = '/' }, response) => {
+  const { port, close } = await startRawServer(async ({ url = '/' }, response) => {
     if (url === '/') {
       response.writeHead(200, { 'content-type': 'text/html' }).end(page());
       return;
@@ -41,17 +40,10 @@ export async function serveModules(): Promise<ModuleServer> {
     const text = isModule ? await readFile(fileURLToPath(file)).catch(() => undefined) : undefined;
     response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'text/javascript' }).end(text);
   });
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  return { origin: `http://127.0.0.1:${portOf(server)}`, close: () => closed(server) };
+  return { origin: `http://127.0.0.1:${port}`, close };
 }
 
 function page(): string {
   const imports = Object.fromEntries(Object.entries(IMPORTS).map(([name, path]) => [name, `/${path}`]));
   return `<!doctype html><link rel="icon" href="data:,"><script type="importmap">${JSON.stringify({ imports })}</script>`;
-}
-
-function closed(server: Server): Promise<void> {
-  server.closeAllConnections();
-  return new Promise((resolve) => server.close(() => resolve()));
 }

@@ -1,8 +1,7 @@
 // A real app on a real port with a real gateway behind it, for the specs of src/http. Backends are functions that answer
 // like the fixture servers, unless a spec registers others.
 
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { Auth } from '../../src/auth/auth.ts';
@@ -14,6 +13,7 @@ import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { answer, defaultOptions } from '../fixtures/mcp.ts';
 import type { ToolState } from '../fixtures/tools.ts';
 import { isObject, type Json, objectOr } from '../fixtures/wire.ts';
+import { startRawServer } from '../transports/raw-server.ts';
 import { anonymousAuth } from './anonymous-auth.ts';
 
 /** One answer, read to its end. */
@@ -68,10 +68,7 @@ export async function startApp(
     build: '0.0.0-spec',
     ...rest,
   });
-  const server = createServer(app.callback());
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
+  const { port, close } = await startRawServer(app.callback());
   const url = `http://127.0.0.1:${port}`;
   return {
     gateway,
@@ -85,8 +82,7 @@ export async function startApp(
       await gateway.register(template, { id, handler }, { waitMs: 5_000 });
     },
     close: async () => {
-      server.close();
-      server.closeAllConnections();
+      await close();
       await gateway.close({ graceMs: 0 });
       await auth.close();
     },

@@ -1,20 +1,19 @@
 // A list of middlewares on a real port, for the specs of single ones: request ids and errors around, an end underneath.
 
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import { pino } from 'pino';
 import { errors } from '../../src/http/middleware/errors.ts';
 import { requestId } from '../../src/http/middleware/request-id.ts';
 import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/http/request.ts';
-import { type Answer, type Ask, portOf, send } from './http-app.ts';
+import { startRawServer } from '../transports/raw-server.ts';
+import { type Answer, type Ask, send } from './http-app.ts';
 
 /** A running list of middlewares. */
 export interface MiddlewareFixture {
   readonly port: number;
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** Serves request ids, error answers, and then these. */
@@ -42,16 +41,10 @@ async function startKoa(
   koa.use(requestId());
   koa.use(errors(pino({ level: 'silent' })));
   furnish(koa);
-  const server = createServer(koa.callback());
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
+  const { port, close } = await startRawServer(koa.callback());
   return {
     port,
     ask: (method, path, ask) => send(method, `http://127.0.0.1:${port}${path}`, ask),
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    close,
   };
 }

@@ -1,9 +1,8 @@
 // A collector of OpenTelemetry over HTTP, small enough to be read: it keeps what it was sent. Spans are read from JSON only.
 
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { portOf } from './http-app.ts';
+import { startRawServer } from '../transports/raw-server.ts';
 
 /** One span as it was sent, with its attributes as an object. */
 export interface ReceivedSpan {
@@ -41,28 +40,23 @@ export interface OtlpReceiver {
 /** Listens on a free port of 127.0.0.1. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const requests: { headers: IncomingHttpHeaders; path: string; body: Buffer }[] = [];
-  const server = createServer(async (request, response) => {
+  const { port, close } = await startRawServer(async (request, response) => {
     const { headers, url: path = '' } = request;
     requests.push({ headers, path, body: await buffer(request) });
     response.writeHead(200, { 'content-type': headers['content-type'] ?? 'application/json' });
     response.end(headers['content-type'] === 'application/json' ? '{}' : undefined);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const resources = (): OtlpResource[] =>
     requests
       .filter(({ headers }) => headers['content-type'] === 'application/json')
       .flatMap(({ body }) => (JSON.parse(String(body)) as { resourceSpans: OtlpResource[] }).resourceSpans);
   return {
-    url: `http://127.0.0.1:${portOf(server)}`,
+    url: `http://127.0.0.1:${port}`,
     requests,
     spans: () =>
       resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(receivedSpan))),
     resource: () => asObject(resources()[0]?.resource.attributes ?? []),
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    close,
   };
 }
 

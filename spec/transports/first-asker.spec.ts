@@ -44,6 +44,17 @@ test('lets those who waited go on a few in a turn, whether it is known or has fa
   }
 });
 
+test('ends the wait of who leaves', async () => {
+  const { asking, come } = make();
+  void come('a');
+  const caller = new AbortController();
+  const waiting = codeOf(come('b', caller.signal));
+  caller.abort();
+  assert.is(await waiting, 'SHUTTING_DOWN');
+  assert.is(await codeOf(come('c', AbortSignal.abort())), 'SHUTTING_DOWN');
+  assert.equal([...asking.keys()], ['a']);
+});
+
 test.run();
 
 function make(isKnown = false) {

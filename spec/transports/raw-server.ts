@@ -1,4 +1,4 @@
-// A node:http server for specs of the parts of the http transport, where the MCP fixture would know too much.
+// A node:http server on a free port: for specs where the MCP fixture would know too much, and below all fixtures.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
@@ -7,18 +7,21 @@ import type { JsonObject } from '../../src/domain/json.ts';
 
 export interface RawServer {
   readonly url: string;
+  readonly port: number;
   close(): Promise<void>;
 }
 
-/** Starts a server on a free port of 127.0.0.1. */
-export async function startRawServer(listener: RequestListener): Promise<RawServer> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
+/** Starts a server on a port of 127.0.0.1, by default a free one. Closing it twice is harmless. */
+export async function startRawServer(listener: RequestListener, wanted = 0): Promise<RawServer> {
+  const server = createServer(listener).listen(wanted, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
+    port,
     url: `http://127.0.0.1:${port}/mcp`,
     close: async () => {
+      if (!server.listening) return;
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();

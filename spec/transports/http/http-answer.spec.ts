@@ -51,6 +51,7 @@ async function post(
 }
 
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
+const complete = (lack: string, streamed = false): AnswerEnding => ({ kind: 'complete', lack, streamed });
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
 
 test('puts a body together that arrives in pieces', async () => {
@@ -119,5 +120,51 @@ for (const type of ['application/json', 'text/event-stream']) {
     );
   });
 }
+
+test('counts a body that is no message', () =>
+  post(
+    (_, response) => void response.end('<h1>Hello</h1>'),
+    async (seen) => {
+      assert.equal(await seen.ending, complete('answered with something that is not JSON-RPC'));
+      assert.is(seen.unmatched, 1);
+    },
+  ));
+
+test('reports each event of a stream when it arrives', async () => {
+  let stream: ServerResponse | undefined;
+  const listener: RequestListener = (_, response) => {
+    stream = response;
+    response.writeHead(200, { 'content-type': 'Text/Event-Stream; charset=utf-8', 'mcp-session-id': 'abc' });
+    response.write('id: 1\ndata: \n\nevent: ping\ndata: {}\n\ndata: nonsense\n\n');
+    response.write('data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n');
+  };
+  await post(listener, async (seen) => {
+    while (seen.messages.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(kinds(seen), ['notification']);
+    assert.is(seen.unmatched, 1);
+    assert.is(seen.answer.sessionId, 'abc');
+    stream?.end(`data: ${resultText}\n\n`);
+    assert.equal(await seen.ending, complete('ended its event stream without an answer', true));
+    assert.equal(kinds(seen), ['notification', 'result']);
+  });
+});
+
+test('ends broken, and closes the connection, over the limit of one event', async () => {
+  const endless =
+    (type: string, head: string): RequestListener =>
+    (_, response) => {
+      const piece = Buffer.alloc(4 * 1024 * 1024, 'x');
+      response.writeHead(200, { 'content-type': type }).write(head);
+      const more = (): void => {
+        if (!response.destroyed) response.write(piece, more);
+      };
+      more();
+    };
+  await post(endless('text/event-stream', 'data: {'), async ({ ending }) => {
+    const end = await ending;
+    assert.ok(end.kind === 'broken');
+    assert.match(end.failure.message, `more than ${LIMITS.backendMessageBytes} bytes`);
+  });
+});
 
 test.run();
