@@ -1,7 +1,6 @@
 // Draws a chart with uPlot. In a file of its own, because it is loaded after the page is there.
 
 import uPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 import { clock } from '../format.ts';
 
 export interface Line {
