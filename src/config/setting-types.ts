@@ -67,6 +67,8 @@ function isSetting(row: Setting<unknown> | SettingGroup): row is Setting<unknown
 export interface SettingType<T> {
   /** Completes "expected ..." in errors and fills a column of the documentation. */
   readonly type: string;
+  /** In which `show` writes a number: `seconds`. */
+  readonly unit?: string;
   /**
    * Reads a value as it was written: text from a flag or a variable, any YAML value from the file. Undefined when it is
    * not of this type. `folder` is where relative paths start.
@@ -184,10 +186,11 @@ export const boolean: SettingType<boolean> = {
   show: String,
 };
 
-/** A whole number from `least` to `most`, both included. */
+/** A whole number from `least` to `most`, both included. `what` is a unit, or a noun with an article: `bytes`, `a port`. */
 export function integer(least: number, most: number, what = 'a whole number'): SettingType<number> {
   return {
     type: `${what} from ${least} to ${most}`,
+    ...(what.startsWith('a ') ? {} : { unit: what }),
     read: (raw) => {
       const value = readNumber(raw);
       return value !== undefined && Number.isInteger(value) && value >= least && value <= most
@@ -202,6 +205,7 @@ export function integer(least: number, most: number, what = 'a whole number'): S
 export function seconds(least: number, most: number): SettingType<number> {
   return {
     type: `seconds from ${least} to ${most}`,
+    unit: 'seconds',
     read: (raw) => {
       const value = readNumber(raw);
       return value !== undefined && value >= least && value <= most ? Math.round(value * 1000) : undefined;
@@ -214,7 +218,7 @@ export function seconds(least: number, most: number): SettingType<number> {
 export function minutes(least: number, most: number): SettingType<number> {
   const written = integer(least, most, 'minutes');
   return {
-    type: written.type,
+    ...written,
     read: (raw, folder) => {
       const value = written.read(raw, folder);
       return value === undefined ? undefined : value * 60_000;
@@ -227,7 +231,7 @@ export function minutes(least: number, most: number): SettingType<number> {
 export function percent(least: number, most: number): SettingType<number> {
   const written = integer(least, most, 'percent');
   return {
-    type: written.type,
+    ...written,
     read: (raw, folder) => {
       const value = written.read(raw, folder);
       return value === undefined ? undefined : value / 100;

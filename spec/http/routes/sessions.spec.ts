@@ -126,6 +126,30 @@ test('come in pages', async () => {
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
+test('are those of one template or of one caller, by id or name, where that is asked', async () => {
+  const key = await app.key(['gateway:read', 'tools:call']);
+  const idOf = async (path: string, who: Credentials) =>
+    sessionFingerprint((await open(path, who)).sessionId);
+  const demo = await idOf('/mcp/demo', app.user);
+  const other = await idOf('/mcp/other', app.user);
+  const ofKey = await idOf('/mcp/demo', key);
+  await open('/mcp', app.admin);
+  const ids = async (query: string) => (await listFor(app.admin, query)).map(({ id }) => id);
+  assert.equal(await ids('?template=demo'), [demo, ofKey].sort());
+  assert.equal(await ids('?principal=ada'), [demo, other].sort());
+  assert.equal(await ids('?principal=ada&template=other'), [other]);
+  const [{ principal } = {}] = await listFor(key);
+  assert.equal(await ids(`?principal=${principal}`), [ofKey]);
+  assert.equal(await ids('?principal=somebody'), []);
+  assert.equal(await listFor(app.user, '?principal=admin'), [], 'a filter shows nothing more');
+  const [first, second] = [demo, other].sort();
+  const page = await app.as(app.admin, 'GET', '/gateway/sessions?principal=ada&limit=1');
+  assert.equal([objectOr(Object(page.body.sessions)[0]).id, page.body.next_cursor], [first, first]);
+  assert.equal(await ids(`?principal=ada&cursor=${first}`), [second]);
+  for (const query of ['template=A', 'principal=', `principal=${'x'.repeat(257)}`])
+    assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
+});
+
 test('end a session: its client is told to initialize again', async () => {
   const client = await open('/mcp/demo', app.user);
   const other = await open('/mcp/demo', app.user);

@@ -22,7 +22,7 @@ const config = loadConfig({
 });
 let app: AccountsFixture;
 test.before(async () => {
-  app = await startWithAccounts({ settings: describeConfig(config) });
+  app = await startWithAccounts({ settings: describeConfig(config), logLevel: 'debug' });
 });
 test.after(() => app.close());
 
@@ -38,10 +38,39 @@ test('names every setting once, with its value, its source and its description',
   assert.equal(names.toSorted(), ['listen', ...inTable].sort());
   assert.ok(all.every(({ value, description }) => typeof value === 'string' && String(description) !== ''));
   const shown = Object.fromEntries(all.map(({ name, value, source, from }) => [name, [value, source, from]]));
-  assert.equal(shown.listen, ['127.0.0.1:9000 (gateway)', 'flag', 'port: --port; host: GATEWAY_HOST']);
+  assert.equal(shown.listen, ['127.0.0.1:9000', 'flag', 'port: --port; host: GATEWAY_HOST']);
   assert.equal(shown.log_level, ['debug', 'file', 'gateway.yaml, log_level']);
   assert.equal(shown['auth.secret_key'], ['********', 'environment', 'GATEWAY_SECRET_KEY']);
   assert.equal(shown['sessions.max']?.slice(1), ['default', undefined]);
+});
+
+test('names the unit of a number, and none of other values', async () => {
+  const all = await settings();
+  const units = Object.fromEntries(all.map(({ name, value, unit }) => [name, [value, unit]]));
+  assert.equal(
+    ['load_balancer.timeout', 'auth.access_token_expire_minutes', 'sessions.share'].map(
+      (name) => units[name],
+    ),
+    [
+      ['30', 'seconds'],
+      ['60', 'minutes'],
+      ['25', 'percent'],
+    ],
+  );
+  assert.equal(units['audit.retention_days'], ['90', 'days']);
+  assert.is(units['http.max_body_bytes']?.[1], 'bytes');
+  for (const name of ['listen', 'metrics.port', 'memory.limit_bytes', 'auth.enabled'])
+    assert.is(units[name]?.[1], undefined, name);
+});
+
+test('shows the level of the log that is in force, and that it was changed since the start', async () => {
+  const levelNow = async () => (await settings()).find(({ name }) => name === 'log_level');
+  const set = (level: string) => app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level } });
+  await set('error');
+  const { description: _, ...changed } = (await levelNow()) ?? {};
+  assert.equal(changed, { name: 'log_level', value: 'error', source: 'runtime' });
+  await set('debug');
+  assert.equal((await levelNow())?.source, 'file');
 });
 
 test('shows no secret, not even in a URL', async () => {

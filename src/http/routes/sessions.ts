@@ -5,6 +5,7 @@ import Type, { type Static } from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { sessionUnknown } from '../../domain/error-catalogue.ts';
 import { hasCode } from '../../domain/errors.ts';
+import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ClientSessionView } from '../../gateway-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -33,6 +34,8 @@ const SessionRecord = Type.Object({
 type SessionRecord = Static<typeof SessionRecord>;
 
 const DEFAULT_PAGE = 100;
+/** Names of keys are the longest. */
+const LONGEST_NAME = 256;
 
 export const sessionRoutes: readonly Route[] = [
   defineRoute({
@@ -48,6 +51,10 @@ export const sessionRoutes: readonly Route[] = [
           ),
           /** `next_cursor` of the page before. */
           cursor: Type.Optional(SessionParams.properties.session_id),
+          /** Bound to an instance of this template. */
+          template: Type.Optional(TemplateId),
+          /** Of this caller: id or name. */
+          principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
         },
         CLOSED,
       ),
@@ -60,13 +67,19 @@ export const sessionRoutes: readonly Route[] = [
     },
     errors: [],
     handler: async ({ query, principal }, { gateway, auth }) => {
-      const { limit = DEFAULT_PAGE, cursor = '' } = query;
-      const rest = gateway
+      const { limit = DEFAULT_PAGE, cursor = '', template, principal: owner } = query;
+      const visible = gateway
         .sessions()
         .filter((session) => session.id > cursor && maySee(principal, session))
+        .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
         .sort((one, other) => (one.id < other.id ? -1 : 1));
+      // A name is found among all of them, an id is in the session itself.
+      const owners = owner === undefined ? undefined : await namesOf(visible, auth);
+      const rest = visible.filter(
+        ({ ownerId }) => owner === undefined || ownerId === owner || owners?.get(ownerId) === owner,
+      );
       const page = rest.slice(0, limit);
-      const names = await namesOf(page, auth);
+      const names = owners ?? (await namesOf(page, auth));
       return json(200, {
         sessions: page.map((session) => recordOf(session, names)),
         next_cursor: rest.length > limit ? (page.at(-1)?.id ?? null) : null,

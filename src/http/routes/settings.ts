@@ -1,18 +1,21 @@
 // The settings in effect and where each comes from, as `stagedoor config` prints them. They are changed where they are
-// written, and take effect at the next start.
+// written, and take effect at the next start; the level of the log alone can be another one by now.
 
 import Type, { type Static } from 'typebox';
-import { ALL_SETTINGS } from '../../config/settings.ts';
+import { ALL_SETTINGS, SETTINGS } from '../../config/settings.ts';
 import { type ConfigRow, kindOfSource, tidySource } from '../../config.ts';
 import { json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, type Services } from '../route.ts';
 import { text } from '../schemas.ts';
 
 const SettingRecord = Type.Object({
   name: text('log_level'),
   /** As it is written in gateway.yaml; `********` for a secret. */
   value: text('info'),
-  source: Type.Enum(['flag', 'environment', 'file', 'default'], { examples: ['environment'] }),
+  /** Of a value that is a number with a unit. */
+  unit: Type.Optional(text('seconds')),
+  /** `runtime`: changed since the start, until the next one. */
+  source: Type.Enum(['flag', 'environment', 'file', 'default', 'runtime'], { examples: ['environment'] }),
   /** Where it was written; absent for a default. */
   from: Type.Optional(text('GATEWAY_LOG_LEVEL')),
   description: text('Least severe level that is logged.'),
@@ -31,21 +34,32 @@ export const settingRoutes: readonly Route[] = [
       },
     },
     errors: [],
-    handler: (_input, { settings }) => json(200, { settings: settings.map(recordOf) }),
+    handler: (_input, { settings, log }) =>
+      json(200, { settings: settings.map((row) => inForce(recordOf(row), log)) }),
   }),
 ];
 
 function recordOf({ name, value, source }: ConfigRow): Static<typeof SettingRecord> {
-  const kind = kindOfSource(source);
-  const description = ALL_SETTINGS.find(({ key }) => key === name)?.doc ?? LISTENER;
-  return {
-    name,
-    value,
-    source: kind,
-    ...(kind === 'default' ? {} : { from: tidySource(source) }),
-    description,
-  };
+  const sourceKind = kindOfSource(source);
+  const from = sourceKind === 'default' ? {} : { from: tidySource(source) };
+  const row = ALL_SETTINGS.find(({ key }) => key === name);
+  if (row === undefined) {
+    // A listener is made from two settings; the name that messages give it does not help here.
+    const description = 'Address and port that the gateway listens on.';
+    return { name, value: value.replace(/ \(.*\)$/, ''), source: sourceKind, ...from, description };
+  }
+  const { unit } = row.kind;
+  // A default may be words: "none".
+  const measured = unit === undefined || Number.isNaN(Number(value)) ? {} : { unit };
+  return { name, value, ...measured, source: sourceKind, ...from, description: row.doc };
 }
 
-/** A listener is made from two settings and has a row of its own. */
-const LISTENER = 'Address and port that the gateway listens on.';
+/** The level of the log is the one setting that changes without a start: routes/log-level.ts. */
+function inForce(
+  record: Static<typeof SettingRecord>,
+  { level }: Services['log'],
+): Static<typeof SettingRecord> {
+  if (record.name !== SETTINGS.logLevel.key || record.value === level) return record;
+  const { from: _, ...rest } = record;
+  return { ...rest, value: level, source: 'runtime' };
+}
