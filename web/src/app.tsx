@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { account, accountError, isAdmin, loadAccount, signOut } from './account.ts';
 import { connection } from './events.ts';
 import { ActivityPage } from './pages/activity.tsx';
+import { AuditPage } from './pages/audit.tsx';
 import { ConnectPage } from './pages/connect.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { PlaygroundPage } from './pages/playground.tsx';
@@ -36,6 +37,7 @@ const PAGES: Readonly<Record<PageName, PageEntry>> = {
   sessions: { title: 'Sessions', view: SessionsPage, icon: 'sessions' },
   connect: { title: 'Connect', view: ConnectPage, icon: 'connect' },
   users: { title: 'Users and keys', view: UsersPage, icon: 'users', isForAdmins: true },
+  audit: { title: 'Audit log', view: AuditPage, icon: 'audit', isForAdmins: true },
   settings: { title: 'Settings', view: SettingsPage, icon: 'settings', isForAdmins: true },
   template: { title: 'Template', view: TemplatePage },
   register: { title: 'Register an instance', view: RegisterPage },

@@ -12,6 +12,7 @@ export type PageName =
   | 'sessions'
   | 'connect'
   | 'users'
+  | 'audit'
   | 'settings';
 
 interface Route {

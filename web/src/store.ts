@@ -1,5 +1,6 @@
-// The present state of the gateway: templates and instances, and what the last minutes counted. Events say what changed;
-// the state itself is read again, so that an event that was missed does no lasting harm. Samples bring the numbers.
+// The present state of the gateway: templates and instances, and what the last minutes counted. Events say what changed, and
+// states are taken from them at once (news.ts); the records are read again, so that an event that was missed does no lasting
+// harm. Samples bring the numbers.
 
 import { batch, computed, effect, signal } from '@preact/signals';
 import { account } from './account.ts';
@@ -7,6 +8,7 @@ import { ApiError, get, messageOf } from './api.ts';
 import { Calls } from './calls.ts';
 import { EventStream } from './events.ts';
 import { LastMinute } from './minute.ts';
+import { type News, newsOf, stateNews } from './news.ts';
 import type {
   GatewayEvent,
   Instance,
@@ -95,7 +97,7 @@ function apply(event: GatewayEvent): void {
   const { type } = event;
   if (type === 'gateway.sampled') addSample(event as GatewayEvent & Sample);
   else if (type.startsWith('exchange.')) calls.add(event);
-  else if (type.startsWith('instance.')) changed.note(String(event.server_id));
+  else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed') readAll();
   else if (type === 'registry.behind') isBehind.value = true;
@@ -104,6 +106,16 @@ function apply(event: GatewayEvent): void {
     calls.miss(Number(event.count));
     readAll();
   }
+}
+
+function applyToInstance(event: GatewayEvent, id: string): void {
+  if (event.type === 'instance.deregistered') {
+    newerThanRead?.set(id, null);
+    forget(id);
+    return;
+  }
+  learn(id, newsOf(event, instances.peek().get(id)?.state));
+  changed.note(id);
 }
 
 const SESSIONS_MS = 5_000;
@@ -126,7 +138,7 @@ function addSample(sample: Sample): void {
   for (const { server_id, state } of sample.instances) {
     const known = instances.peek().get(server_id);
     if (known?.state === state || balancers.peek() === undefined) continue;
-    if (known !== undefined) keep({ ...known, state, healthy: state === 'healthy' });
+    learn(server_id, stateNews(state));
     changed.note(server_id);
   }
   const templatesNow = merged(templateSamples.value, sample.templates, ({ template }) => template);
@@ -186,6 +198,7 @@ class ChangedState {
     const isAll = this.#isAll || servers.length > SINGLE_READS;
     this.#servers.clear();
     this.#isAll = false;
+    newerThanRead = new Map();
     try {
       if (isAll) await readRegistry();
       else await Promise.all(servers.map(readServer));
@@ -193,6 +206,7 @@ class ChangedState {
     } catch (thrown) {
       stateError.value = messageOf(thrown);
     } finally {
+      newerThanRead = undefined;
       this.#timer = undefined;
       // What changed while it was read.
       if (this.#isAll || this.#servers.size > 0) this.note([...this.#servers].at(0));
@@ -217,7 +231,7 @@ async function readRegistry(): Promise<void> {
   const entries = Object.entries(registry.templates);
   batch(() => {
     balancers.value = new Map(entries.map(([name, { load_balancer }]) => [name, load_balancer]));
-    const all = entries.flatMap(([, template]) => template.instances);
+    const all = entries.flatMap(([, template]) => template.instances).flatMap(withNews);
     instances.value = new Map(all.map((instance) => [instance.server_id, instance]));
   });
 }
@@ -225,12 +239,27 @@ async function readRegistry(): Promise<void> {
 async function readServer(id: string): Promise<void> {
   try {
     const instance = await get<Instance>(`servers/${encodeURIComponent(id)}`);
-    if (balancers.value?.has(instance.template_name)) keep(instance);
+    if (balancers.value?.has(instance.template_name)) withNews(instance).forEach(keep);
     else readAll();
   } catch (thrown) {
     if (!(thrown instanceof ApiError) || thrown.status !== 404) throw thrown;
     forget(id);
   }
+}
+
+/** What events said while records were read, by server id: it is newer than these. Null: the instance is gone. */
+let newerThanRead: Map<string, News | null> | undefined;
+
+function learn(id: string, news: News): void {
+  newerThanRead?.set(id, { ...newerThanRead.get(id), ...news });
+  const known = instances.peek().get(id);
+  if (known !== undefined) keep({ ...known, ...news });
+}
+
+/** The instance, unless it is gone by now. */
+function withNews(instance: Instance): readonly Instance[] {
+  const news = newerThanRead?.get(instance.server_id);
+  return news === null ? [] : [{ ...instance, ...news }];
 }
 
 /** Puts an instance in its place, as the gateway answered it. */

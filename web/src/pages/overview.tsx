@@ -123,7 +123,7 @@ function Charts() {
   const { times, requests, latencies } = charts.value;
   return (
     <div class="charts">
-      <Chart title="Requests per second" times={times} lines={requests} format={rate} />
+      <Chart title="Requests" times={times} lines={requests} format={(value) => `${rate(value)}/s`} />
       <Chart title="Time of a call" times={times} lines={latencies} format={milliseconds} />
     </div>
   );

@@ -1,66 +1,78 @@
-// The sessions of MCP clients: which client, where it is bound, since when; and ending one.
+// The sessions of MCP clients: which client, of whom, where it is bound, since when; and ending one.
 
 import { useSignal } from '@preact/signals';
-import { change, get } from '../api.ts';
+import { isAdmin } from '../account.ts';
+import { change } from '../api.ts';
 import { day, duration, plural } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
-import { useLoaded } from '../parts/load.ts';
+import { usePages } from '../parts/load.ts';
+import { More } from '../parts/more.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
-import { href } from '../router.ts';
-import { samples, sessionChanges } from '../store.ts';
+import { href, route, setParams } from '../router.ts';
+import { samples, sessionChanges, templates } from '../store.ts';
 
 interface Session {
   /** Its fingerprint: the id itself is a credential. */
   readonly id: string;
   readonly principal: string;
-  readonly client?: { readonly name: string; readonly version?: string };
+  readonly principal_name: string | null;
+  readonly client: { readonly name: string | null; readonly version: string | null };
   readonly bindings: readonly { readonly template: string; readonly instance_id: string }[];
   readonly created_at: string;
   readonly last_used_at: string;
   readonly is_streaming: boolean;
 }
 
-interface Page {
-  readonly sessions: readonly Session[];
-  readonly next_cursor: string | null;
-}
+const FILTERS = ['template', 'principal'];
 
 export function SessionsPage() {
   const ending = useSignal<Session | undefined>(undefined);
-  const { data, error, reload } = useLoaded(() => get<Page>('gateway/sessions'), [sessionChanges.value]);
+  const { params } = route.value;
+  const wanted = new URLSearchParams([...params].filter(([name]) => FILTERS.includes(name)));
+  const pages = usePages<Session, 'sessions'>(`gateway/sessions?${wanted}`, 'sessions', sessionChanges.value);
+  const { items, error, reload, more } = pages;
   const end = ending.value;
   return (
     <>
-      <h1>Sessions</h1>
+      <div class="title">
+        <h1>Sessions</h1>
+        <Filters />
+      </div>
       {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {data === undefined && error === undefined && <Loading what="sessions" />}
-      {data?.sessions.length === 0 && (
-        <Empty title="No client has a session.">
-          <p>Clients of MCP 2025-11-25 and before have one. Clients of later revisions make calls without.</p>
-        </Empty>
-      )}
-      {data !== undefined && data.sessions.length > 0 && (
+      {items === undefined && error === undefined && <Loading what="sessions" />}
+      {items?.length === 0 &&
+        (wanted.size > 0 ? (
+          <Empty title="No session matches." />
+        ) : (
+          <Empty title="No client has a session.">
+            <p>
+              Clients of MCP 2025-11-25 and before have one. Clients of later revisions make calls without.
+            </p>
+          </Empty>
+        ))}
+      {items !== undefined && items.length > 0 && (
         <section aria-label="Sessions">
           <p class="muted">
-            {plural(data.sessions.length, 'session')}
-            {data.next_cursor === null ? '' : ', and more: these are the first'}
+            {plural(items.length, 'session')}
+            {more && ', and more'}
           </p>
           <div class="panel table sessions">
             <div class="head" aria-hidden="true">
               <span>Client</span>
+              <span>Owner</span>
               <span>Bound to</span>
               <span>Opened</span>
               <span>Last used</span>
               <span />
             </div>
             <VirtualList
-              items={data.sessions}
+              items={items}
               keyOf={({ id }) => id}
-              rowHeight={isNarrow.value ? 132 : 60}
+              rowHeight={isNarrow.value ? 146 : 60}
               label="Sessions"
             >
               {(session) => (
@@ -73,6 +85,7 @@ export function SessionsPage() {
               )}
             </VirtualList>
           </div>
+          <More {...pages} />
         </section>
       )}
       {end !== undefined && (
@@ -96,19 +109,56 @@ export function SessionsPage() {
   );
 }
 
+function Filters() {
+  const { params } = route.value;
+  return (
+    <div class="actions">
+      {isAdmin.value && (
+        <input
+          type="search"
+          aria-label="Owner"
+          placeholder="Owner: name or id"
+          value={params.get('principal') ?? ''}
+          onChange={(event) => setParams({ principal: event.currentTarget.value })}
+        />
+      )}
+      <select
+        aria-label="Template"
+        value={params.get('template') ?? ''}
+        onChange={(event) => setParams({ template: event.currentTarget.value })}
+      >
+        <option value="">All templates</option>
+        {[...templates.value.keys()].map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
 function SessionRow({ session, onEnd }: { readonly session: Session; readonly onEnd: () => void }) {
-  const { client, principal, bindings, created_at, last_used_at, is_streaming } = session;
+  const { id, client, principal, principal_name: owner, bindings, is_streaming } = session;
   // Read, so that the time since the last use goes on.
   void samples.value;
+  const name = client.name ?? 'A client';
   return (
     <div class="row">
       <div class="cell-name">
-        <span class="strong">
-          {client === undefined ? 'A client' : `${client.name} ${client.version ?? ''}`}
+        <span class="strong" title={name}>
+          {name} {client.version}
         </span>
-        <div class="cut small muted">{principal}</div>
+        <div class="cut small muted mono">{id}</div>
+      </div>
+      <div class="cut" title={principal}>
+        <span class="key">owner</span>
+        {isAdmin.value ? (
+          <a href={href('sessions', { principal })}>{owner ?? principal}</a>
+        ) : (
+          (owner ?? principal)
+        )}
       </div>
       <div class="cut">
+        <span class="key">bound to</span>
         {bindings.length === 0 && <span class="muted">no instance yet</span>}
         {bindings.map(({ template, instance_id }, index) => (
           <span key={template}>
@@ -118,10 +168,10 @@ function SessionRow({ session, onEnd }: { readonly session: Session; readonly on
         ))}
         {is_streaming && <div class="small muted">listens</div>}
       </div>
-      <Cell name="opened">{day(created_at)}</Cell>
-      <Cell name="last used">{duration(Date.now() - Date.parse(last_used_at))} ago</Cell>
+      <Cell name="opened">{day(session.created_at)}</Cell>
+      <Cell name="last used">{duration(Date.now() - Date.parse(session.last_used_at))} ago</Cell>
       <span class="actions end">
-        <button type="button" class="small" onClick={onEnd}>
+        <button type="button" class="small" aria-label={`End the session of ${name}`} onClick={onEnd}>
           End
         </button>
       </span>

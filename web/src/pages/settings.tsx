@@ -1,19 +1,28 @@
-// The settings in force, and where each comes from.
+// The settings in force, what each means, and where it comes from. The level of the log can be changed here.
 
 import { useSignal } from '@preact/signals';
 import { change, get } from '../api.ts';
-import { Field } from '../parts/field.tsx';
+import { duration } from '../format.ts';
 import { useLoaded } from '../parts/load.ts';
 import { attempt } from '../parts/notices.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 
 interface Setting {
   readonly name: string;
-  readonly value: unknown;
-  readonly source: 'flag' | 'environment' | 'file' | 'default';
+  readonly value: string;
+  readonly unit?: string;
+  readonly source: keyof typeof SOURCES;
   readonly from?: string;
   readonly description: string;
 }
+
+const SOURCES = {
+  default: 'Default',
+  flag: 'Command line',
+  environment: 'Environment',
+  file: 'File',
+  runtime: 'Changed until the next start',
+} as const;
 
 export function SettingsPage() {
   const { data, error, reload } = useLoaded(
@@ -22,16 +31,17 @@ export function SettingsPage() {
   );
   const filter = useSignal('');
   const onlySet = useSignal(false);
+  const wanted = filter.value.trim().toLowerCase();
   const shown = data?.settings.filter(
-    ({ name, source }) =>
-      name.includes(filter.value.toLowerCase()) && !(onlySet.value && source === 'default'),
+    ({ name, description, source }) =>
+      `${name} ${namesOf(name).join(' ')} ${description}`.toLowerCase().includes(wanted) &&
+      !(onlySet.value && source === 'default'),
   );
+  const groups = Object.entries(Object.groupBy(shown ?? [], ({ name }) => namesOf(name)[0]));
   return (
     <>
-      <h1>Settings</h1>
-      <LogLevel />
       <div class="title">
-        <h2>In force</h2>
+        <h1>Settings</h1>
         <div class="actions">
           <label class="check">
             <input
@@ -52,60 +62,108 @@ export function SettingsPage() {
           />
         </div>
       </div>
+      <p class="lead">
+        What is in force. Settings are changed on the command line, in the environment or in{' '}
+        <code>gateway.yaml</code>, and hold from the next start; the log level can be changed here.
+      </p>
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {shown === undefined && error === undefined && <Loading what="settings" />}
       {shown?.length === 0 && <Empty title="No setting matches." />}
-      {shown !== undefined && shown.length > 0 && (
-        <ul class="panel list">
-          {shown.map((setting) => (
-            <SettingRow key={setting.name} {...setting} />
-          ))}
-        </ul>
-      )}
+      {groups.map(([group, settings = []]) => (
+        <section key={group} aria-labelledby={group}>
+          <h2 id={group}>{group}</h2>
+          <ul class="panel list">
+            {settings.map((setting) => (
+              <SettingRow key={setting.name + setting.value} {...setting} onChanged={reload} />
+            ))}
+          </ul>
+        </section>
+      ))}
     </>
   );
 }
 
-function SettingRow({ name, value, source, from, description }: Setting) {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+/** `load_balancer.max_retries`: the group "Load balancer", and "Max retries". */
+function namesOf(name: string): readonly [string, string] {
+  const [first = '', ...rest] = name.split('.').map(titleOf);
+  return rest.length === 0 ? ['General', first] : [first, rest.join(' ')];
+}
+
+function titleOf(key: string): string {
+  const words = key
+    .replaceAll('_', ' ')
+    .replace(/\b(?:api|cors|http|id|url)\b/g, (word) => word.toUpperCase());
+  return words.slice(0, 1).toUpperCase() + words.slice(1);
+}
+
+function SettingRow({
+  name,
+  value,
+  unit,
+  source,
+  from,
+  description,
+  onChanged,
+}: Setting & { readonly onChanged: () => void }) {
+  const [, title] = namesOf(name);
   return (
     <li class="setting">
       <div>
-        <code class="strong">{name}</code>
-        <p class="small muted">{description}</p>
+        <span class="strong">{title}</span> <code class="small muted">{name}</code>
+        <p class="small muted">
+          {description
+            .split('`')
+            .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}
+        </p>
       </div>
-      <code>{text === '' || text === undefined ? '–' : text}</code>
+      {name === 'log_level' ? (
+        <LogLevel level={value} onChanged={onChanged} />
+      ) : (
+        <span>{unit === undefined ? <code>{value || '–'}</code> : measured(Number(value), unit)}</span>
+      )}
       <span class={source === 'default' ? 'small muted' : 'small'}>
-        {source === 'default' ? 'default' : `${source}${from === undefined ? '' : `: ${from}`}`}
+        {SOURCES[source]}
+        {from !== undefined && (
+          <>
+            : <code>{from}</code>
+          </>
+        )}
       </span>
     </li>
   );
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = { seconds: 1_000, minutes: 60_000 };
+const MEBIBYTE = 1_048_576;
+
+/** In its unit, and in a larger one if it is long: "1,800 seconds (30 min)". */
+function measured(value: number, unit: string): string {
+  const ms = value * (UNIT_MS[unit] ?? 0);
+  const text = `${value.toLocaleString('en')} ${value === 1 ? unit.replace(/s$/, '') : unit}`;
+  if (unit === 'bytes') return `${text} (${(value / MEBIBYTE).toLocaleString('en')} MiB)`;
+  return ms >= 120_000 ? `${text} (${duration(ms)})` : text;
+}
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
-/** It holds until the gateway starts again. */
-function LogLevel() {
-  const { data, reload } = useLoaded(() => get<{ readonly level: string }>('gateway/log-level'), []);
-  if (data === undefined) return null;
+function LogLevel({ level, onChanged }: { readonly level: string; readonly onChanged: () => void }) {
   return (
-    <div class="short">
-      <Field label="Log level" hint="Until the gateway starts again.">
-        <select
-          value={data.level}
-          onChange={async ({ currentTarget: { value: level } }) => {
-            await attempt(
-              () => change('PATCH', 'gateway/log-level', { level }),
-              `The log level is ${level}.`,
-            );
-            reload();
-          }}
-        >
-          {LEVELS.map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
-      </Field>
-    </div>
+    <select
+      aria-label="Log level"
+      value={level}
+      onChange={async ({ currentTarget }) => {
+        const { value } = currentTarget;
+        const isDone = await attempt(
+          () => change('PATCH', 'gateway/log-level', { level: value }),
+          `The log level is ${value} until the next start.`,
+        );
+        if (!isDone) currentTarget.value = level;
+        onChanged();
+      }}
+    >
+      {LEVELS.map((each) => (
+        <option key={each}>{each}</option>
+      ))}
+    </select>
   );
 }

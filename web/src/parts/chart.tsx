@@ -1,5 +1,6 @@
 // A line chart of the last minutes. The library is loaded with the first chart; colours come from the style sheet. The
-// newest values also stand as text above the lines, which differ in their dashes, too.
+// newest values also stand as text above the lines, which differ in their dashes, too; the picture has a text of its own with
+// the largest ones.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
@@ -14,8 +15,8 @@ interface ChartProps {
   readonly format: (value: number) => string;
 }
 
-const HEIGHT = 170;
-const AXIS_WIDTH = 58;
+const HEIGHT = 176;
+const AXIS_WIDTH = 62;
 /** With fewer points there is no line to see. */
 const FEWEST_POINTS = 2;
 /** From one minute, when the page is new, to five. */
@@ -61,10 +62,24 @@ export function Chart({ title, times, lines, format }: ChartProps) {
           <Legend key={line.name} line={line} format={format} />
         ))}
       </figcaption>
-      <div ref={box} class="plot" style={{ height: `${HEIGHT}px` }} aria-hidden="true" />
+      <div
+        ref={box}
+        class="plot"
+        role="img"
+        aria-label={`${title}: ${lines.map((line) => spoken(line, format)).join('; ')}`}
+        style={{ height: `${HEIGHT}px` }}
+      />
       {times.length < FEWEST_POINTS && <p class="muted waiting">The first seconds are being counted…</p>}
     </figure>
   );
+}
+
+/** `p95 now 12 ms, at most 80 ms`. */
+function spoken({ name, values }: Line, format: (value: number) => string): string {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return `${name} none yet`;
+  const now = values.at(-1) ?? null;
+  return `${name} now ${now === null ? 'none' : format(now)}, at most ${format(Math.max(...known))}`;
 }
 
 function Legend({ line, format }: { readonly line: Line; readonly format: (value: number) => string }) {

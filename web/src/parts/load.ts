@@ -1,8 +1,8 @@
-// Reads a document for a page: what it is, that it loads, or why it failed. It is read again when one of its keys changes,
-// and what was read stays visible meanwhile.
+// Reads a document for a page, or a list page by page: what it is, that it loads, or why it failed. It is read again when one
+// of its keys changes, and what was read stays visible meanwhile.
 
-import { useCallback, useEffect, useState } from 'preact/hooks';
-import { messageOf } from '../api.ts';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { get, messageOf } from '../api.ts';
 
 export interface Loaded<T> {
   readonly data: T | undefined;
@@ -33,4 +33,66 @@ export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): 
   }, [...keys, round]);
   const reload = useCallback(() => setRound((value) => value + 1), []);
   return { data, error, reload };
+}
+
+export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
+  /** What was read so far. */
+  readonly items: readonly T[] | undefined;
+  /** Reads the next page; undefined after the last one. */
+  readonly more: (() => void) | undefined;
+  readonly isBusy: boolean;
+}
+
+const PAGE = 100;
+/** The gateway gives no more at a time. */
+const LARGEST_PAGE = 1_000;
+
+interface Shown<T> {
+  readonly path: string;
+  readonly items: readonly T[];
+  readonly next: string | null;
+}
+
+/** `path` has a query; `name` is the field of the list. With another path it begins anew; with another `key` it reads again what is shown. */
+export function usePages<T, Name extends string>(path: string, name: Name, key?: unknown): Pages<T> {
+  const [shown, setShown] = useState<Shown<T> | undefined>();
+  const [error, setError] = useState<string | undefined>();
+  const [isBusy, setBusy] = useState(false);
+  const round = useRef(0);
+  const read = async (start: Shown<T>, count: number): Promise<void> => {
+    round.current += 1;
+    const mine = round.current;
+    setBusy(true);
+    let { items, next } = start;
+    try {
+      do {
+        const limit = Math.min(LARGEST_PAGE, Math.max(PAGE, count - items.length));
+        const cursor = next === null ? '' : `&cursor=${next}`;
+        const page = await get<Record<Name, readonly T[]> & { readonly next_cursor: string | null }>(
+          `${path}&limit=${limit}${cursor}`,
+        );
+        if (mine !== round.current) return;
+        items = [...items, ...page[name]];
+        next = page.next_cursor;
+      } while (next !== null && items.length < count);
+      setShown({ path, items, next });
+      setError(undefined);
+    } catch (thrown) {
+      if (mine !== round.current) return;
+      setError(messageOf(thrown));
+    }
+    setBusy(false);
+  };
+  const reload = (): void => {
+    void read({ path, items: [], next: null }, shown?.path === path ? shown.items.length : 0);
+  };
+  useEffect(() => {
+    reload();
+    return () => {
+      round.current += 1;
+    };
+  }, [path, key]);
+  const more =
+    shown === undefined || shown.next === null ? undefined : () => void read(shown, shown.items.length + 1);
+  return { items: shown?.items, error, reload, more, isBusy };
 }

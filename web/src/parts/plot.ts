@@ -40,7 +40,15 @@ export function createPlot(
       padding: [12, 24, 0, 0],
       scales: { y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
       axes: [
-        { ...axis, size: 30, space: 60, incrs: [15, 60], values: (_plot, splits) => splits.map(timeOf) },
+        // The gap keeps its labels below the zero of the other axis.
+        {
+          ...axis,
+          size: 34,
+          gap: 12,
+          space: 76,
+          incrs: [15, 60],
+          values: (_plot, splits) => splits.map(timeOf),
+        },
         { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },
       ],
       series: [

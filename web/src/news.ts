@@ -1,0 +1,36 @@
+// What an event says of the record of its instance, so that a page shows it before anything is read. Pure.
+
+import type { GatewayEvent, Instance } from './types.ts';
+
+export type News = Partial<Pick<Instance, 'state' | 'healthy' | 'reason' | 'ejection'>>;
+
+const STATES: Readonly<Record<string, Instance['state']>> = {
+  'instance.starting': 'starting',
+  'instance.healthy': 'healthy',
+  'instance.unhealthy': 'unhealthy',
+  'instance.restarting': 'unhealthy',
+  'instance.crashed': 'unhealthy',
+  'instance.draining': 'draining',
+  'instance.stopped': 'stopped',
+};
+
+/** `known` is the state so far. Empty for an event that only says that there is something to read. */
+export function newsOf(event: GatewayEvent, known: Instance['state'] | undefined): News {
+  const { type, at, reason, for_ms } = event;
+  if (type === 'instance.readmitted') return { ejection: null };
+  if (type === 'instance.ejected') {
+    const until = new Date(Date.parse(at) + Number(for_ms)).toISOString();
+    return { ejection: { reason: String(reason), until } };
+  }
+  const state = STATES[type];
+  // An instance that is drained stays so, whatever its connection does.
+  if (state === undefined || (known === 'draining' && state !== 'stopped')) return {};
+  return stateNews(state, typeof reason === 'string' ? reason : undefined);
+}
+
+/** A state is new, and with it a reason if there is one: a healthy instance has none. */
+export function stateNews(state: Instance['state'], reason?: string): News {
+  const healthy = state === 'healthy';
+  if (healthy) return { state, healthy, reason: null };
+  return reason === undefined ? { state, healthy } : { state, healthy, reason };
+}
