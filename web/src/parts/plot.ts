@@ -46,7 +46,7 @@ export function createPlot(
           size: 34,
           gap: 12,
           space: 76,
-          incrs: [15, 60],
+          incrs: [15, 30, 60, 120],
           values: (_plot, splits) => splits.map(timeOf),
         },
         { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },

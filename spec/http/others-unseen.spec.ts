@@ -1,0 +1,123 @@
+// What callers without the scope `admin` see of others: nothing of their calls and sessions, on no route. A caller leaves traces
+// of every kind, and every route that can be read is looked through for them. Source: ADR 55; events and figures are for
+// operators, but a call belongs to its caller.
+
+import * as assert from 'uvu/assert';
+import { sessionFingerprint } from '../../src/actors/session-fingerprint.ts';
+import type { Scope } from '../../src/domain/account.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { LegacyClient } from '../helpers/mcp-client.ts';
+import { Wire } from '../helpers/mcp-wire.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the calls and sessions of others');
+let app: AccountsFixture;
+let wire: Wire;
+/** What must not be seen, by what it is. */
+let traces: Readonly<Record<string, string>>;
+test.before(async () => {
+  const audits = { recordsCalls: true, storesArguments: true, keptCalls: 1_000, keptDays: 1 };
+  app = await startWithAccounts({ auditSettings: audits, consoleFolder: new URL('none/', import.meta.url) });
+  wire = new Wire(app.url);
+  await app.serve('demo', 'one');
+  const { id } = await app.createUser('wilhelmina');
+  const wilhelmina = await app.login('wilhelmina');
+  const { sessionId } = await LegacyClient.open(wire, '/mcp/demo', { headers: wilhelmina });
+  const own = { ...wilhelmina, 'x-request-id': 'request-of-hers' };
+  const call = (name: string) =>
+    app.as(own, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: { text: 'argument-of-hers' } } });
+  await call('echo');
+  await call('tool-of-hers');
+  traces = {
+    'her id': id,
+    'her name': 'wilhelmina',
+    'her session': sessionId,
+    'its fingerprint': sessionFingerprint(sessionId),
+    'her request': 'request-of-hers',
+    'her tool': 'tool-of-hers',
+    'her argument': 'argument-of-hers',
+  };
+});
+test.after(async () => {
+  wire.close();
+  await app.close();
+});
+
+/** Streams of MCP belong to the session that opens them, and do not end. */
+const READ = ROUTES.filter(({ method, path, speaks, answers, scope }) => {
+  const isStream = path !== '/events' && answers[200]?.types?.includes('text/event-stream') === true;
+  return method === 'GET' && speaks === undefined && !isStream && scope !== 'admin';
+});
+const PARAMS = { template: 'demo', instance_id: 'one', server_id: 'one', file: 'none', path: 'none' };
+
+async function seenBy(who: Credentials): Promise<ReadonlyMap<string, string>> {
+  const seen = new Map<string, string>();
+  for (const { path } of READ) {
+    const filled = path.replaceAll(/[:*](\w+)/g, (_name, field) => String(Reflect.get(PARAMS, field)));
+    const { status, text } = await app.as(who, 'GET', filled);
+    assert.ok(status < 500, `${path}: ${status}`);
+    seen.set(path, text);
+  }
+  return seen;
+}
+
+function tracesIn(text: string): readonly string[] {
+  return Object.keys(traces).filter((what) => text.includes(traces[what] ?? ''));
+}
+
+test('are in what an admin reads, except what nobody is shown', async () => {
+  const seen = await seenBy(app.admin);
+  const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit');
+  assert.equal(tracesIn(seen.get('/events') ?? ''), ['her id', 'its fingerprint', 'her request', 'her tool']);
+  assert.equal(tracesIn(seen.get('/gateway/sessions') ?? ''), ['her id', 'her name', 'its fingerprint']);
+  assert.ok(tracesIn(audit).includes('her argument'));
+  assert.not.ok([...seen.values(), audit].some((text) => tracesIn(text).includes('her session')));
+});
+
+test('are on every route that can be read, of which there are many', () => {
+  const paths = READ.map(({ path }) => path);
+  for (const path of [
+    '/metrics',
+    '/gateway/stats',
+    '/stats',
+    '/events',
+    '/gateway/sessions',
+    '/gateway/registry',
+  ])
+    assert.ok(paths.includes(path), path);
+  assert.ok(paths.length > 20);
+});
+
+const OTHERS: Readonly<Record<string, readonly Scope[] | undefined>> = {
+  'a user': undefined,
+  'a key that reads': ['gateway:read', 'tools:call'],
+  'a key that changes instances': ['gateway:read', 'gateway:write', 'tools:call'],
+};
+
+for (const [who, scopes] of Object.entries(OTHERS)) {
+  test(`are not seen by ${who}`, async () => {
+    const seen = await seenBy(scopes === undefined ? app.user : await app.key(scopes));
+    const found = [...seen].map(([path, text]) => [path, tracesIn(text)] as const);
+    assert.equal(
+      found.filter(([, traces]) => traces.length > 0),
+      [],
+    );
+    // It reads the figures of the template all the same.
+    assert.match(seen.get('/gateway/stats') ?? '', '"demo"');
+    assert.match(seen.get('/metrics') ?? '', 'template="demo"');
+  });
+}
+
+test('cannot be asked for: not by a filter, nor by what the audit log and the settings have', async () => {
+  for (const query of ['?principal=wilhelmina', `?principal=user:${traces['her id']}`]) {
+    const { body } = await app.as(app.user, 'GET', `/gateway/sessions${query}`);
+    assert.equal(body.sessions, []);
+  }
+  for (const path of ['/gateway/audit', '/gateway/settings', '/auth/users', '/auth/api-keys'])
+    assert.is((await app.as(app.user, 'GET', path)).status, 403, path);
+  const { status } = await app.as(app.user, 'DELETE', `/gateway/sessions/${traces['its fingerprint']}`);
+  assert.is(status, 404);
+});
+
+test.run();
