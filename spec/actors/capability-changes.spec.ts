@@ -18,7 +18,7 @@ const OTHER: Partial<Peer> = {
   greeting: { serverInfo: { name: 'other' } },
 };
 
-let stage = new Harness();
+let harness = new Harness();
 let events$ = new Subject<GatewayEvent>();
 let peers = new Map<string, Partial<Peer>>();
 let backends = new Map<string, ScriptedTransport>();
@@ -29,21 +29,21 @@ let common: Peer | undefined;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
   events$ = new Subject();
   peers = new Map();
   backends = new Map();
   heard = [];
   isOver = false;
   common = undefined;
-  stage.open = async ({ id }) => {
+  harness.open = async ({ id }) => {
     const transport = new ScriptedTransport({ ...PEER, ...peers.get(id) });
     transport.onExchange = (exchange) => exchange.result({ tools: [] });
     if (common !== undefined) Object.assign(transport, { peer: common });
     backends.set(id, transport);
     return transport;
   };
-  const { fleet } = stage;
+  const { fleet } = harness;
   new CapabilityChanges({ fleet, events$ }).changes$.subscribe({
     next: ({ template, list }) => heard.push(`${template} ${list}`),
     complete: () => {
@@ -52,13 +52,13 @@ test.before.each(() => {
   });
 });
 test.after.each(async () => {
-  await stage.close();
+  await harness.close();
   mock.timers.reset();
 });
 
 /** What the fleet told since the last time, in its order. */
 function tell(): void {
-  for (const event of stage.events.splice(0)) events$.next(event);
+  for (const event of harness.events.splice(0)) events$.next(event);
 }
 
 function taken(): string[] {
@@ -68,14 +68,14 @@ function taken(): string[] {
 
 async function add(id: string, peer: Partial<Peer>): Promise<void> {
   peers.set(id, peer);
-  stage.fleet.add(definition(id));
+  harness.fleet.add(definition(id));
   await settled();
 }
 
 /** As the registry does it. */
 function drop(id: string): void {
   tell();
-  void stage.fleet.remove('t', id, 0);
+  void harness.fleet.remove('t', id, 0);
   const fact = { atMs: 0, template: 't', instanceId: id, serverId: id };
   events$.next({ type: 'instance.deregistered', ...fact });
 }
@@ -119,8 +119,8 @@ test('takes those for different that say nothing of themselves', async () => {
 test('tells of a new session when nobody else is there, and not of one that is healthy again', async () => {
   await add('a', TOOLS);
   taken();
-  stage.ref('a').drain();
-  stage.ref('a').resume();
+  harness.ref('a').drain();
+  harness.ref('a').resume();
   assert.equal(taken(), []);
   peers.set('a', OTHER);
   backends.get('a')?.lose();
@@ -128,7 +128,7 @@ test('tells of a new session when nobody else is there, and not of one that is h
   assert.equal(taken(), [], 'what it listed stands in meanwhile');
   mock.timers.tick(500);
   await settled();
-  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(harness.ref('a').state, 'healthy');
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
@@ -140,47 +140,47 @@ test('says nothing when one of several equals begins anew', async () => {
   await settled();
   mock.timers.tick(500);
   await settled();
-  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(harness.ref('a').state, 'healthy');
   assert.equal(taken(), []);
 });
 
 test('counts an unhealthy instance as gone while there are others, and keeps the last one otherwise', async () => {
   await add('a', TOOLS);
   taken();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.equal(taken(), []);
   await add('b', OTHER);
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
-  stage.ref('b').drain();
-  stage.ref('b').resume();
+  harness.ref('b').drain();
+  harness.ref('b').resume();
   assert.equal(taken(), []);
-  stage.ref('a').resume();
+  harness.ref('a').resume();
   taken();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.equal(taken(), ['t tools']);
-  stage.ref('a').resume();
+  harness.ref('a').resume();
   assert.equal(taken(), ['t tools']);
 });
 
 test('takes one that cannot list for gone as soon as another one can', async () => {
   await add('a', TOOLS);
   taken();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   await add('b', OTHER);
   taken();
   await add('c', TOOLS);
   assert.equal(taken(), ['t tools'], 'nobody like it could list');
-  stage.ref('a').resume();
+  harness.ref('a').resume();
   assert.equal(taken(), [], 'now there is somebody');
 });
 
 test('says nothing when an equal takes over from one that cannot list', async () => {
   await add('a', OTHER);
   taken();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   await add('b', OTHER);
   assert.equal(taken(), []);
-  stage.ref('a').resume();
+  harness.ref('a').resume();
   drop('b');
   assert.equal(taken(), []);
 });
@@ -188,7 +188,7 @@ test('says nothing when an equal takes over from one that cannot list', async ()
 test('tells what goes with one that could not list when another server takes over', async () => {
   await add('a', OTHER);
   taken();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   await add('b', TOOLS);
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
@@ -217,8 +217,8 @@ test('reads what a server says of itself once, however many others come and go',
   tell();
   assert.is(reads, 20);
   for (let count = 0; count < 20; count += 1) {
-    stage.ref(`i${count}`).drain();
-    stage.ref(`i${count}`).resume();
+    harness.ref(`i${count}`).drain();
+    harness.ref(`i${count}`).resume();
   }
   tell();
   assert.is(reads, 20);
@@ -245,7 +245,7 @@ test('passes on what instances say, and ends with the fleet', async () => {
   taken();
   backends.get('a')?.tell('notifications/prompts/list_changed');
   assert.equal(taken(), ['t prompts']);
-  await stage.fleet.close(0);
+  await harness.fleet.close(0);
   assert.equal([isOver, events$.observed], [true, false]);
 });
 

@@ -25,7 +25,7 @@ const test = suite('the change feed');
 const UPDATED = 'notifications/resources/updated';
 const UPDATES = { capabilities: { resources: { subscribe: true } } };
 
-let stage = new StatelessHarness();
+let harness = new StatelessHarness();
 let events$ = new Subject<GatewayEvent>();
 let lists$ = new Subject<ListField>();
 let subscriptions = new SharedSubscriptions();
@@ -34,12 +34,12 @@ let feed: ChangeFeed;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new StatelessHarness();
+  harness = new StatelessHarness();
   events$ = new Subject();
   lists$ = new Subject();
   subscriptions = new SharedSubscriptions();
   listening = new SharedListening();
-  const { pool, inner } = stage;
+  const { pool, inner } = harness;
   const listChanges = (template: string) => (template === 't' ? lists$ : new Subject<ListField>());
   feed = new ChangeFeed({
     fleet: inner.fleet,
@@ -52,7 +52,7 @@ test.before.each(() => {
   });
 });
 test.after.each(async () => {
-  await stage.close();
+  await harness.close();
   mock.timers.reset();
 });
 
@@ -65,7 +65,7 @@ test('tells of the lists that a client opted in to, and opens nothing for that',
     'notifications/resources/list_changed',
     'notifications/resources/list_changed',
   ]);
-  assert.equal([stage.upstreams('a').length, listening.size], [0, 0]);
+  assert.equal([harness.upstreams('a').length, listening.size], [0, 0]);
 });
 
 test('subscribes once at a program that clients share, and leaves it when they have gone', async () => {
@@ -108,7 +108,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   }
   mock.timers.tick(60_000);
   await settled();
-  assert.equal([stage.pool.size, subscriptions.size], [0, 0]);
+  assert.equal([harness.pool.size, subscriptions.size], [0, 0]);
 });
 
 test('keeps the conversation of a client that listens, however quiet it is', async () => {
@@ -117,7 +117,7 @@ test('keeps the conversation of a client that listens, however quiet it is', asy
   await settled();
   mock.timers.tick(10 * 60_000);
   instance.upstreams[0]?.tell(UPDATED, { uri: 'x:1' });
-  assert.equal([client.heard.length, stage.pool.size], [1, 1]);
+  assert.equal([client.heard.length, harness.pool.size], [1, 1]);
 });
 
 test('opens a conversation again that ended, or could not be opened', async () => {
@@ -146,7 +146,7 @@ test('listens at a modern instance for all clients together', async () => {
     [listens(instance).length, ...clients.map(({ heard }) => heard)],
     [1, [`${UPDATED} x:1`], [`${UPDATED} x:1`]],
   );
-  assert.is(stage.inner.ref('a').inFlight, 0);
+  assert.is(harness.inner.ref('a').inFlight, 0);
   for (const client of clients) client.leave();
   assert.equal([listen?.isCancelled, listening.size], [true, 0]);
 });
@@ -165,7 +165,7 @@ test('hears what happens in a process that runs for the owner alone', async () =
   const program = await add('a', 'stdio', UPDATES);
   const ann = new Client({ lists: ['tools'], uris: ['x:1'] });
   const bob = new Client({ lists: ['tools'], uris: ['x:1'], owner: 'bob' });
-  assert.is(await stage.call(modernCall(), { profile: ASKABLE }).end, 'a');
+  assert.is(await harness.call(modernCall(), { profile: ASKABLE }).end, 'a');
   const [own] = program.upstreams;
   assert.equal(own?.asked, ['resources/subscribe', 'tools/call']);
   own?.tell('notifications/tools/list_changed');
@@ -195,14 +195,14 @@ test('subscribes again after a restart, and forgets an instance that left', asyn
   const first = await add('a', 'stdio', UPDATES);
   const client = new Client({ uris: ['x:1'] });
   await settled();
-  stage.inner.ref('a').restart();
+  harness.inner.ref('a').restart();
   await settled();
-  const second = stage.backend('a');
+  const second = harness.backend('a');
   assert.is.not(second, first);
   assert.equal(subscribed(second), ['subscribe x:1']);
   second.tell(UPDATED, { uri: 'x:1' });
   assert.is(client.heard.length, 1);
-  await stage.inner.fleet.remove('t', 'a', 0);
+  await harness.inner.fleet.remove('t', 'a', 0);
   assert.equal([client.isOver, subscriptions.size], [false, 0]);
 });
 
@@ -259,8 +259,8 @@ const script: Script = (exchange) => {
 };
 
 async function add(id: string, transport: TransportKind, peer: Partial<Peer>): Promise<ScriptedTransport> {
-  await stage.add(id, transport, script, peer);
-  return stage.backend(id);
+  await harness.add(id, transport, script, peer);
+  return harness.backend(id);
 }
 
 function subscribed({ exchanges }: ScriptedTransport): string[] {

@@ -9,17 +9,17 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('departures');
 const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
-let stage = new Harness();
+let harness = new Harness();
 let draining = new DrainingInstances();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
   draining = new DrainingInstances();
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('are over at once when nobody goes', async () => {
@@ -29,18 +29,18 @@ test('are over at once when nobody goes', async () => {
 });
 
 test('know who leaves until it has ended', async () => {
-  const ref = await stage.add('a', silent);
-  stage.call('write');
+  const ref = await harness.add('a', silent);
+  harness.call('write');
   const left = draining.leave(ref, 10_000);
   assert.equal([ref.state, [...draining.leaving]], ['draining', [ref]]);
-  stage.backend('a').last.result();
+  harness.backend('a').last.result();
   await left;
   assert.equal([ref.state, [...draining.leaving]], ['stopped', []]);
 });
 
 test('hurry those that leave already', async () => {
-  const ref = await stage.add('a', silent);
-  stage.call('write', { timeoutMs: 60_000 });
+  const ref = await harness.add('a', silent);
+  harness.call('write', { timeoutMs: 60_000 });
   void draining.leave(ref, 30_000);
   draining.hurry(1_000);
   mock.timers.tick(1_000);
@@ -49,7 +49,7 @@ test('hurry those that leave already', async () => {
 });
 
 test('wait for the backend of one that broke, which has no calls any more', async () => {
-  const ref = await stage.add('a', silent);
+  const ref = await harness.add('a', silent);
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   draining.broke(ref, gone);
   assert.equal([...draining.leaving], []);
@@ -64,7 +64,7 @@ test('wait for the backend of one that broke, which has no calls any more', asyn
 });
 
 test('hold the endpoint of a program until it is gone, for programs only', async () => {
-  const ref = await stage.add('a', silent, { fields: MANAGED });
+  const ref = await harness.add('a', silent, { fields: MANAGED });
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   draining.broke(ref, gone);
   const { endpoint } = MANAGED;

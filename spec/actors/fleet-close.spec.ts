@@ -17,44 +17,44 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: closing');
 const GRACE_MS = 10_000;
-let stage = new Harness();
+let harness = new Harness();
 let isClosed = false;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
   isClosed = false;
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('closes at once when nothing runs', async () => {
-  await stage.add('a', answers());
-  await stage.add('b', answers());
-  await stage.fleet.close(GRACE_MS);
-  assert.equal([stage.backend('a').isClosed, stage.backend('b').isClosed], [true, true]);
-  assert.equal([stage.fleet.all(), stage.fleet.inFlight], [[], 0]);
+  await harness.add('a', answers());
+  await harness.add('b', answers());
+  await harness.fleet.close(GRACE_MS);
+  assert.equal([harness.backend('a').isClosed, harness.backend('b').isClosed], [true, true]);
+  assert.equal([harness.fleet.all(), harness.fleet.inFlight], [[], 0]);
 });
 
 test('offers nobody from the first moment, and lets running calls finish', async () => {
-  await stage.add('a', silent);
-  const running = stage.call('write');
+  await harness.add('a', silent);
+  const running = harness.call('write');
   close();
-  assert.is(stage.fleet.group('t').pool.size, 0);
+  assert.is(harness.fleet.group('t').pool.size, 0);
   await tick(GRACE_MS - 1);
   assert.is(isClosed, false);
-  stage.backend('a').last.result();
+  harness.backend('a').last.result();
   assert.is(await running.end, 'a');
   await settled();
   assert.is(isClosed, true);
 });
 
 test('answers what is left with an error when the grace is over', async () => {
-  await stage.add('a', silent);
-  await stage.add('b', silent);
-  const calls = Array.from({ length: 10 }, () => stage.call('read', { timeoutMs: 60_000 }));
+  await harness.add('a', silent);
+  await harness.add('b', silent);
+  const calls = Array.from({ length: 10 }, () => harness.call('read', { timeoutMs: 60_000 }));
   close();
   await tick(GRACE_MS);
   for (const { end } of calls) {
@@ -64,10 +64,10 @@ test('answers what is left with an error when the grace is over', async () => {
 });
 
 test('gives those that leave already no more than the grace', async () => {
-  await stage.add('a', silent);
-  await stage.add('b', silent);
-  const running = stage.call('write', { instanceId: 'a', timeoutMs: 60_000 });
-  void stage.fleet.remove('t', 'a', 30_000);
+  await harness.add('a', silent);
+  await harness.add('b', silent);
+  const running = harness.call('write', { instanceId: 'a', timeoutMs: 60_000 });
+  void harness.fleet.remove('t', 'a', 30_000);
   close();
   await tick(GRACE_MS);
   assert.equal(told(await running.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
@@ -75,19 +75,19 @@ test('gives those that leave already no more than the grace', async () => {
 });
 
 test('waits for a backend that needs its time to end', async () => {
-  await stage.add('a', silent);
-  stage.backend('a').closesSlowly = true;
+  await harness.add('a', silent);
+  harness.backend('a').closesSlowly = true;
   close();
   await tick(1_000);
   assert.is(isClosed, false);
-  stage.backend('a').finishClosing();
+  harness.backend('a').finishClosing();
   await settled();
   assert.is(isClosed, true);
 });
 
 test('calls off the start of an instance', async () => {
-  stage.open = startsForEver;
-  const ref = stage.fleet.add(definition('a'));
+  harness.open = startsForEver;
+  const ref = harness.fleet.add(definition('a'));
   await settled();
   assert.is(ref.state, 'starting');
   close();
@@ -96,14 +96,14 @@ test('calls off the start of an instance', async () => {
 });
 
 test('does not wait for the restart of an instance', async () => {
-  await stage.add('a', silent);
-  stage.backend('a').lose();
+  await harness.add('a', silent);
+  harness.backend('a').lose();
   await settled();
-  assert.is(stage.ref('a').state, 'unhealthy');
-  await stage.fleet.close(GRACE_MS);
-  const before = stage.events.length;
+  assert.is(harness.ref('a').state, 'unhealthy');
+  await harness.fleet.close(GRACE_MS);
+  const before = harness.events.length;
   await tick(60_000);
-  assert.is(stage.events.length, before);
+  assert.is(harness.events.length, before);
 });
 
 test('starts nothing any more', async () => {
@@ -111,7 +111,7 @@ test('starts nothing any more', async () => {
   for (const template of ['t', 'x']) {
     let code = 'started';
     try {
-      stage.fleet.add(definition('late', { template }));
+      harness.fleet.add(definition('late', { template }));
     } catch (thrown) {
       if (thrown instanceof GatewayError) code = thrown.code;
     }
@@ -120,22 +120,22 @@ test('starts nothing any more', async () => {
 });
 
 test('can be closed again, meanwhile and afterwards', async () => {
-  await stage.add('a', silent);
-  stage.call('write', { timeoutMs: 60_000 });
+  await harness.add('a', silent);
+  harness.call('write', { timeoutMs: 60_000 });
   close();
-  const sooner = stage.fleet.close(1_000);
+  const sooner = harness.fleet.close(1_000);
   await tick(1_000);
   await sooner;
   assert.is(isClosed, true);
-  await stage.fleet.close(GRACE_MS);
-  assert.is(stage.backend('a').closings >= 1, true);
+  await harness.fleet.close(GRACE_MS);
+  assert.is(harness.backend('a').closings >= 1, true);
 });
 
 test('tells the end of every instance', async () => {
-  for (const id of ['a', 'b', 'c']) await stage.add(id, silent);
-  await stage.fleet.close(GRACE_MS);
+  for (const id of ['a', 'b', 'c']) await harness.add(id, silent);
+  await harness.fleet.close(GRACE_MS);
   assert.equal(
-    stage.told('instance.stopped').map(({ instanceId }) => instanceId),
+    harness.told('instance.stopped').map(({ instanceId }) => instanceId),
     ['a', 'b', 'c'],
   );
 });
@@ -143,7 +143,7 @@ test('tells the end of every instance', async () => {
 test.run();
 
 function close(): void {
-  void stage.fleet.close(GRACE_MS).then(() => {
+  void harness.fleet.close(GRACE_MS).then(() => {
     isClosed = true;
   });
 }

@@ -10,42 +10,42 @@ import { suite } from '../helpers/suite.ts';
 import { openOwn } from './instances/instance-harness.ts';
 
 const test = suite('fleet: crashes');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('answers the callers of an actor that broke, and closes its backend', async () => {
-  const ref = await stage.add('a', silent);
-  const call = stage.call('write');
-  const backend = stage.backend('a');
+  const ref = await harness.add('a', silent);
+  const call = harness.call('write');
+  const backend = harness.backend('a');
   await crash('a');
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   assert.equal([ref.state, ref.inFlight, backend.isClosed], ['stopped', 0, true]);
-  assert.is(stage.fleet.group('t').pool.size, 0);
+  assert.is(harness.fleet.group('t').pool.size, 0);
 });
 
 test('starts the instance anew after half a second', async () => {
-  const broken = await stage.add('a', answers());
+  const broken = await harness.add('a', answers());
   await crash('a');
   await tick(499);
-  assert.is(stage.ref('a'), broken);
+  assert.is(harness.ref('a'), broken);
   await tick(1);
-  assert.is(stage.ref('a').state, 'healthy');
-  assert.is(await stage.call('write').end, 'a');
-  assert.is(stage.fleet.byServerId('a'), stage.ref('a'));
+  assert.is(harness.ref('a').state, 'healthy');
+  assert.is(await harness.call('write').end, 'a');
+  assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
 });
 
 test('says that it broke and why, without a stack', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   await crash('a');
-  const [fact, ...others] = stage.told('instance.crashed');
+  const [fact, ...others] = harness.told('instance.crashed');
   assert.equal(others, []);
   assert.equal(fact, {
     type: 'instance.crashed',
@@ -58,22 +58,22 @@ test('says that it broke and why, without a stack', async () => {
 });
 
 test('waits for what a program of its own left on the endpoint', async () => {
-  await stage.add('a', answers(), { fields: { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' } });
-  const backend = stage.backend('a');
+  await harness.add('a', answers(), { fields: { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' } });
+  const backend = harness.backend('a');
   backend.closesSlowly = true;
   await crash('a');
   await tick(5_000);
-  assert.equal([stage.ref('a').state, stage.backend('a')], ['starting', backend]);
+  assert.equal([harness.ref('a').state, harness.backend('a')], ['starting', backend]);
   backend.finishClosing();
   await settled();
-  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(harness.ref('a').state, 'healthy');
 });
 
 for (const isLost of [false, true]) {
   const when = isLost ? ' while it waits for another shared one' : '';
   test(`ends the processes of single clients, and waits for that, of an actor that broke${when}`, async () => {
-    const ref = await stage.add('a', silent, { fields: { transport: 'stdio', command: 'serve' } });
-    const backend = stage.backend('a');
+    const ref = await harness.add('a', silent, { fields: { transport: 'stdio', command: 'serve' } });
+    const backend = harness.backend('a');
     backend.ownStandsAlone = true;
     await openOwn(ref, PROFILE);
     const [own] = backend.upstreams;
@@ -83,7 +83,7 @@ for (const isLost of [false, true]) {
     else await crash('a');
     assert.equal([ref.state, own.isClosed], ['stopped', true]);
     let isClosed = false;
-    const closed = stage.fleet.close(0).then(() => {
+    const closed = harness.fleet.close(0).then(() => {
       isClosed = true;
     });
     await settled();
@@ -94,12 +94,12 @@ for (const isLost of [false, true]) {
 }
 
 test('is not closed before the backend of one that broke is', async () => {
-  await stage.add('a', answers());
-  const backend = stage.backend('a');
+  await harness.add('a', answers());
+  const backend = harness.backend('a');
   backend.closesSlowly = true;
   await crash('a');
   let isClosed = false;
-  const closed = stage.close().then(() => {
+  const closed = harness.close().then(() => {
     isClosed = true;
   });
   await tick(1_000);
@@ -109,40 +109,40 @@ test('is not closed before the backend of one that broke is', async () => {
 });
 
 test('leaves the other instances of the template alone', async () => {
-  await stage.add('a', silent);
-  const other = await stage.add('b', answers());
+  await harness.add('a', silent);
+  const other = await harness.add('b', answers());
   await crash('a');
   assert.is(other.state, 'healthy');
-  assert.is(await stage.call('write').end, 'b');
+  assert.is(await harness.call('write').end, 'b');
 });
 
 test('does not start it anew when it was replaced or taken out meanwhile', async () => {
-  await stage.add('a', silent);
-  await stage.add('b', silent);
+  await harness.add('a', silent);
+  await harness.add('b', silent);
   await crash('a');
   await crash('b');
-  const successor = await stage.add('a', answers());
-  await stage.fleet.remove('t', 'b', 0);
+  const successor = await harness.add('a', answers());
+  await harness.fleet.remove('t', 'b', 0);
   await tick(10_000);
-  assert.equal(stage.fleet.refs('t'), [successor]);
+  assert.equal(harness.fleet.refs('t'), [successor]);
   assert.is(successor.state, 'healthy');
 });
 
 test('does not start it anew once the fleet is closed', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   await crash('a');
-  await stage.close();
-  const before = stage.events.length;
+  await harness.close();
+  const before = harness.events.length;
   await tick(10_000);
-  assert.is(stage.events.length, before);
+  assert.is(harness.events.length, before);
 });
 
 test('survives an instance that breaks again and again', async () => {
-  await stage.add('a', answers());
+  await harness.add('a', answers());
   for (let time = 0; time < 5; time += 1) {
     await crash('a');
     await tick(500);
-    assert.is(await stage.call('write').end, 'a');
+    assert.is(await harness.call('write').end, 'a');
   }
 });
 
@@ -152,24 +152,24 @@ const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {
 
 /** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
 async function crash(id: string): Promise<void> {
-  stage.random = () => {
+  harness.random = () => {
     throw new Error('no randomness');
   };
-  stage.backend(id).onExchange = (exchange) =>
+  harness.backend(id).onExchange = (exchange) =>
     exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
-  await stage.call('write', { instanceId: id }).end;
+  await harness.call('write', { instanceId: id }).end;
   await settled();
-  stage.random = () => 0.5;
+  harness.random = () => 0.5;
 }
 
 /** The back-off of one whose session is lost asks for randomness, too. */
 async function breakInWaiting(backend: ScriptedTransport): Promise<void> {
-  stage.random = () => {
+  harness.random = () => {
     throw new Error('no randomness');
   };
   backend.lose();
   await settled();
-  stage.random = () => 0.5;
+  harness.random = () => 0.5;
 }
 
 async function tick(ms: number): Promise<void> {

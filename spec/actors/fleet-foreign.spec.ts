@@ -10,89 +10,89 @@ import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: other nodes');
-let stage = new Harness();
+let harness = new Harness();
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('stands in the lists, and in none of what runs', async () => {
-  const here = await stage.add('a', answers());
-  const there = stage.fleet.addForeign(foreign('b'));
-  assert.equal(stage.fleet.members('t'), [here, there]);
-  assert.equal([stage.fleet.refs('t'), stage.fleet.all()], [[here], [here]]);
-  assert.is(stage.fleet.find('t', 'b'), there);
-  assert.is(stage.fleet.member('t', 'b'), there);
-  assert.is(stage.fleet.byServerId('b'), there);
-  assert.is(stage.fleet.isServerIdTaken('b'), true);
+  const here = await harness.add('a', answers());
+  const there = harness.fleet.addForeign(foreign('b'));
+  assert.equal(harness.fleet.members('t'), [here, there]);
+  assert.equal([harness.fleet.refs('t'), harness.fleet.all()], [[here], [here]]);
+  assert.is(harness.fleet.find('t', 'b'), there);
+  assert.is(harness.fleet.member('t', 'b'), there);
+  assert.is(harness.fleet.byServerId('b'), there);
+  assert.is(harness.fleet.isServerIdTaken('b'), true);
   assert.equal(views()[1], { definition: foreign('b'), snapshot: there.snapshot() });
-  assert.is(await codeOf(() => stage.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
-  assert.equal([...stage.backends.keys()], ['a']);
+  assert.is(await codeOf(() => harness.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
+  assert.equal([...harness.backends.keys()], ['a']);
   assert.equal(
-    stage.events.filter((event) => 'instanceId' in event && event.instanceId === 'b'),
+    harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b'),
     [],
   );
 });
 
 test('is not counted in the health of its template', async () => {
-  await stage.add('a', answers());
-  stage.fleet.addForeign(foreign('b'));
+  await harness.add('a', answers());
+  harness.fleet.addForeign(foreign('b'));
   const snapshots = views().map(({ snapshot }) => snapshot);
   const { total, healthy, healthPercentage, instances } = healthOf('t', 'random', snapshots);
   assert.equal([total, healthy, healthPercentage, instances.length], [1, 1, 100, 2]);
 });
 
 test('is never picked, and refuses a call that is meant for it with the reason', async () => {
-  stage.fleet.addForeign(foreign('b'));
+  harness.fleet.addForeign(foreign('b'));
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
-  assert.equal(told(await stage.call('write').end), { ...nobody, retryAfterSeconds: 2 });
-  assert.equal(told(await stage.call('write', { instanceId: 'b' }).end), nobody);
-  assert.match(noneHealthy('t', stage.fleet.members('t')).message, 'b: it runs on the node "there"');
+  assert.equal(told(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
+  assert.equal(told(await harness.call('write', { instanceId: 'b' }).end), nobody);
+  assert.match(noneHealthy('t', harness.fleet.members('t')).message, 'b: it runs on the node "there"');
   assert.equal(
-    stage.told('exchange.refused').map(({ code }) => code),
+    harness.told('exchange.refused').map(({ code }) => code),
     ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE'],
   );
 });
 
 test('takes the place of one that ran here: that one leaves, and is said to have stopped', async () => {
-  const here = await stage.add('a', answers());
-  const transport = stage.backend('a');
-  stage.events.length = 0;
-  const there = stage.fleet.addForeign(foreign('a'));
+  const here = await harness.add('a', answers());
+  const transport = harness.backend('a');
+  harness.events.length = 0;
+  const there = harness.fleet.addForeign(foreign('a'));
   await settled();
-  assert.equal([stage.fleet.members('t'), stage.fleet.group('t').pool.size], [[there], 0]);
+  assert.equal([harness.fleet.members('t'), harness.fleet.group('t').pool.size], [[there], 0]);
   assert.equal([here.state, transport.isClosed], ['stopped', true]);
   assert.equal(
-    stage.events.map(({ type }) => type),
+    harness.events.map(({ type }) => type),
     ['instance.draining', 'instance.stopped'],
   );
 });
 
 test('gives its place to one that runs here, and to another that does not', async () => {
-  stage.fleet.addForeign(foreign('a'));
-  const second = stage.fleet.addForeign(foreign('a', { nodeId: 'elsewhere' }));
-  assert.equal(stage.fleet.members('t'), [second]);
-  const here = await stage.add('a', answers());
-  assert.equal(stage.fleet.members('t'), [here]);
-  assert.is(stage.fleet.byServerId('a'), here);
+  harness.fleet.addForeign(foreign('a'));
+  const second = harness.fleet.addForeign(foreign('a', { nodeId: 'elsewhere' }));
+  assert.equal(harness.fleet.members('t'), [second]);
+  const here = await harness.add('a', answers());
+  assert.equal(harness.fleet.members('t'), [here]);
+  assert.is(harness.fleet.byServerId('a'), here);
 });
 
 test('is taken out like the others, and is gone when the fleet is closed', async () => {
-  stage.fleet.addForeign(foreign('a'));
-  stage.fleet.addForeign(foreign('b'));
-  await stage.fleet.remove('t', 'a', 0);
-  assert.is(await codeOf(() => stage.fleet.member('t', 'a')), 'SERVER_NOT_FOUND');
-  assert.is(await codeOf(() => stage.fleet.remove('t', 'a', 0)), 'SERVER_NOT_FOUND');
-  await stage.close();
-  assert.equal(stage.fleet.members('t'), []);
-  assert.is(await codeOf(() => stage.fleet.addForeign(foreign('c'))), 'SHUTTING_DOWN');
+  harness.fleet.addForeign(foreign('a'));
+  harness.fleet.addForeign(foreign('b'));
+  await harness.fleet.remove('t', 'a', 0);
+  assert.is(await codeOf(() => harness.fleet.member('t', 'a')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(() => harness.fleet.remove('t', 'a', 0)), 'SERVER_NOT_FOUND');
+  await harness.close();
+  assert.equal(harness.fleet.members('t'), []);
+  assert.is(await codeOf(() => harness.fleet.addForeign(foreign('c'))), 'SHUTTING_DOWN');
 });
 
 test.run();
 
 function views() {
-  return viewsOf(stage.fleet.members('t'), stage.fleet.group('t'));
+  return viewsOf(harness.fleet.members('t'), harness.fleet.group('t'));
 }

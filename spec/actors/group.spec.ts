@@ -11,17 +11,17 @@ import { suite } from '../helpers/suite.ts';
 const PARTS = { random: () => 0, now: () => 0, alarm: () => () => undefined, emit: () => undefined };
 const test = suite('group');
 const POLICY = { ...DEFAULT_POLICY, strategy: 'least_connections' } as const;
-let stage = new Harness();
+let harness = new Harness();
 let group = new Group('t', POLICY, PARTS);
 
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
   group = new Group('t', POLICY, PARTS);
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('has only healthy instances in its pool', async () => {
-  const ref = await stage.add('a', silent);
+  const ref = await harness.add('a', silent);
   for (const [state, size] of [
     ['starting', 0],
     ['healthy', 1],
@@ -38,7 +38,7 @@ test('has only healthy instances in its pool', async () => {
 });
 
 test('keeps the successor when the one that it replaced goes away later', async () => {
-  const [old, successor] = [await stage.add('a', silent), await stage.add('a', silent)];
+  const [old, successor] = [await harness.add('a', silent), await harness.add('a', silent)];
   group.observe(old, 'healthy');
   group.observe(successor, 'healthy');
   for (const state of ['draining', 'unhealthy', 'stopped'] as const) group.observe(old, state);
@@ -46,7 +46,7 @@ test('keeps the successor when the one that it replaced goes away later', async 
 });
 
 test('loses the old one at once when it leaves before its successor is there', async () => {
-  const [old, successor] = [await stage.add('a', silent), await stage.add('a', silent)];
+  const [old, successor] = [await harness.add('a', silent), await harness.add('a', silent)];
   group.observe(old, 'healthy');
   group.observe(old, 'draining');
   assert.is(group.pool.pick(), undefined);
@@ -57,14 +57,14 @@ test('loses the old one at once when it leaves before its successor is there', a
 
 test('has a line of 256 for every instance that is up', async () => {
   assert.is(group.longestLine, 0);
-  const [a, b] = [await stage.add('a', silent), await stage.add('b', silent)];
+  const [a, b] = [await harness.add('a', silent), await harness.add('b', silent)];
   group.observe(a, 'healthy');
   group.observe(b, 'healthy');
   assert.is(group.longestLine, 512);
 });
 
 test('lets as many in line try as an instance that comes up can carry', async () => {
-  const ref = await stage.add('a', silent);
+  const ref = await harness.add('a', silent);
   let tries = 0;
   for (let caller = 0; caller < 300; caller += 1) {
     const call = waiting(() => {
@@ -80,7 +80,7 @@ test('lets as many in line try as an instance that comes up can carry', async ()
 });
 
 test('tells the line that an instance went down, also when others are up', async () => {
-  const [a, b] = [await stage.add('a', silent), await stage.add('b', silent)];
+  const [a, b] = [await harness.add('a', silent), await harness.add('b', silent)];
   group.observe(a, 'healthy');
   group.observe(b, 'healthy');
   let tries = 0;
@@ -97,7 +97,7 @@ test('tells the line that an instance went down, also when others are up', async
 });
 
 test('follows another strategy from the next pick on, and keeps the memory of the same one', async () => {
-  const refs = [await stage.add('a', silent), await stage.add('b', silent)];
+  const refs = [await harness.add('a', silent), await harness.add('b', silent)];
   for (const ref of refs) group.observe(ref, 'healthy');
   group.govern({ ...POLICY, strategy: 'round_robin' });
   assert.equal(picks(4), ['a', 'b', 'a', 'b']);
@@ -110,7 +110,7 @@ test('follows another strategy from the next pick on, and keeps the memory of th
 });
 
 test('offers nobody once it is closed, and tells the line', async () => {
-  group.observe(await stage.add('a', silent), 'healthy');
+  group.observe(await harness.add('a', silent), 'healthy');
   let tries = 0;
   const call = waiting(() => {
     tries += 1;

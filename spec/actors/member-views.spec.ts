@@ -5,17 +5,17 @@ import { answers, definition, fails, Harness } from '../helpers/failing-backend.
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('views of members');
-let stage = new Harness();
+let harness = new Harness();
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('score an instance against the best of its pool', async () => {
-  const members = [await stage.add('a', answers()), await stage.add('b', fails('yes'))];
-  await stage.call('write').end;
-  await stage.call('write').end;
-  const views = viewsOf(members, stage.fleet.group('t'));
+  const members = [await harness.add('a', answers()), await harness.add('b', fails('yes'))];
+  await harness.call('write').end;
+  await harness.call('write').end;
+  const views = viewsOf(members, harness.fleet.group('t'));
   assert.equal(
     views.map(({ definition: { id }, snapshot: { score } }) => [id, score]),
     [
@@ -24,16 +24,16 @@ test('score an instance against the best of its pool', async () => {
     ],
   );
   assert.equal(
-    members.map((member) => viewOf(member, stage.fleet.group('t'))),
+    members.map((member) => viewOf(member, harness.fleet.group('t'))),
     views,
   );
 });
 
 test('show one of another node as it shows itself', async () => {
-  await stage.add('a', answers());
+  await harness.add('a', answers());
   const foreign = new ForeignInstance(definition('b', { command: 'serve', nodeId: 'there' }));
   const view = { definition: foreign.definition, snapshot: foreign.snapshot() };
-  assert.equal(viewOf(foreign, stage.fleet.group('t')), view);
+  assert.equal(viewOf(foreign, harness.fleet.group('t')), view);
   assert.is(view.snapshot.score, 0);
 });
 

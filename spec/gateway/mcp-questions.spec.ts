@@ -8,13 +8,13 @@ import { LegacyClient, ModernClient } from './rounds-clients.ts';
 import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED, settled } from './rounds-harness.ts';
 
 const test = suite('mcp: questions under failure');
-let stage: RoundsHarness;
+let harness: RoundsHarness;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
 });
 test.after.each(async () => {
-  await stage.stop(0);
+  await harness.stop(0);
   mock.timers.reset();
 });
 
@@ -27,9 +27,9 @@ const BACKENDS = {
 
 for (const [where, backend] of Object.entries(BACKENDS)) {
   const open = async () => {
-    stage = new RoundsHarness(backend);
-    await stage.add('a');
-    return LegacyClient.open(stage);
+    harness = new RoundsHarness(backend);
+    await harness.add('a');
+    return LegacyClient.open(harness);
   };
 
   for (const [what, end] of Object.entries(ENDS())) {
@@ -68,7 +68,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
   });
 
   test(`${where}, nobody answers for another session, whose ids are the same`, async () => {
-    const clients = [await open(), await LegacyClient.open(stage), await LegacyClient.open(stage, 'bob')];
+    const clients = [await open(), await LegacyClient.open(harness), await LegacyClient.open(harness, 'bob')];
     for (const client of clients) await client.ask();
     const [mine, second, third] = clients.map(({ questionId }) => questionId);
     await clients[1]?.reply(mine);
@@ -94,7 +94,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
   test(`${where}, a reply that crosses the death of the instance is of no effect`, async () => {
     const client = await open();
     await client.ask();
-    stage.transports.get('a')?.at(-1)?.lose();
+    harness.transports.get('a')?.at(-1)?.lose();
     await Promise.all([client.reply(), client.reply()]); // nothing has settled in between
     await pass(200);
     assert.equal([client.seen, client.answers], ['BACKEND_UNAVAILABLE', 1]);
@@ -114,10 +114,10 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
 
 for (const [what, end] of Object.entries(ENDS())) {
   test(`where all templates are one, a call is answered once when ${what}`, async () => {
-    stage = new RoundsHarness(SHARED);
-    await stage.add('a');
-    stage.template = undefined;
-    const client = await (await LegacyClient.open(stage)).ask('t__write');
+    harness = new RoundsHarness(SHARED);
+    await harness.add('a');
+    harness.template = undefined;
+    const client = await (await LegacyClient.open(harness)).ask('t__write');
     await end.act(client);
     await client.reply();
     assert.equal([client.seen, client.answers], [end.seen(SHARED), end.answers]);
@@ -131,27 +131,27 @@ test('where all templates are one, a call keeps its place, and hears when it is 
     [29_000, 'done by a'],
     [31_000, 'BACKEND_UNAVAILABLE'],
   ] as const) {
-    stage = new RoundsHarness(SHARED);
-    await stage.add('a');
-    stage.template = undefined;
-    const client = await (await LegacyClient.open(stage)).ask('t__write');
-    void stage.inner.fleet.remove('t', 'a', 30_000);
+    harness = new RoundsHarness(SHARED);
+    await harness.add('a');
+    harness.template = undefined;
+    const client = await (await LegacyClient.open(harness)).ask('t__write');
+    void harness.inner.fleet.remove('t', 'a', 30_000);
     await pass(afterMs);
     await client.reply();
     assert.equal([client.seen, client.answers], [seen, 1]);
-    await stage.stop(0);
+    await harness.stop(0);
   }
 });
 
 for (const [what, act, seen] of [
-  ['its owner may not use it any more', () => stage.changedCallers$.next('ann'), 'call_not_here'],
+  ['its owner may not use it any more', () => harness.changedCallers$.next('ann'), 'call_not_here'],
   ['ten minutes have passed', () => pass(10 * 60_000), 'call_not_here'],
-  ['its instance has just died', () => stage.transports.get('a')?.at(-1)?.lose(), 'BACKEND_UNAVAILABLE'],
+  ['its instance has just died', () => harness.transports.get('a')?.at(-1)?.lose(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
   test(`without a session, a call that waits is over when ${what}`, async () => {
-    stage = new RoundsHarness(LEGACY);
-    await stage.add('a');
-    const client = await new ModernClient(stage).ask();
+    harness = new RoundsHarness(LEGACY);
+    await harness.add('a');
+    const client = await new ModernClient(harness).ask();
     await act();
     await settled();
     await nothingIsLeft();
@@ -162,10 +162,13 @@ for (const [what, act, seen] of [
 }
 
 test('without a session, a call is gone on with once, and by its owner', async () => {
-  stage = new RoundsHarness(LEGACY);
-  await stage.add('a');
-  const [mine, theirs] = [await new ModernClient(stage).ask(), await new ModernClient(stage, 'bob').ask()];
-  const thief = new ModernClient(stage, 'bob');
+  harness = new RoundsHarness(LEGACY);
+  await harness.add('a');
+  const [mine, theirs] = [
+    await new ModernClient(harness).ask(),
+    await new ModernClient(harness, 'bob').ask(),
+  ];
+  const thief = new ModernClient(harness, 'bob');
   thief.carried = mine.carried;
   await thief.reply();
   assert.is(thief.seen, 'invalid_request_state');
@@ -192,7 +195,7 @@ function ENDS() {
     },
     'its owner may not use it any more': {
       act: async (client: LegacyClient) => {
-        stage.changedCallers$.next(client.ownerId);
+        harness.changedCallers$.next(client.ownerId);
         await settled();
       },
       seen: () => 'SESSION_NOT_FOUND',
@@ -217,12 +220,12 @@ function ENDS() {
 
 /** Calls of tools that came to the backends. */
 function toolCalls(): number {
-  const asked = ['a', 'b'].flatMap((id) => stage.conversations(id)).flatMap((one) => one.asked);
+  const asked = ['a', 'b'].flatMap((id) => harness.conversations(id)).flatMap((one) => one.asked);
   return asked.filter((method) => method === 'tools/call').length;
 }
 
 async function nothingIsLeft(): Promise<void> {
   await settled();
-  const waitedFor = stage.inner.fleet.all().map((ref) => ref.snapshot(1).inFlight);
-  assert.equal([stage.calls, stage.inner.fleet.inFlight, waitedFor], [0, 0, waitedFor.map(() => 0)]);
+  const waitedFor = harness.inner.fleet.all().map((ref) => ref.snapshot(1).inFlight);
+  assert.equal([harness.calls, harness.inner.fleet.inFlight, waitedFor], [0, 0, waitedFor.map(() => 0)]);
 }

@@ -10,13 +10,13 @@ import { type AskedClient, LegacyClient, ModernClient } from './rounds-clients.t
 import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED } from './rounds-harness.ts';
 
 const test = suite('mcp: calls between two rounds');
-let stage: RoundsHarness;
+let harness: RoundsHarness;
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
 });
 test.after.each(async () => {
-  await stage.stop(0);
+  await harness.stop(0);
   mock.timers.reset();
 });
 
@@ -41,23 +41,23 @@ const ALL = [...ROUNDS, ...RUNNING];
 
 const EVENTS: Readonly<Record<string, () => unknown>> = {
   'nothing happens': () => undefined,
-  'its instance is drained': () => stage.inner.ref('a').drain(),
-  'its instance is deregistered': () => void stage.inner.fleet.remove('t', 'a', LIMITS.drainMs),
-  'its instance is replaced': () => stage.add('a'),
-  'its instance is restarted': () => stage.inner.ref('a').restart(),
+  'its instance is drained': () => harness.inner.ref('a').drain(),
+  'its instance is deregistered': () => void harness.inner.fleet.remove('t', 'a', LIMITS.drainMs),
+  'its instance is replaced': () => harness.add('a'),
+  'its instance is restarted': () => harness.inner.ref('a').restart(),
   'its instance is restarted while it is drained': () => {
-    stage.inner.ref('a').drain();
-    stage.inner.ref('a').restart();
+    harness.inner.ref('a').drain();
+    harness.inner.ref('a').restart();
   },
   'its instance is unhealthy': async () => {
-    await stage.inner.call('refused', { instanceId: 'a', looksUpTools: false }).end;
-    assert.is(stage.inner.ref('a').state, 'unhealthy');
+    await harness.inner.call('refused', { instanceId: 'a', looksUpTools: false }).end;
+    assert.is(harness.inner.ref('a').state, 'unhealthy');
   },
-  'its instance crashes': () => stage.transports.get('a')?.at(-1)?.lose(),
-  'the gateway stops': () => void stage.stop(LIMITS.graceMs),
+  'its instance crashes': () => harness.transports.get('a')?.at(-1)?.lose(),
+  'the gateway stops': () => void harness.stop(LIMITS.graceMs),
   'the gateway stops with other calls under way': async () => {
-    await (await LegacyClient.open(stage, 'bob')).ask('slow');
-    void stage.stop(LIMITS.graceMs);
+    await (await LegacyClient.open(harness, 'bob')).ask('slow');
+    void harness.stop(LIMITS.graceMs);
   },
 };
 const KEPT = Object.keys(EVENTS).slice(0, 6);
@@ -201,7 +201,7 @@ for (const { events, meetings, failovers, afterMs, sees } of TABLE) {
           const before = client.seen;
           await client.reply();
           assert.equal([before, client.seen, client.answers], [...sees, 1]);
-          assert.equal([stage.calls, stage.inner.fleet.inFlight], others(event), 'nothing of it is left');
+          assert.equal([harness.calls, harness.inner.fleet.inFlight], others(event), 'nothing of it is left');
         });
       }
     }
@@ -209,15 +209,15 @@ for (const { events, meetings, failovers, afterMs, sees } of TABLE) {
 }
 
 test('a legacy client is asked nothing more when as many calls of its caller wait as may; others are', async () => {
-  stage = new RoundsHarness(SHARED);
-  await stage.add('a');
-  const many = await LegacyClient.open(stage);
+  harness = new RoundsHarness(SHARED);
+  await harness.add('a');
+  const many = await LegacyClient.open(harness);
   const share = LIMITS.parkedCalls * LIMITS.ownerShare;
   for (let count = 0; count < share; count += 1) await many.ask('write', 100 + count);
-  const oneMore = await (await LegacyClient.open(stage)).ask();
-  const other = await (await LegacyClient.open(stage, 'bob')).ask();
+  const oneMore = await (await LegacyClient.open(harness)).ask();
+  const other = await (await LegacyClient.open(harness, 'bob')).ask();
   assert.equal([many.seen, oneMore.seen, other.seen], [undefined, 'QUEUE_FULL', undefined]);
-  assert.is(stage.inner.ref('a').snapshot(1).inFlight, share + 1);
+  assert.is(harness.inner.ref('a').snapshot(1).inFlight, share + 1);
   await many.reply();
   await oneMore.ask();
   assert.equal([many.seen, oneMore.seen], ['done by a', undefined]);
@@ -231,12 +231,12 @@ async function asked(
   Client: typeof LegacyClient | typeof ModernClient,
   failover: SessionFailover,
 ): Promise<AskedClient> {
-  stage = new RoundsHarness(backend, failover);
-  await stage.add('a');
-  const client = Client === LegacyClient ? await LegacyClient.open(stage) : new ModernClient(stage);
-  if (client instanceof LegacyClient) await stage.add('b');
+  harness = new RoundsHarness(backend, failover);
+  await harness.add('a');
+  const client = Client === LegacyClient ? await LegacyClient.open(harness) : new ModernClient(harness);
+  if (client instanceof LegacyClient) await harness.add('b');
   await client.ask();
-  if (client instanceof ModernClient) await stage.add('b');
+  if (client instanceof ModernClient) await harness.add('b');
   return client;
 }
 

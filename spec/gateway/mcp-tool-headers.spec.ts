@@ -7,11 +7,11 @@ import { REGION, tool } from '../transports/http/tool-headers-harness.ts';
 import { ToolHeadersGateway } from './tool-headers-gateway.ts';
 
 const test = suite('tools with headers, through a gateway');
-let stage: ToolHeadersGateway;
+let harness: ToolHeadersGateway;
 test.before.each(async () => {
-  stage = await ToolHeadersGateway.open();
+  harness = await ToolHeadersGateway.open();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 const bad = (type: string) => tool('bad', { secret: { type, 'x-mcp-header': 'Secret' } });
 const good = tool('one', { region: REGION });
@@ -19,45 +19,45 @@ const BAD = 'a header is asked for "secret", which is no string, integer or bool
 const WORSE = 'a header is asked for at "items.secret", where no single argument is';
 
 test('a tool that may not be called is in no list, and in the log once', async () => {
-  stage.backend.pages = [[good, bad('object')]];
-  await stage.register('a');
-  for (const client of ['ann', 'bob', 'cid']) assert.equal(await stage.listed(client), ['one'], client);
-  assert.ok(stage.backend.lists >= 4, 'each client asked the server');
+  harness.backend.pages = [[good, bad('object')]];
+  await harness.register('a');
+  for (const client of ['ann', 'bob', 'cid']) assert.equal(await harness.listed(client), ['one'], client);
+  assert.ok(harness.backend.lists >= 4, 'each client asked the server');
   const fields = { template: 't', instance_id: 'a', server_id: 'a', tool: 'bad', reason: BAD };
-  assert.equal(stage.warnings, [['tool is omitted from all lists: clients must not call it', fields]]);
+  assert.equal(harness.warnings, [['tool is omitted from all lists: clients must not call it', fields]]);
 });
 
 test('it is in the log again for another reason, after it was right, and of another instance', async () => {
-  stage.backend.pages = [[good, bad('object')]];
-  await stage.register('a');
+  harness.backend.pages = [[good, bad('object')]];
+  await harness.register('a');
   const { inputSchema = {} } = bad('string');
-  stage.backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
-  assert.equal(await stage.listed('ann'), ['one']);
-  stage.backend.pages = [[good, bad('string')]];
-  assert.equal(await stage.listed('bob'), ['one', 'bad']);
-  stage.backend.pages = [[good, bad('object')]];
-  assert.equal(await stage.listed('cid'), ['one']);
-  await stage.register('b');
-  assert.equal(stage.reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
+  harness.backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
+  assert.equal(await harness.listed('ann'), ['one']);
+  harness.backend.pages = [[good, bad('string')]];
+  assert.equal(await harness.listed('bob'), ['one', 'bad']);
+  harness.backend.pages = [[good, bad('object')]];
+  assert.equal(await harness.listed('cid'), ['one']);
+  await harness.register('b');
+  assert.equal(harness.reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
 test('it is not in the log again because its instance begins anew', async () => {
-  stage.backend.pages = [[good, bad('object')]];
-  await stage.register('a');
-  const { lists } = stage.backend;
-  await stage.restart('a');
-  assert.ok(stage.backend.lists > lists);
-  assert.equal(stage.reasons, [`a: ${BAD}`]);
+  harness.backend.pages = [[good, bad('object')]];
+  await harness.register('a');
+  const { lists } = harness.backend;
+  await harness.restart('a');
+  assert.ok(harness.backend.lists > lists);
+  assert.equal(harness.reasons, [`a: ${BAD}`]);
 });
 
 test('what it is called with is in no line and no event', async () => {
   const secret = 'k9-argument-k9';
-  stage.backend.pages = [[good, bad('object')]];
-  await stage.register('a');
+  harness.backend.pages = [[good, bad('object')]];
+  await harness.register('a');
   for (const name of ['bad', 'one'])
-    await stage.call('ann', name, { secret, region: secret }, { region: secret });
-  await stage.listed('ann');
-  const told = JSON.stringify([stage.lines, stage.events]);
+    await harness.call('ann', name, { secret, region: secret }, { region: secret });
+  await harness.listed('ann');
+  const told = JSON.stringify([harness.lines, harness.events]);
   assert.match(told, BAD.replaceAll('"', '\\"'));
   assert.not.match(told, secret);
 });

@@ -7,12 +7,12 @@ import { REGION, tool } from '../transports/http/tool-headers-harness.ts';
 import { type Answered, ToolHeadersGateway } from './tool-headers-gateway.ts';
 
 const test = suite('tools that change silently, through a gateway');
-let stage: ToolHeadersGateway;
+let harness: ToolHeadersGateway;
 test.before.each(async () => {
-  stage = await ToolHeadersGateway.open();
-  await stage.register('a');
+  harness = await ToolHeadersGateway.open();
+  await harness.register('a');
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 const ZONED = tool('one', { region: { ...REGION, 'x-mcp-header': 'Zone' } });
 const ARGS = { region: 'x' };
@@ -24,56 +24,56 @@ for (const [path, template, name] of [
   ['the path of the template', 't', 'one'],
   ['the path of all templates', undefined, 't__one'],
 ] as const) {
-  const call = (headers: Record<string, string>) => stage.call('ann', name, ARGS, headers);
+  const call = (headers: Record<string, string>) => harness.call('ann', name, ARGS, headers);
 
   test(`a client that knows is served at once (${path})`, async () => {
-    stage.template = template;
-    stage.backend.pages = [[ZONED]];
-    const { lists } = stage.backend;
+    harness.template = template;
+    harness.backend.pages = [[ZONED]];
+    const { lists } = harness.backend;
     assert.equal(outcome(await call({ zone: 'x' })), SERVED);
     assert.equal(
-      stage.backend.calls.map((headers) => headers['mcp-param-zone']),
+      harness.backend.calls.map((headers) => headers['mcp-param-zone']),
       ['x'],
     );
-    assert.is(stage.backend.lists, lists + 1);
+    assert.is(harness.backend.lists, lists + 1);
     assert.equal(outcome(await call({ zone: 'x' })), SERVED);
-    assert.is(stage.backend.lists, lists + 1, 'whoever says the right thing costs no list');
+    assert.is(harness.backend.lists, lists + 1, 'whoever says the right thing costs no list');
   });
 
   test(`a client that does not know is refused, lists again, and is served (${path})`, async () => {
-    stage.template = template;
-    assert.equal(await stage.headersOf('ann', name), ['Region']);
-    stage.backend.pages = [[ZONED]];
-    assert.equal(await stage.headersOf('ann', name), ['Region'], 'lists come from memory for a while');
+    harness.template = template;
+    assert.equal(await harness.headersOf('ann', name), ['Region']);
+    harness.backend.pages = [[ZONED]];
+    assert.equal(await harness.headersOf('ann', name), ['Region'], 'lists come from memory for a while');
     assert.equal(outcome(await call({ zone: 'x' })), SERVED);
     assert.equal(outcome(await call({ region: 'x' })), REFUSED);
-    assert.equal(await stage.headersOf('ann', name), ['Zone']);
+    assert.equal(await harness.headersOf('ann', name), ['Zone']);
     assert.equal(outcome(await call({ zone: 'x' })), SERVED);
-    assert.is(stage.events.filter(({ type }) => type === 'tools.changed').length, 1);
+    assert.is(harness.events.filter(({ type }) => type === 'tools.changed').length, 1);
   });
 }
 
 test('a header that is wrong by every list is refused, and costs one list however often it comes', async () => {
-  const { lists } = stage.backend;
-  const wrong = () => stage.call('ann', 'one', ARGS, { region: 'y' });
+  const { lists } = harness.backend;
+  const wrong = () => harness.call('ann', 'one', ARGS, { region: 'y' });
   const together = await Promise.all(Array.from({ length: 20 }, wrong));
   assert.equal([...together, await wrong()].map(outcome), Array(21).fill(REFUSED));
-  assert.equal([stage.backend.lists, stage.backend.calls.length], [lists + 1, 0]);
-  assert.is(stage.events.filter(({ type }) => type === 'tools.changed').length, 0);
+  assert.equal([harness.backend.lists, harness.backend.calls.length], [lists + 1, 0]);
+  assert.is(harness.events.filter(({ type }) => type === 'tools.changed').length, 0);
 });
 
 test('a client that knows is served while another instance lists the tool as before', async () => {
-  const other = await stage.another();
-  await stage.register('b', other);
+  const other = await harness.another();
+  await harness.register('b', other);
   other.backend.pages = [[ZONED]];
   for (const headers of [{ zone: 'x' }, { region: 'x' }]) {
-    assert.equal(outcome(await stage.call('ann', 'one', ARGS, headers)), SERVED);
+    assert.equal(outcome(await harness.call('ann', 'one', ARGS, headers)), SERVED);
   }
 });
 
 test('a client that knows is served when nobody asks for headers any more', async () => {
-  stage.backend.pages = [[tool('one', { region: { type: 'string' } })]];
-  assert.equal(outcome(await stage.call('ann', 'one', ARGS, {})), SERVED);
+  harness.backend.pages = [[tool('one', { region: { type: 'string' } })]];
+  assert.equal(outcome(await harness.call('ann', 'one', ARGS, {})), SERVED);
 });
 
 test.run();

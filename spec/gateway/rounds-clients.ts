@@ -22,32 +22,35 @@ export interface AskedClient {
 
 /** A session. Its requests have the ids that every client counts. */
 export class LegacyClient implements AskedClient {
-  readonly stage: RoundsHarness;
+  readonly harness: RoundsHarness;
   readonly headers: Readonly<Record<string, string>>;
   readonly ownerId: string;
   #call = new RecordedReply();
 
-  private constructor(stage: RoundsHarness, ownerId: string, headers: Readonly<Record<string, string>>) {
-    this.stage = stage;
+  private constructor(harness: RoundsHarness, ownerId: string, headers: Readonly<Record<string, string>>) {
+    this.harness = harness;
     this.ownerId = ownerId;
     this.headers = headers;
   }
 
-  static async open(stage: RoundsHarness, ownerId = 'ann'): Promise<LegacyClient> {
+  static async open(harness: RoundsHarness, ownerId = 'ann'): Promise<LegacyClient> {
     const params = {
       protocolVersion: VERSION.legacy,
       capabilities: { elicitation: {} },
       clientInfo: { name: 'client', version: '1' },
     };
-    const reply = stage.send('POST', { jsonrpc: '2.0', id: 0, method: 'initialize', params }, {}, ownerId);
+    const reply = harness.send('POST', { jsonrpc: '2.0', id: 0, method: 'initialize', params }, {}, ownerId);
     await settled();
     const id = reply.headers[reply.headers.indexOf('Mcp-Session-Id') + 1] ?? '';
-    return new LegacyClient(stage, ownerId, { 'mcp-session-id': id, 'mcp-protocol-version': VERSION.legacy });
+    return new LegacyClient(harness, ownerId, {
+      'mcp-session-id': id,
+      'mcp-protocol-version': VERSION.legacy,
+    });
   }
 
   /** Sends something in the session. */
   async post(message: JsonObject): Promise<RecordedReply> {
-    const reply = this.stage.send('POST', { jsonrpc: '2.0', ...message }, this.headers, this.ownerId);
+    const reply = this.harness.send('POST', { jsonrpc: '2.0', ...message }, this.headers, this.ownerId);
     await settled();
     return reply;
   }
@@ -76,7 +79,7 @@ export class LegacyClient implements AskedClient {
   }
 
   async end(): Promise<RecordedReply> {
-    const reply = this.stage.send('DELETE', undefined, this.headers, this.ownerId);
+    const reply = this.harness.send('DELETE', undefined, this.headers, this.ownerId);
     await settled();
     return reply;
   }
@@ -97,14 +100,14 @@ export class LegacyClient implements AskedClient {
 
 /** A client that carries the state of its call itself. */
 export class ModernClient implements AskedClient {
-  readonly stage: RoundsHarness;
+  readonly harness: RoundsHarness;
   readonly ownerId: string;
   /** What the first round gave it to carry. */
   carried: JsonObject = {};
   readonly #answers: JsonObject[] = [];
 
-  constructor(stage: RoundsHarness, ownerId = 'ann') {
-    this.stage = stage;
+  constructor(harness: RoundsHarness, ownerId = 'ann') {
+    this.harness = harness;
     this.ownerId = ownerId;
   }
 
@@ -142,7 +145,7 @@ export class ModernClient implements AskedClient {
       [META.clientInfo]: { name: 'client', version: '1' },
     };
     const params = { name: 'write', arguments: {}, ...carried, _meta };
-    const reply = this.stage.send(
+    const reply = this.harness.send(
       'POST',
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
       { 'mcp-protocol-version': VERSION.modern, 'mcp-method': 'tools/call', 'mcp-name': 'write' },

@@ -1,4 +1,4 @@
-// A stage for specs of calls whose server asks its client: the endpoint with its actors as a gateway puts them together,
+// A harness for specs of calls whose server asks its client: the endpoint with its actors as a gateway puts them together,
 // over two scripted instances. Its clients are in rounds-clients.ts. Time is simulated by the spec.
 
 import { mock } from 'node:test';

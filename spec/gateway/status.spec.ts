@@ -17,21 +17,21 @@ const CLIENTS: Readonly<Record<string, InstanceClients>> = {
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 const clientStats = { parkedSessions: 2, maxSessions: 10, templates: new Map() };
 
-let stage = new Harness();
+let harness = new Harness();
 let events$ = new Subject<GatewayEvent>();
 let status: Status;
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
   events$ = new Subject();
   const mcp = { clientsAt: (serverId: string) => CLIENTS[serverId] ?? NO_CLIENTS, stats: clientStats };
-  status = new Status({ fleet: stage.fleet, mcp, events$ });
+  status = new Status({ fleet: harness.fleet, mcp, events$ });
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('shows every instance with what clients have there, alone like among all', async () => {
-  stage.fleet.govern('s', DEFAULT_POLICY);
-  await stage.add('b', silent);
-  const busy = await stage.add('a', silent, { fields: { template: 's', serverId: 's.a' } });
+  harness.fleet.govern('s', DEFAULT_POLICY);
+  await harness.add('b', silent);
+  const busy = await harness.add('a', silent, { fields: { template: 's', serverId: 's.a' } });
   const servers = status.servers();
   assert.equal(
     servers.map(({ definition, snapshot, clients }) => [definition.serverId, snapshot.state, clients]),
@@ -44,10 +44,10 @@ test('shows every instance with what clients have there, alone like among all', 
 });
 
 test('tells the health of a template now, and again when one of its instances changes', async () => {
-  stage.fleet.govern('s', DEFAULT_POLICY);
+  harness.fleet.govern('s', DEFAULT_POLICY);
   const counts: string[] = [];
   const watching = status.health$('t').subscribe(({ healthy, total }) => counts.push(`${healthy}/${total}`));
-  const ref = await stage.add('a', silent);
+  const ref = await harness.add('a', silent);
   const fact = { atMs: 0, instanceId: 'a', serverId: 'a' };
   events$.next({ type: 'instance.healthy', ...fact, template: 't', era: 'legacy' });
   events$.next({ type: 'instance.healthy', ...fact, template: 's', era: 'legacy' });

@@ -26,16 +26,16 @@ const program = definition('b', {
   metadata: { note: SECRET },
   nodeId: 'there',
 });
-let stage = new Harness();
+let harness = new Harness();
 let handlers = new Map<string, InProcessHandler>();
 let active = make();
 
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
   handlers = new Map();
   active = make();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('refuses one instance and one template too many, and no replacement', () => {
   const instances = Array.from({ length: LIMITS.instances }, (_, index) =>
@@ -57,11 +57,11 @@ test('refuses one instance and one template too many, and no replacement', () =>
 test('lists what is locked with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
   active.apply({ templates: [], instances: [locked] });
-  const [member] = stage.fleet.members('r');
+  const [member] = harness.fleet.members('r');
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
   active.apply({ templates: [], instances: [http] });
   assert.equal(
-    stage.fleet.members('r').map(({ state }) => state),
+    harness.fleet.members('r').map(({ state }) => state),
     ['starting'],
   );
 });
@@ -71,14 +71,14 @@ test('becomes what is stored, tells of it, and finds nothing to do the second ti
   active.apply(stored);
   assert.equal(active.definitions(), [http, program]);
   assert.equal(active.settings('r'), stored.templates[0]);
-  assert.is(stage.fleet.group('r').policy.callTimeoutMs, 5_000);
+  assert.is(harness.fleet.group('r').policy.callTimeoutMs, 5_000);
   assert.equal(
-    stage.fleet.refs('r').map(({ id }) => id),
+    harness.fleet.refs('r').map(({ id }) => id),
     ['a'],
   );
-  const { length } = stage.events;
+  const { length } = harness.events;
   active.apply(structuredClone(stored));
-  assert.is(stage.events.length, length);
+  assert.is(harness.events.length, length);
   active.apply({ templates: [], instances: [] });
   assert.equal(active.definitions(), []);
   assert.is(active.has('r'), false);
@@ -88,7 +88,7 @@ test('becomes what is stored, tells of it, and finds nothing to do the second ti
 
 test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
   const defined = new Set(['d']);
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
   for (const template of ['d', 'r']) active.govern(template, { timeout: 5 });
   active.start(http);
@@ -100,7 +100,7 @@ test('deletes a template that has nothing, and takes from one that has a definit
     active.forget(template);
   }
   assert.equal([active.has('d'), active.has('r'), active.settings('d').loadBalancer], [true, false, {}]);
-  assert.is(stage.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
+  assert.is(harness.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
 });
 
 test('tells no secret of what it takes in, replaces, changes and drops', () => {
@@ -113,7 +113,7 @@ test('tells no secret of what it takes in, replaces, changes and drops', () => {
     ],
   });
   active.apply({ templates: [], instances: [] });
-  const facts = stage.events.filter(({ type }) => /registered|changed/.test(type));
+  const facts = harness.events.filter(({ type }) => /registered|changed/.test(type));
   assert.equal(
     facts.map(({ type }) => type),
     [
@@ -127,17 +127,17 @@ test('tells no secret of what it takes in, replaces, changes and drops', () => {
       'template.changed',
     ],
   );
-  assert.not(JSON.stringify(stage.events).includes(SECRET));
+  assert.not(JSON.stringify(harness.events).includes(SECRET));
 });
 
 test('loads without a word', () => {
   active.load({ templates: [{ name: 's', loadBalancer: {} }], instances: [http] });
   assert.equal(
-    stage.events.map(({ type }) => type),
+    harness.events.map(({ type }) => type),
     ['instance.starting'],
   );
   active.govern('s', { timeout: 1 });
-  assert.is(stage.told('template.changed').length, 1);
+  assert.is(harness.told('template.changed').length, 1);
 });
 
 test('keeps a function as long as it is registered, and lets a backend take its place', () => {
@@ -158,7 +158,7 @@ test('runs what belongs to nobody or to this node, and everything without a name
     nodes.map((one) => active.runsHere(one)),
     [true, true, false],
   );
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   const alone = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit });
   assert.equal(
     nodes.map((one) => alone.runsHere(one)),
@@ -179,6 +179,6 @@ test('says what it does not know', async () => {
 test.run();
 
 function make(): ActiveRegistry {
-  const { fleet, emit } = stage;
+  const { fleet, emit } = harness;
   return new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: 'here' });
 }

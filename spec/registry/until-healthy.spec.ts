@@ -8,28 +8,28 @@ import { definition, Harness, startsForEver } from '../helpers/failing-backend.t
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('until healthy');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
 });
 test.after.each(async () => {
-  await stage.close();
+  await harness.close();
   mock.timers.reset();
 });
 
 test('ends when the instance serves', async () => {
-  const ref = stage.fleet.add(definition('a'));
+  const ref = harness.fleet.add(definition('a'));
   await untilHealthy(ref, 1_000);
   assert.is(ref.state, 'healthy');
 });
 
 test('ends when the time is over, and when the instance is taken out before', async () => {
-  stage.open = startsForEver;
-  const late = untilHealthy(stage.fleet.add(definition('a')), 1_000);
-  const gone = untilHealthy(stage.fleet.add(definition('b')), 1_000);
-  void stage.fleet.remove('t', 'b', 0);
+  harness.open = startsForEver;
+  const late = untilHealthy(harness.fleet.add(definition('a')), 1_000);
+  const gone = untilHealthy(harness.fleet.add(definition('b')), 1_000);
+  void harness.fleet.remove('t', 'b', 0);
   await gone;
   await turn();
   mock.timers.tick(999);
@@ -39,6 +39,6 @@ test('ends when the time is over, and when the instance is taken out before', as
 });
 
 test('does not wait for what another node runs', () =>
-  untilHealthy(stage.fleet.addForeign(definition('a', { nodeId: 'b' })), 1_000));
+  untilHealthy(harness.fleet.addForeign(definition('a', { nodeId: 'b' })), 1_000));
 
 test.run();

@@ -13,21 +13,21 @@ import { suite } from '../../helpers/suite.ts';
 import { openOwn } from '../instances/instance-harness.ts';
 
 const test = suite('bound route: within a conversation');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness({ callTimeoutMs: 5_000 });
+  harness = new Harness({ callTimeoutMs: 5_000 });
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('goes through the upstream, and is counted and told like any other', async () => {
   const { ref, upstream } = await opened();
   const call = within(ref, upstream);
-  assert.equal([upstream.asked, stage.asked('a'), ref.inFlight], [['tools/call'], 0, 1]);
+  assert.equal([upstream.asked, harness.asked('a'), ref.inFlight], [['tools/call'], 0, 1]);
   mock.timers.tick(40);
   upstream.last.notify('notifications/progress');
   upstream.last.result();
@@ -35,23 +35,23 @@ test('goes through the upstream, and is counted and told like any other', async 
   assert.is(call.answers.length, 2);
   assert.equal([ref.inFlight, ref.latencyMs, ref.snapshot(0).requests], [0, 40, 1]);
   assert.equal(
-    stage.events.flatMap(({ type }) => (type.startsWith('exchange') ? [type] : [])),
+    harness.events.flatMap(({ type }) => (type.startsWith('exchange') ? [type] : [])),
     ['exchange.started', 'exchange.finished'],
   );
 });
 
 test('goes through the conversation of the instance itself when there is no other', async () => {
-  const ref = await stage.add('a', answers());
+  const ref = await harness.add('a', answers());
   assert.is(await within(ref, undefined).end, 'a');
-  assert.is(stage.asked('a'), 1);
+  assert.is(harness.asked('a'), 1);
 });
 
 test('lets the backend say that it has no such tool; so may a call that is balanced', async () => {
-  const ref = await stage.add('a', answers());
+  const ref = await harness.add('a', answers());
   assert.is(await within(ref, undefined, 'nothing').end, 'a');
-  assert.is(await stage.call('nothing', { looksUpTools: false }).end, 'a');
-  assert.is(stage.asked('a'), 2);
-  assert.equal(stage.asked('a', 'tools/list'), 1);
+  assert.is(await harness.call('nothing', { looksUpTools: false }).end, 'a');
+  assert.is(harness.asked('a'), 2);
+  assert.equal(harness.asked('a', 'tools/list'), 1);
 });
 
 test('is refused, as not delivered, where the instance is not there for it', async () => {
@@ -61,13 +61,13 @@ test('is refused, as not delivered, where the instance is not there for it', asy
   ref.drain();
   assert.equal(told(await end()), refused);
   ref.resume();
-  stage.backend('a').lose();
+  harness.backend('a').lose();
   await settled();
   assert.equal(told(await end()), refused);
-  void stage.fleet.remove('t', 'a', 0);
+  void harness.fleet.remove('t', 'a', 0);
   await settled();
   assert.equal(told(await end()), refused);
-  stage.isAccepting = false;
+  harness.isAccepting = false;
   assert.equal(told(await end()), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
   assert.equal(upstream.asked, []);
 });
@@ -79,7 +79,7 @@ test('what belongs to a call there is carried while the instance is drained, not
   const carried = call();
   upstream.last.result();
   assert.is(await carried.end, 'a');
-  stage.backend('a').lose();
+  harness.backend('a').lose();
   await settled();
   const gone = { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 };
   assert.equal(told(await call().end), gone);
@@ -87,11 +87,11 @@ test('what belongs to a call there is carried while the instance is drained, not
 
 test('is not repeated on another instance, nor on the successor of its own', async () => {
   const { ref, upstream } = await opened();
-  await stage.add('b', answers());
+  await harness.add('b', answers());
   const call = within(ref, upstream, 'read');
   upstream.lose('exited with code 7');
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.is(stage.asked('b'), 0);
+  assert.is(harness.asked('b'), 0);
 });
 
 test('the end of an upstream says nothing of its instance', async () => {
@@ -101,8 +101,8 @@ test('the end of an upstream says nothing of its instance', async () => {
   upstream.lose('exited with code 7');
   await call.end;
   await settled();
-  assert.equal([ref.state, stage.asked('a', 'ping')], ['healthy', 0]);
-  assert.is(await stage.call('write').end, 'a');
+  assert.equal([ref.state, harness.asked('a', 'ping')], ['healthy', 0]);
+  assert.is(await harness.call('write').end, 'a');
 });
 
 test('a call through an upstream that is too late has the instance probed', async () => {
@@ -111,15 +111,15 @@ test('a call through an upstream that is too late has the instance probed', asyn
   mock.timers.tick(2_000);
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
   await settled();
-  assert.equal([upstream.last.isCancelled, stage.asked('a', 'ping'), ref.state], [true, 1, 'healthy']);
+  assert.equal([upstream.last.isCancelled, harness.asked('a', 'ping'), ref.state], [true, 1, 'healthy']);
 });
 
 test('waits in line when the instance is full, and goes through its upstream then', async () => {
   const { ref, upstream } = await opened();
-  for (let place = 0; place < ref.capacity; place += 1) stage.call('write');
+  for (let place = 0; place < ref.capacity; place += 1) harness.call('write');
   const call = within(ref, upstream);
-  assert.equal([upstream.asked, stage.fleet.group('t').queue.length], [[], 1]);
-  stage.backend('a').open[0]?.result();
+  assert.equal([upstream.asked, harness.fleet.group('t').queue.length], [[], 1]);
+  harness.backend('a').open[0]?.result();
   assert.equal(upstream.asked, ['tools/call']);
   upstream.last.result();
   assert.is(await call.end, 'a');
@@ -155,19 +155,19 @@ function within(
   { goesOn = false, timeoutMs = 5_000 } = {},
 ) {
   const request = toolCall(tool);
-  const group = stage.fleet.group('t');
+  const group = harness.fleet.group('t');
   const route = new BoundRoute(ref, request, { goesOn, upstream });
   const order = { group, request, route, wantedTool: undefined, timeoutMs };
-  return listen(stage.dispatcher.carry('t', request, () => order));
+  return listen(harness.dispatcher.carry('t', request, () => order));
 }
 
 const PROFILE: ClientProfile = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 
 /** An instance whose own conversation is silent, with one for a client. */
 async function opened(script = silent) {
-  const ref = await stage.add('a', script);
+  const ref = await harness.add('a', script);
   await openOwn(ref, PROFILE);
-  const [upstream] = stage.backend('a').upstreams;
+  const [upstream] = harness.backend('a').upstreams;
   if (upstream === undefined) throw new Error('nothing was opened');
   upstream.onExchange = undefined;
   return { ref, upstream };

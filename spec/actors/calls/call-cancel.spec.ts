@@ -11,69 +11,69 @@ import { answers, fails, Harness, listen, settled, silent, toolCall } from '../.
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: cancelling');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('starts nothing before somebody subscribes, and once more for each who does', async () => {
-  await stage.add('a', answers());
-  const answers$ = stage.dispatcher.exchange('t', toolCall('write'));
-  assert.is(stage.asked('a'), 0);
+  await harness.add('a', answers());
+  const answers$ = harness.dispatcher.exchange('t', toolCall('write'));
+  assert.is(harness.asked('a'), 0);
   assert.equal(await Promise.all([listen(answers$).end, listen(answers$).end]), ['a', 'a']);
-  assert.is(stage.asked('a'), 2);
+  assert.is(harness.asked('a'), 2);
 });
 
 test('cancels on the backend when the caller goes before the answer', async () => {
-  const ref = await stage.add('a', silent);
-  const call = stage.call('write');
+  const ref = await harness.add('a', silent);
+  const call = harness.call('write');
   assert.is(ref.inFlight, 1);
   call.subscription.unsubscribe();
   assert.is(ref.inFlight, 0);
-  assert.is(stage.backend('a').last.isCancelled, true);
+  assert.is(harness.backend('a').last.isCancelled, true);
   await nothingIsLeft();
 });
 
 test('cancels when the caller goes after a notification', async () => {
-  const ref = await stage.add('a', silent);
-  const answers$ = stage.dispatcher.exchange('t', toolCall('write')).pipe(take(1));
+  const ref = await harness.add('a', silent);
+  const answers$ = harness.dispatcher.exchange('t', toolCall('write')).pipe(take(1));
   const caller = listen(answers$);
-  stage.backend('a').last.notify('notifications/progress');
+  harness.backend('a').last.notify('notifications/progress');
   assert.is(await caller.end, 'a');
   assert.is(ref.inFlight, 0);
-  assert.is(stage.backend('a').last.isCancelled, true);
+  assert.is(harness.backend('a').last.isCancelled, true);
   await nothingIsLeft();
 });
 
 test('does not cancel what was answered already', async () => {
-  await stage.add('a', answers());
-  const call = stage.call('write');
+  await harness.add('a', answers());
+  const call = harness.call('write');
   await call.end;
   call.subscription.unsubscribe();
-  assert.is(stage.backend('a').last.isCancelled, false);
+  assert.is(harness.backend('a').last.isCancelled, false);
   await nothingIsLeft();
 });
 
 test('cancels the second try as well as the first', async () => {
-  await stage.add('a', fails('no'));
-  await stage.add('b', silent);
-  const call = stage.call('write');
-  assert.equal([stage.ref('a').inFlight, stage.ref('b').inFlight], [0, 1]);
+  await harness.add('a', fails('no'));
+  await harness.add('b', silent);
+  const call = harness.call('write');
+  assert.equal([harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 1]);
   call.subscription.unsubscribe();
-  assert.is(stage.backend('b').last.isCancelled, true);
+  assert.is(harness.backend('b').last.isCancelled, true);
   await nothingIsLeft();
 });
 
 test('starts no second try when the caller goes while it is told of it', async () => {
-  await stage.add('a', silent);
-  await stage.add('b', silent);
-  const { fleet } = stage;
+  await harness.add('a', silent);
+  await harness.add('b', silent);
+  const { fleet } = harness;
   const dispatcher = new Dispatcher({
     fleet,
     budget: new RetryBudget(Date.now),
@@ -83,37 +83,37 @@ test('starts no second try when the caller goes while it is told of it', async (
     isAccepting: () => true,
   });
   const call = listen(dispatcher.exchange('t', toolCall('write')));
-  stage.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
-  assert.equal([stage.asked('b'), stage.ref('a').inFlight, stage.ref('b').inFlight], [0, 0, 0]);
+  harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
+  assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
   await nothingIsLeft();
 });
 
 test('leaves the waiting line', async () => {
-  await stage.add('a', silent);
-  const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => stage.call('write'));
-  const call = stage.call('write');
+  await harness.add('a', silent);
+  const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => harness.call('write'));
+  const call = harness.call('write');
   call.subscription.unsubscribe();
-  assert.is(stage.fleet.group('t').queue.length, 0);
+  assert.is(harness.fleet.group('t').queue.length, 0);
   for (const { subscription } of others) subscription.unsubscribe();
-  assert.is(stage.asked('a'), 256);
+  assert.is(harness.asked('a'), 256);
   await nothingIsLeft();
 });
 
 test('does not run a tool whose caller goes while it is looked up', async () => {
-  await stage.add('a', answers());
-  stage.rewrite('a', answers(), [{ name: 'new' }]);
+  await harness.add('a', answers());
+  harness.rewrite('a', answers(), [{ name: 'new' }]);
   mock.timers.tick(LIMITS.toolListAgeMs);
-  const call = stage.call('new');
+  const call = harness.call('new');
   call.subscription.unsubscribe();
   await settled();
-  assert.equal([stage.asked('a', 'tools/list'), stage.asked('a')], [2, 0]);
+  assert.equal([harness.asked('a', 'tools/list'), harness.asked('a')], [2, 0]);
   await nothingIsLeft();
 });
 
 test('can go while it is told of the answer', async () => {
-  const ref = await stage.add('a', silent);
+  const ref = await harness.add('a', silent);
   let ends = 0;
-  const subscription = stage.dispatcher.exchange('t', toolCall('write')).subscribe({
+  const subscription = harness.dispatcher.exchange('t', toolCall('write')).subscribe({
     next: () => subscription.unsubscribe(),
     error: () => {
       ends += 1;
@@ -122,38 +122,38 @@ test('can go while it is told of the answer', async () => {
       ends += 1;
     },
   });
-  stage.backend('a').last.result();
+  harness.backend('a').last.result();
   assert.equal([ref.inFlight, ends], [0, 0]);
   assert.equal(
-    stage.told('exchange.finished').map(({ outcome }) => outcome),
+    harness.told('exchange.finished').map(({ outcome }) => outcome),
     ['result'],
   );
   await nothingIsLeft();
 });
 
 test('gives its place to the next in line', async () => {
-  await stage.add('a', silent);
-  const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => stage.call('write'));
-  stage.call('read');
+  await harness.add('a', silent);
+  const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => harness.call('write'));
+  harness.call('read');
   others[17]?.subscription.unsubscribe();
-  assert.equal(stage.backend('a').last.request, toolCall('read'));
-  assert.is(stage.ref('a').inFlight, 256);
+  assert.equal(harness.backend('a').last.request, toolCall('read'));
+  assert.is(harness.ref('a').inFlight, 256);
 });
 
 test.run();
 
 /** Long after: no deadline rang, nobody was asked, nothing is counted. */
 async function nothingIsLeft(): Promise<void> {
-  const before = stage.events.length;
-  const asked = stage.fleet.refs('t').map(({ id }) => stage.asked(id));
+  const before = harness.events.length;
+  const asked = harness.fleet.refs('t').map(({ id }) => harness.asked(id));
   for (let minute = 0; minute < 11; minute += 1) {
     mock.timers.tick(60_000);
     await settled();
   }
-  const after = stage.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
+  const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
   assert.equal(after, []);
   assert.equal(
-    stage.fleet.refs('t').map(({ id, inFlight }) => [stage.asked(id), inFlight]),
+    harness.fleet.refs('t').map(({ id, inFlight }) => [harness.asked(id), inFlight]),
     asked.map((count) => [count, 0]),
   );
 }

@@ -19,59 +19,59 @@ import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: waiting line');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('waits for a place and takes it at once', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const call = stage.call('write');
+  const call = harness.call('write');
   assert.is(waiting(), 1);
   finishOne('a');
-  assert.equal([waiting(), stage.ref('a').inFlight], [0, 256]);
-  stage.backend('a').last.result();
+  assert.equal([waiting(), harness.ref('a').inFlight], [0, 256]);
+  harness.backend('a').last.result();
   assert.is(await call.end, 'a');
 });
 
 test('takes the place of a call that waits for its client, which goes on without one', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const call = stage.call('write');
-  const [asking] = stage.backend('a').open;
+  const call = harness.call('write');
+  const [asking] = harness.backend('a').open;
   asking?.ask('elicitation/create');
   asking?.ask('roots/list');
-  assert.equal([waiting(), stage.ref('a').inFlight, stage.ref('a').carried], [0, 256, 257]);
-  stage.backend('a').last.result();
-  assert.equal([await call.end, stage.ref('a').inFlight, stage.fleet.inFlight], ['a', 255, 256]);
+  assert.equal([waiting(), harness.ref('a').inFlight, harness.ref('a').carried], [0, 256, 257]);
+  harness.backend('a').last.result();
+  assert.equal([await call.end, harness.ref('a').inFlight, harness.fleet.inFlight], ['a', 255, 256]);
   asking?.result();
-  assert.equal([stage.ref('a').inFlight, stage.ref('a').carried], [255, 255]);
+  assert.equal([harness.ref('a').inFlight, harness.ref('a').carried], [255, 255]);
 });
 
 test('serves who came first', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const [first, second] = [stage.call('read'), stage.call('again')];
+  const [first, second] = [harness.call('read'), harness.call('again')];
   finishOne('a');
-  assert.equal(stage.backend('a').last.request.params, { name: 'read', arguments: {} });
+  assert.equal(harness.backend('a').last.request.params, { name: 'read', arguments: {} });
   finishOne('a');
-  assert.equal(stage.backend('a').last.request.params, { name: 'again', arguments: {} });
+  assert.equal(harness.backend('a').last.request.params, { name: 'again', arguments: {} });
   assert.equal([first.answers.length, second.answers.length], [0, 0]);
 });
 
 test('is refused when as many wait as there are places in line', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) stage.call('write');
+  for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) harness.call('write');
   assert.is(waiting(), 256);
-  assert.equal(told(await stage.call('write').end), {
+  assert.equal(told(await harness.call('write').end), {
     code: 'QUEUE_FULL',
     delivered: 'no',
     retryAfterSeconds: 1,
@@ -80,31 +80,31 @@ test('is refused when as many wait as there are places in line', async () => {
 });
 
 test('is refused after 5 s in line', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const call = stage.call('write');
+  const call = harness.call('write');
   mock.timers.tick(LIMITS.queueWaitMs);
   assert.equal(told(await call.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
   assert.equal(
-    stage.told('exchange.refused').map(({ code }) => code),
+    harness.told('exchange.refused').map(({ code }) => code),
     ['QUEUE_FULL'],
   );
   assert.is(waiting(), 0);
 });
 
 test('waits 5 s in all, however often a place was free that it could not use', async () => {
-  await stage.add('b', silent);
+  await harness.add('b', silent);
   fill('b');
-  await stage.add('a', silent);
-  const call = stage.call('read');
-  fails('unknown')(stage.backend('a').last);
+  await harness.add('a', silent);
+  const call = harness.call('read');
+  fails('unknown')(harness.backend('a').last);
   fill('a');
   mock.timers.tick(4_000);
   finishOne('a');
   mock.timers.tick(1_000);
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  const [refused, ...others] = stage.told('exchange.refused');
-  const ends = stage.told('exchange.finished').filter(({ call: number }) => number === refused?.call);
+  const [refused, ...others] = harness.told('exchange.refused');
+  const ends = harness.told('exchange.finished').filter(({ call: number }) => number === refused?.call);
   assert.equal([refused?.code, refused?.waitMs, others], ['BACKEND_UNAVAILABLE', 5_000, []]);
   assert.equal(
     ends.map(({ attempt, isLast }) => [attempt, isLast]),
@@ -114,66 +114,66 @@ test('waits 5 s in all, however often a place was free that it could not use', a
 });
 
 test('leaves a place that it cannot use to the next in line', async () => {
-  await stage.add('b', silent);
+  await harness.add('b', silent);
   fill('b');
-  await stage.add('a', silent);
-  const tried = stage.call('read');
-  fails('unknown')(stage.backend('a').last);
+  await harness.add('a', silent);
+  const tried = harness.call('read');
+  fails('unknown')(harness.backend('a').last);
   fill('a');
-  const next = stage.call('write');
+  const next = harness.call('write');
   assert.is(waiting(), 2);
   finishOne('a');
-  assert.equal([waiting(), stage.ref('a').inFlight], [1, 256]);
-  stage.backend('a').last.result();
+  assert.equal([waiting(), harness.ref('a').inFlight], [1, 256]);
+  harness.backend('a').last.result();
   assert.is(await next.end, 'a');
   tried.subscription.unsubscribe();
 });
 
 test('takes the places of an instance that comes up', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const calls = Array.from({ length: 256 }, () => stage.call('write'));
-  await stage.add('b', answers());
+  const calls = Array.from({ length: 256 }, () => harness.call('write'));
+  await harness.add('b', answers());
   assert.equal(await Promise.all(ends(calls)), new Array(256).fill('b'));
   assert.is(waiting(), 0);
 });
 
 test('never exceeds the places of an instance that comes up again with calls in flight', async () => {
-  const ref = await stage.add('a', silent);
+  const ref = await harness.add('a', silent);
   fill('a', 200);
   ref.drain();
-  await stage.add('b', silent);
+  await harness.add('b', silent);
   fill('b');
-  for (let caller = 0; caller < 200; caller += 1) stage.call('write');
+  for (let caller = 0; caller < 200; caller += 1) harness.call('write');
   ref.resume();
   assert.equal([ref.inFlight, waiting()], [256, 144]);
 });
 
 test('waits for the instance it is pinned to, too', async () => {
-  await stage.add('a', silent);
-  await stage.add('b', answers());
+  await harness.add('a', silent);
+  await harness.add('b', answers());
   fill('a');
-  const call = stage.call('write', { instanceId: 'a' });
-  assert.equal([waiting(), stage.asked('b')], [1, 0]);
+  const call = harness.call('write', { instanceId: 'a' });
+  assert.equal([waiting(), harness.asked('b')], [1, 0]);
   finishOne('a');
-  stage.backend('a').last.result();
+  harness.backend('a').last.result();
   assert.is(await call.end, 'a');
 });
 
 test('learns at once that the instance it is pinned to is gone', async () => {
-  await stage.add('a', silent);
-  await stage.add('b', answers());
+  await harness.add('a', silent);
+  await harness.add('b', answers());
   fill('a');
-  const call = stage.call('write', { instanceId: 'a' });
-  stage.ref('a').drain();
+  const call = harness.call('write', { instanceId: 'a' });
+  harness.ref('a').drain();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
 });
 
 test('learns at once that the last instance is gone', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const calls = Array.from({ length: 10 }, () => stage.call('write'));
-  stage.ref('a').drain();
+  const calls = Array.from({ length: 10 }, () => harness.call('write'));
+  harness.ref('a').drain();
   for (const end of await Promise.all(ends(calls))) {
     assert.equal(told(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
   }
@@ -181,49 +181,49 @@ test('learns at once that the last instance is gone', async () => {
 });
 
 test('is told that the gateway closes when that is why nobody is left', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const call = stage.call('write');
-  stage.isAccepting = false;
-  void stage.close();
+  const call = harness.call('write');
+  harness.isAccepting = false;
+  void harness.close();
   assert.equal(told(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
 });
 
 test('is over when it was ended in line, whatever its caller does then', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   const others = fill('a');
   let errors = 0;
-  stage.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 }).subscribe({
+  harness.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 }).subscribe({
     error: () => {
       errors += 1;
       others[0]?.subscription.unsubscribe();
     },
   });
   mock.timers.tick(1_000);
-  assert.equal([errors, stage.ref('a').inFlight, stage.asked('a')], [1, 255, 256]);
+  assert.equal([errors, harness.ref('a').inFlight, harness.asked('a')], [1, 255, 256]);
 });
 
 test('leaves the line when the caller goes away', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   fill('a');
-  const call = stage.call('write');
+  const call = harness.call('write');
   mock.timers.tick(1_000);
   call.subscription.unsubscribe();
   assert.equal(
-    stage.told('exchange.cancelled').map(({ tool, waitMs }) => [tool, waitMs]),
+    harness.told('exchange.cancelled').map(({ tool, waitMs }) => [tool, waitMs]),
     [['write', 1_000]],
   );
   assert.is(waiting(), 0);
   finishOne('a');
   mock.timers.tick(60_000);
-  assert.is(stage.told('exchange.refused').length, 0);
+  assert.is(harness.told('exchange.refused').length, 0);
 });
 
 test('answers every one of a burst, and spreads it evenly: 500 of 2,000 for each of four', async () => {
-  await stage.close();
-  stage = new Harness({ strategy: 'least_connections' });
-  for (const id of ['a', 'b', 'c', 'd']) await stage.add(id, answers());
-  const calls = Array.from({ length: 2_000 }, () => stage.call('write'));
+  await harness.close();
+  harness = new Harness({ strategy: 'least_connections' });
+  for (const id of ['a', 'b', 'c', 'd']) await harness.add(id, answers());
+  const calls = Array.from({ length: 2_000 }, () => harness.call('write'));
   assert.equal(inFlight(), [256, 256, 256, 256]);
   assert.is(waiting(), 2_000 - 4 * 256);
   const answered = await Promise.all(ends(calls));
@@ -234,53 +234,53 @@ test('answers every one of a burst, and spreads it evenly: 500 of 2,000 for each
 });
 
 test('uses all places and the whole queue for one owner while no other calls', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   assert.equal([inFlight(), waiting()], [[256], 256]);
   assert.is(code(await callOf('ann').end), 'QUEUE_FULL');
 });
 
 test('takes a reserved place when another owner holds all of them, and no owner takes the whole reserve', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   const taken = ['bob', 'cyd', 'dan', 'eve', 'fay', 'gil'].map((owner) => {
-    const before = stage.ref('a').inFlight;
+    const before = harness.ref('a').inFlight;
     for (let call = 0; call < 32; call += 1) callOf(owner);
-    return stage.ref('a').inFlight - before;
+    return harness.ref('a').inFlight - before;
   });
   assert.equal(taken, [16, 8, 4, 2, 1, 1]);
-  assert.equal([stage.ref('a').inFlight, waiting()], [256 + LIMITS.inFlightReserve, 256]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [256 + LIMITS.inFlightReserve, 256]);
 });
 
 test('gives a free place to an owner below its share, whoever came first', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   const greedy = fillOf('ann', 300);
   const others = Array.from({ length: 20 }, () => callOf('bob'));
-  assert.equal([stage.ref('a').inFlight, waiting()], [272, 48]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [272, 48]);
   for (const call of greedy.slice(0, 4)) call.subscription.unsubscribe();
-  assert.equal([stage.ref('a').inFlight, waiting()], [270, 46], 'bob has 18 and may have 14 more');
+  assert.equal([harness.ref('a').inFlight, waiting()], [270, 46], 'bob has 18 and may have 14 more');
   for (const call of others.slice(0, 2)) call.subscription.unsubscribe();
-  assert.equal([stage.ref('a').inFlight, waiting()], [270, 44]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [270, 44]);
   for (const call of [...greedy, ...others]) call.subscription.unsubscribe();
-  assert.equal([stage.ref('a').inFlight, waiting()], [0, 0]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [0, 0]);
 });
 
 test('is refused in the queue for an owner that has less than its part of it', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   const greedy = fillOf('ann', 512);
   const others = Array.from({ length: 17 }, () => callOf('bob'));
-  assert.equal([stage.ref('a').inFlight, waiting()], [272, 256]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [272, 256]);
   assert.is(code(await (greedy.at(-1) ?? raise()).end), 'QUEUE_FULL');
   greedy[0]?.subscription.unsubscribe();
   greedy[1]?.subscription.unsubscribe();
-  assert.is(stage.ref('a').inFlight, 271);
-  const last = stage.backend('a').last;
+  assert.is(harness.ref('a').inFlight, 271);
+  const last = harness.backend('a').last;
   last.result();
   assert.is(await (others.at(-1) ?? raise()).end, 'a');
 });
 
 test('takes reserved places of every instance that is full, and of the one that it is pinned to', async () => {
-  for (const id of ['a', 'b']) await stage.add(id, silent);
+  for (const id of ['a', 'b']) await harness.add(id, silent);
   fillOf('ann', 512);
   for (let call = 0; call < 20; call += 1) callOf('bob');
   assert.equal(inFlight(), [266, 266]);
@@ -289,18 +289,18 @@ test('takes reserved places of every instance that is full, and of the one that 
 });
 
 test('finds a reserved place while calls that went on without one exceed all bounds', async () => {
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   const asked = fillOf('ann', 256).slice(0, 200);
-  for (const exchange of stage.backend('a').open.slice(0, 200)) exchange.ask('roots/list');
+  for (const exchange of harness.backend('a').open.slice(0, 200)) exchange.ask('roots/list');
   fillOf('ann', 200);
-  assert.equal([stage.ref('a').inFlight, waiting()], [256, 0]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [256, 0]);
   for (const { answers } of asked) {
     const event = answers.at(-1)?.event;
     if (event?.kind === 'request') event.answer({ result: { roots: [] } });
   }
-  assert.is(stage.ref('a').inFlight, 456);
+  assert.is(harness.ref('a').inFlight, 456);
   for (let call = 0; call < 20; call += 1) callOf('bob');
-  assert.equal([stage.ref('a').inFlight, waiting()], [472, 4]);
+  assert.equal([harness.ref('a').inFlight, waiting()], [472, 4]);
 });
 
 for (const [what, at] of [
@@ -310,10 +310,10 @@ for (const [what, at] of [
   test(`empties a long queue whose calls are ${what} at once`, async () => {
     const ids = ['a', 'b', 'c', 'd'];
     let isBusy = true;
-    for (const id of ids) await stage.add(id, (exchange) => (isBusy ? silent(exchange) : at(exchange)));
+    for (const id of ids) await harness.add(id, (exchange) => (isBusy ? silent(exchange) : at(exchange)));
     for (const id of ids) fill(id);
     const queued = ids.flatMap(() =>
-      Array.from({ length: LIMITS.queuedPerInstance }, () => stage.call('write')),
+      Array.from({ length: LIMITS.queuedPerInstance }, () => harness.call('write')),
     );
     assert.is(waiting(), queued.length);
     isBusy = false;
@@ -328,7 +328,7 @@ test.run();
 
 function callOf(caller: string, instanceId?: string): Caller {
   const options = instanceId === undefined ? {} : { instanceId };
-  return stage.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000, ...options });
+  return harness.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000, ...options });
 }
 
 function fillOf(caller: string, calls: number): Caller[] {
@@ -345,19 +345,19 @@ function raise(): never {
 
 function fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
   const patient = { instanceId: id, timeoutMs: 60_000 };
-  return Array.from({ length: places }, () => stage.call('write', patient));
+  return Array.from({ length: places }, () => harness.call('write', patient));
 }
 
 function finishOne(id: string): void {
-  stage.backend(id).open[0]?.result();
+  harness.backend(id).open[0]?.result();
 }
 
 function waiting(): number {
-  return stage.fleet.group('t').queue.length;
+  return harness.fleet.group('t').queue.length;
 }
 
 function inFlight(): number[] {
-  return stage.fleet.refs('t').map((ref) => ref.inFlight);
+  return harness.fleet.refs('t').map((ref) => ref.inFlight);
 }
 
 function ends(calls: readonly Caller[]) {

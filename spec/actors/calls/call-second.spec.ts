@@ -10,15 +10,15 @@ import { answers, Harness, type Script, settled, silent, told } from '../../help
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: second try');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness({ callTimeoutMs: 6_000 });
+  harness = new Harness({ callTimeoutMs: 6_000 });
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 const breaks: Script = (exchange) =>
@@ -26,14 +26,14 @@ const breaks: Script = (exchange) =>
 
 test('a repeatable call is sent to a second instance after a third of its time, and the first answer wins', async () => {
   await addAll({ a: silent, b: silent });
-  const call = stage.call('read');
-  const { last: first } = stage.backend('a');
+  const call = harness.call('read');
+  const { last: first } = harness.backend('a');
   mock.timers.tick(1_999);
-  assert.is(stage.asked('b'), 0);
+  assert.is(harness.asked('b'), 0);
   mock.timers.tick(1);
-  const { last: second } = stage.backend('b');
+  const { last: second } = harness.backend('b');
   assert.equal(
-    [first.isOpen, second.isOpen, stage.ref('a').inFlight, stage.ref('b').inFlight],
+    [first.isOpen, second.isOpen, harness.ref('a').inFlight, harness.ref('b').inFlight],
     [true, true, 1, 1],
   );
   second.result();
@@ -45,10 +45,10 @@ test('a repeatable call is sent to a second instance after a third of its time, 
 
 test('the first one may still answer; then the second is cancelled', async () => {
   await addAll({ a: silent, b: silent });
-  const call = stage.call('read');
-  const { last: first } = stage.backend('a');
+  const call = harness.call('read');
+  const { last: first } = harness.backend('a');
   mock.timers.tick(4_000);
-  const { last: second } = stage.backend('b');
+  const { last: second } = harness.backend('b');
   first.notify('notifications/progress', { progress: 1 });
   assert.is(second.isCancelled, true);
   first.result();
@@ -59,13 +59,13 @@ test('the first one may still answer; then the second is cancelled', async () =>
 test('the tracker of a request knows the instance that works on it: the last one that was asked and has not failed', async () => {
   await addAll({ a: silent, b: silent });
   const tracker: Tracker = {};
-  const call = stage.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
-  assert.is(tracker.sentTo, stage.ref('a'));
+  const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
+  assert.is(tracker.sentTo, harness.ref('a'));
   mock.timers.tick(2_000);
-  assert.is(tracker.sentTo, stage.ref('b'));
-  stage.backend('b').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
-  assert.is(tracker.sentTo, stage.ref('a'));
-  stage.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.is(tracker.sentTo, harness.ref('b'));
+  harness.backend('b').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.is(tracker.sentTo, harness.ref('a'));
+  harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   assert.is(tracker.sentTo, undefined);
   await call.end;
 });
@@ -77,93 +77,93 @@ test('when the time is over the one is named that was silent for longest', async
     [{ a: breaks, b: silent }, 'b'],
     [{ a: breaks, b: silent, c: silent }, 'b'],
   ] as const) {
-    stage = new Harness({ callTimeoutMs: 6_000 });
+    harness = new Harness({ callTimeoutMs: 6_000 });
     await addAll(scripts);
     const tracker: Tracker = {};
-    const call = stage.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
+    const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
     for (let passedMs = 0; passedMs < 6_000; passedMs += 500) mock.timers.tick(500);
     const end = await call.end;
     assert.instance(end, GatewayError);
     const { code, facts } = end as GatewayError;
     assert.equal([code, facts.instanceId, tracker.sentTo?.id], ['BACKEND_TIMEOUT', named, named]);
-    await stage.close();
+    await harness.close();
   }
 });
 
 test('what may not be repeated, was heard, or is meant for one instance has no second try', async () => {
   await addAll({ a: silent, b: silent });
-  stage.call('write');
-  stage.call('read', { instanceId: 'a' });
-  const heard = stage.backend('a').last;
+  harness.call('write');
+  harness.call('read', { instanceId: 'a' });
+  const heard = harness.backend('a').last;
   heard.notify('notifications/progress', { progress: 1 });
   mock.timers.tick(5_000);
-  assert.is(stage.told('exchange.retried').length, 0);
+  assert.is(harness.told('exchange.retried').length, 0);
 });
 
 test('there is none with max_retries 0', async () => {
-  stage = new Harness({ callTimeoutMs: 6_000, maxRetries: 0 });
+  harness = new Harness({ callTimeoutMs: 6_000, maxRetries: 0 });
   await addAll({ a: silent, b: silent });
-  stage.call('read');
+  harness.call('read');
   mock.timers.tick(3_000);
-  assert.is(stage.told('exchange.retried').length, 0);
+  assert.is(harness.told('exchange.retried').length, 0);
 });
 
 test('there are no more than the retry budget allows', async () => {
   await addAll({ a: silent });
-  for (let call = 0; call < 40; call += 1) stage.call('read');
+  for (let call = 0; call < 40; call += 1) harness.call('read');
   mock.timers.tick(1_000);
-  await stage.add('b', silent);
+  await harness.add('b', silent);
   mock.timers.tick(4_000);
-  assert.equal([stage.asked('b'), stage.told('exchange.retried').length], [18, 18], '20 % of 40, and 10');
+  assert.equal([harness.asked('b'), harness.told('exchange.retried').length], [18, 18], '20 % of 40, and 10');
 });
 
 test('when one of the two fails the other goes on, and a third is asked', async () => {
   await addAll({ a: silent, b: breaks, c: silent });
-  const call = stage.call('read');
+  const call = harness.call('read');
   mock.timers.tick(2_000);
-  assert.equal([stage.asked('a'), stage.asked('b'), stage.asked('c')], [1, 1, 1]);
-  stage.backend('a').last.result();
+  assert.equal([harness.asked('a'), harness.asked('b'), harness.asked('c')], [1, 1, 1]);
+  harness.backend('a').last.result();
   assert.is(await call.end, 'a');
-  assert.is(stage.backend('c').last.isCancelled, true);
+  assert.is(harness.backend('c').last.isCancelled, true);
 });
 
 test('when both fail the last failure is told, and when both are silent the time is over', async () => {
   await addAll({ a: silent, b: silent });
-  const failing = stage.call('read');
+  const failing = harness.call('read');
   mock.timers.tick(2_000);
-  breaks(stage.backend('a').last);
-  breaks(stage.backend('b').last);
+  breaks(harness.backend('a').last);
+  breaks(harness.backend('b').last);
   assert.equal(told(await failing.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  const waiting = stage.call('read');
+  const waiting = harness.call('read');
   mock.timers.tick(6_000);
   assert.equal(told(await waiting.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
-  assert.equal([stage.ref('a').inFlight, stage.ref('b').inFlight], [0, 0]);
+  assert.equal([harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0]);
 });
 
 test('a caller that leaves ends both', async () => {
   await addAll({ a: silent, b: silent });
-  const call = stage.call('read');
+  const call = harness.call('read');
   mock.timers.tick(2_000);
   call.subscription.unsubscribe();
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a cancelled', 'finished b cancelled']);
-  assert.equal([stage.backend('a').last.isCancelled, stage.backend('b').last.isCancelled], [true, true]);
+  assert.equal([harness.backend('a').last.isCancelled, harness.backend('b').last.isCancelled], [true, true]);
 });
 
 test('a time in the waiting line is not taken for silence', async () => {
-  const a = await stage.add('a', silent);
-  for (let place = 0; place < a.capacity; place += 1) stage.call('write', { timeoutMs: 60_000 });
-  const call = stage.call({ method: 'resources/list' });
+  const a = await harness.add('a', silent);
+  for (let place = 0; place < a.capacity; place += 1) harness.call('write', { timeoutMs: 60_000 });
+  const call = harness.call({ method: 'resources/list' });
   mock.timers.tick(1_000);
-  await stage.add('b', silent);
-  await stage.add('c', silent);
+  await harness.add('b', silent);
+  await harness.add('c', silent);
   mock.timers.tick(1_500);
   assert.equal(
-    ['b', 'c'].map((id) => stage.asked(id, 'resources/list')),
+    ['b', 'c'].map((id) => harness.asked(id, 'resources/list')),
     [1, 0],
   );
   mock.timers.tick(600);
   assert.equal(
-    ['b', 'c'].map((id) => stage.asked(id, 'resources/list')),
+    ['b', 'c'].map((id) => harness.asked(id, 'resources/list')),
     [1, 1],
   );
   call.subscription.unsubscribe();
@@ -172,30 +172,30 @@ test('a time in the waiting line is not taken for silence', async () => {
 test('an instance whose calls were taken over five times is ejected', async () => {
   await addAll({ a: silent, b: answers() });
   for (let time = 0; time < 5; time += 1) {
-    const call = stage.call('read');
+    const call = harness.call('read');
     mock.timers.tick(2_000);
     assert.is(await call.end, 'b');
-    await stage.call('read').end;
+    await harness.call('read').end;
   }
   assert.equal(
-    stage.told('instance.ejected').map(({ instanceId, reason, forMs }) => [instanceId, reason, forMs]),
+    harness.told('instance.ejected').map(({ instanceId, reason, forMs }) => [instanceId, reason, forMs]),
     [['a', '5 calls in a row failed', 5_000]],
   );
-  assert.is(stage.ref('a').state, 'healthy');
-  assert.is(await stage.call('write').end, 'b');
+  assert.is(harness.ref('a').state, 'healthy');
+  assert.is(await harness.call('write').end, 'b');
 });
 
 test('an ejected instance has a trial call, which is a repeatable one, and comes back with its answer', async () => {
   await addAll({ a: breaks, b: answers() });
-  for (let time = 0; time < 10; time += 1) await stage.call('write').end;
-  stage.rewrite('a', answers());
-  const before = stage.asked('a');
+  for (let time = 0; time < 10; time += 1) await harness.call('write').end;
+  harness.rewrite('a', answers());
+  const before = harness.asked('a');
   mock.timers.tick(5_000);
-  assert.is(await stage.call('write').end, 'b');
-  assert.is(await stage.call('read').end, 'a');
-  assert.equal([before, stage.asked('a')], [5, 6]);
+  assert.is(await harness.call('write').end, 'b');
+  assert.is(await harness.call('read').end, 'a');
+  assert.equal([before, harness.asked('a')], [5, 6]);
   assert.equal(
-    stage.told('instance.readmitted').map(({ instanceId }) => instanceId),
+    harness.told('instance.readmitted').map(({ instanceId }) => instanceId),
     ['a'],
   );
 });
@@ -205,35 +205,35 @@ test('a JSON-RPC error is an answer, and a refusal before the call was sent says
   const tooLarge: Script = (exchange) =>
     exchange.fail(backendUnavailable('answered 413', { delivered: 'no' }));
   await addAll({ a: refuses, b: tooLarge, c: answers() });
-  for (let time = 0; time < 60; time += 1) await stage.call('write').end;
-  assert.equal(stage.told('instance.ejected'), []);
+  for (let time = 0; time < 60; time += 1) await harness.call('write').end;
+  assert.equal(harness.told('instance.ejected'), []);
 });
 
 test('calls that wait in line are tried when an ejected instance comes back', async () => {
   await addAll({ a: breaks, b: silent });
-  const b = stage.ref('b');
-  for (let time = 0; time < 10; time += 1) stage.call('write', { timeoutMs: 60_000 });
-  assert.is(stage.told('instance.ejected').length, 1);
-  while (b.inFlight < b.capacity) stage.call('write', { timeoutMs: 60_000 });
-  stage.rewrite('a', answers());
+  const b = harness.ref('b');
+  for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
+  assert.is(harness.told('instance.ejected').length, 1);
+  while (b.inFlight < b.capacity) harness.call('write', { timeoutMs: 60_000 });
+  harness.rewrite('a', answers());
   mock.timers.tick(5_500);
-  const waiting = Array.from({ length: 3 }, () => stage.call('write'));
-  assert.is(stage.fleet.group('t').queue.length, 3);
-  assert.is(await stage.call('read').end, 'a');
+  const waiting = Array.from({ length: 3 }, () => harness.call('write'));
+  assert.is(harness.fleet.group('t').queue.length, 3);
+  assert.is(await harness.call('read').end, 'a');
   assert.equal(await Promise.all(waiting.map(({ end }) => end)), ['a', 'a', 'a']);
 });
 
 test('a call that waits takes no offered place at an ejected instance, where it would not go', async () => {
   await addAll({ a: breaks, b: silent });
-  for (let time = 0; time < 10; time += 1) stage.call('write', { timeoutMs: 60_000 });
-  const [a, b] = [stage.ref('a'), stage.ref('b')];
-  while (b.inFlight < b.capacity) stage.call('write', { timeoutMs: 60_000 });
+  for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
+  const [a, b] = [harness.ref('a'), harness.ref('b')];
+  while (b.inFlight < b.capacity) harness.call('write', { timeoutMs: 60_000 });
   const yielded: string[] = [];
-  const { queue } = stage.fleet.group('t');
+  const { queue } = harness.fleet.group('t');
   queue.offer({ place: a, yield: () => yielded.push('a') });
-  const call = stage.call('write');
+  const call = harness.call('write');
   queue.offer({ place: a, yield: () => yielded.push('a, later') });
-  assert.equal([stage.told('instance.ejected').length, queue.length, yielded], [1, 1, []]);
+  assert.equal([harness.told('instance.ejected').length, queue.length, yielded], [1, 1, []]);
   queue.offer({ place: b, yield: () => yielded.push('b') });
   assert.equal(yielded, ['b']);
   call.subscription.unsubscribe();
@@ -241,25 +241,25 @@ test('a call that waits takes no offered place at an ejected instance, where it 
 
 test('calls that are silent for three seconds have their instance probed, each once', async () => {
   await addAll({ a: silent });
-  stage.call('write', { timeoutMs: 25_000 });
+  harness.call('write', { timeoutMs: 25_000 });
   mock.timers.tick(2_900);
-  assert.is(stage.asked('a', 'ping'), 0);
+  assert.is(harness.asked('a', 'ping'), 0);
   for (let second = 0; second < 20; second += 1) {
     mock.timers.tick(1_000);
     await settled();
   }
-  assert.is(stage.asked('a', 'ping'), 1);
+  assert.is(harness.asked('a', 'ping'), 1);
 });
 
 test.run();
 
 async function addAll(scripts: Readonly<Record<string, Script>>): Promise<void> {
-  for (const [id, script] of Object.entries(scripts)) await stage.add(id, script);
+  for (const [id, script] of Object.entries(scripts)) await harness.add(id, script);
 }
 
 /** What was told of calls after they had begun. */
 function facts(): string[] {
-  return stage.events.flatMap((event) => {
+  return harness.events.flatMap((event) => {
     if (event.type === 'exchange.retried') return [`retried ${event.instanceId} ${event.code}`];
     return event.type === 'exchange.finished' ? [`finished ${event.instanceId} ${event.outcome}`] : [];
   });

@@ -29,12 +29,12 @@ const tools = fc.array(fc.constantFrom('write', 'read', 'again'), { minLength: 1
 test('ends each call once, as its instances left it', () =>
   fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 1, maxLength: 30 }), tools, async (deeds, names) => {
-      const stage = new Harness({ maxRetries: MAX_RETRIES });
+      const harness = new Harness({ maxRetries: MAX_RETRIES });
       /** per call, what was done to it, and by which part. */
       const fates = names.map((): { id: string; deed: Deed }[] => []);
       let done = 0;
       for (const id of IDS) {
-        await stage.add(id, (exchange) => {
+        await harness.add(id, (exchange) => {
           const next = deeds[done % deeds.length] ?? { does: 'answer', isAtOnce: false };
           done += 1;
           fates[numberOf(exchange)]?.push({ id, deed: next });
@@ -43,21 +43,21 @@ test('ends each call once, as its instances left it', () =>
         });
       }
       const callers = names.map((name, number) =>
-        stage.call({ method: 'tools/call', params: { name, arguments: { number } } }),
+        harness.call({ method: 'tools/call', params: { name, arguments: { number } } }),
       );
       await settled();
       for (const [number, name] of names.entries()) {
         await check(callers[number], fates[number] ?? [], name !== 'write');
       }
       assert.equal(
-        stage.fleet.all().map(({ inFlight }) => inFlight),
+        harness.fleet.all().map(({ inFlight }) => inFlight),
         [0, 0, 0, 0, 0],
       );
-      const finished = stage.told('exchange.finished').length;
+      const finished = harness.told('exchange.finished').length;
       assert.is(finished, fates.flat().length);
-      assert.is(finished - stage.told('exchange.retried').length, names.length);
-      assert.is(stage.told('exchange.refused').length, 0);
-      await stage.close();
+      assert.is(finished - harness.told('exchange.retried').length, names.length);
+      assert.is(harness.told('exchange.refused').length, 0);
+      await harness.close();
     }),
     { numRuns: 200 },
   ));

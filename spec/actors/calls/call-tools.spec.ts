@@ -18,67 +18,67 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('call: tools');
 const NEW = { name: 'new' };
 const NOT_FOUND = { code: 'TOOL_NOT_FOUND', delivered: 'no' };
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new Harness();
+  harness = new Harness();
 });
 test.after.each(() => {
   mock.timers.reset();
-  return stage.close();
+  return harness.close();
 });
 
 test('says that nobody has the tool, without asking a backend to run it', async () => {
-  await stage.add('a', answers());
-  await stage.add('b', answers());
-  assert.equal(told(await stage.call('new').end), NOT_FOUND);
-  assert.equal([stage.asked('a'), stage.asked('b')], [0, 0]);
+  await harness.add('a', answers());
+  await harness.add('b', answers());
+  assert.equal(told(await harness.call('new').end), NOT_FOUND);
+  assert.equal([harness.asked('a'), harness.asked('b')], [0, 0]);
   assert.equal(
-    stage.told('exchange.refused').map(({ code }) => code),
+    harness.told('exchange.refused').map(({ code }) => code),
     ['TOOL_NOT_FOUND'],
   );
 });
 
 test('names the tool and the template', async () => {
-  await stage.add('a', answers());
-  const end = await stage.call('new').end;
+  await harness.add('a', answers());
+  const end = await harness.call('new').end;
   assert.is(end instanceof Error && end.message, '"t" has no tool named "new".');
 });
 
 test('believes a list that is younger than a second', async () => {
-  await stage.add('a', answers());
-  stage.rewrite('a', answers(), [NEW]);
+  await harness.add('a', answers());
+  harness.rewrite('a', answers(), [NEW]);
   mock.timers.tick(LIMITS.toolListAgeMs - 1);
-  assert.equal(told(await stage.call('new').end), NOT_FOUND);
+  assert.equal(told(await harness.call('new').end), NOT_FOUND);
   assert.is(lists('a'), 1);
 });
 
 test('finds a tool that appeared meanwhile', async () => {
-  await stage.add('a', answers());
-  stage.rewrite('a', answers(), [WRITE, NEW]);
+  await harness.add('a', answers());
+  harness.rewrite('a', answers(), [WRITE, NEW]);
   mock.timers.tick(LIMITS.toolListAgeMs);
-  assert.is(await stage.call('new').end, 'a');
-  assert.equal([lists('a'), stage.asked('a')], [2, 1]);
+  assert.is(await harness.call('new').end, 'a');
+  assert.equal([lists('a'), harness.asked('a')], [2, 1]);
 });
 
 test('lists at most once a second, however many callers ask for a tool that is not there', async () => {
-  await stage.add('a', answers());
+  await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
-  const calls = Array.from({ length: 50 }, () => stage.call('new'));
+  const calls = Array.from({ length: 50 }, () => harness.call('new'));
   for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
-  for (let time = 0; time < 50; time += 1) await stage.call('new').end;
+  for (let time = 0; time < 50; time += 1) await harness.call('new').end;
   assert.is(lists('a'), 2);
   mock.timers.tick(LIMITS.toolListAgeMs);
-  await stage.call('new').end;
+  await harness.call('new').end;
   assert.is(lists('a'), 3);
 });
 
 test('looks each instance up once for one call, however slowly they list', async () => {
-  for (const id of ['a', 'b', 'c']) await stage.add(id, answers());
+  for (const id of ['a', 'b', 'c']) await harness.add(id, answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a', 'b', 'c');
-  const call = stage.call('new');
+  const call = harness.call('new');
   for (let round = 0; round < 6; round += 1) {
     await settled();
     mock.timers.tick(2_000);
@@ -89,104 +89,104 @@ test('looks each instance up once for one call, however slowly they list', async
 });
 
 test('passes over an instance without the tool when another has it', async () => {
-  await stage.add('a', answers());
-  await stage.add('b', answers(), { tools: [NEW] });
-  for (let time = 0; time < 4; time += 1) assert.is(await stage.call('new').end, 'b');
-  assert.is(stage.asked('a'), 0);
+  await harness.add('a', answers());
+  await harness.add('b', answers(), { tools: [NEW] });
+  for (let time = 0; time < 4; time += 1) assert.is(await harness.call('new').end, 'b');
+  assert.is(harness.asked('a'), 0);
 });
 
 test('does not count an instance without the tool as a try', async () => {
-  await stage.close();
-  stage = new Harness({ maxRetries: 0 });
-  for (const id of ['a', 'b', 'c', 'd']) await stage.add(id, answers());
-  await stage.add('e', answers(), { tools: [NEW] });
-  assert.is(await stage.call('new').end, 'e');
-  assert.is(stage.told('exchange.retried').length, 0);
+  await harness.close();
+  harness = new Harness({ maxRetries: 0 });
+  for (const id of ['a', 'b', 'c', 'd']) await harness.add(id, answers());
+  await harness.add('e', answers(), { tools: [NEW] });
+  assert.is(await harness.call('new').end, 'e');
+  assert.is(harness.told('exchange.retried').length, 0);
 });
 
 test('waits in line for the one that has the tool', async () => {
-  await stage.add('a', answers());
-  await stage.add('b', silent, { tools: [WRITE, NEW] });
-  for (let place = 0; place < 256; place += 1) stage.call('write', { instanceId: 'b' });
-  const call = stage.call('new');
-  assert.is(stage.fleet.group('t').queue.length, 1);
-  stage.backend('b').open[0]?.result();
-  stage.backend('b').last.result();
+  await harness.add('a', answers());
+  await harness.add('b', silent, { tools: [WRITE, NEW] });
+  for (let place = 0; place < 256; place += 1) harness.call('write', { instanceId: 'b' });
+  const call = harness.call('new');
+  assert.is(harness.fleet.group('t').queue.length, 1);
+  harness.backend('b').open[0]?.result();
+  harness.backend('b').last.result();
   assert.is(await call.end, 'b');
 });
 
 test('says that it is not there when the look-up takes too long', async () => {
-  await stage.add('a', answers());
+  await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
-  const call = stage.call('new');
+  const call = harness.call('new');
   mock.timers.tick(LIMITS.toolLookupMs);
   assert.equal(told(await call.end), NOT_FOUND);
   slow.finish();
 });
 
 test('refuses at once what is too many for one look-up', async () => {
-  await stage.add('a', answers());
+  await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
-  const calls = Array.from({ length: LIMITS.queuedPerInstance + 2 }, () => stage.call('new'));
+  const calls = Array.from({ length: LIMITS.queuedPerInstance + 2 }, () => harness.call('new'));
   for (const late of calls.splice(-2)) {
     assert.equal(told(await late.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
   }
-  assert.equal([lists('a'), stage.asked('a')], [2, 0]);
+  assert.equal([lists('a'), harness.asked('a')], [2, 0]);
   slow.finish();
   for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
 });
 
 test('does not say that nobody has the tool while somebody who may have it is away', async () => {
-  await stage.add('a', answers());
-  await stage.add('b', answers(), { tools: [NEW] });
-  stage.backend('b').lose('exited with code 7');
+  await harness.add('a', answers());
+  await harness.add('b', answers(), { tools: [NEW] });
+  harness.backend('b').lose('exited with code 7');
   await settled();
-  const end = await stage.call('new').end;
+  const end = await harness.call('new').end;
   assert.equal(told(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
   assert.match(end instanceof Error ? end.message : end, 'b: exited with code 7');
-  assert.equal(told(await stage.call('new', { instanceId: 'a' }).end), NOT_FOUND);
-  stage.ref('b').drain();
-  assert.equal(told(await stage.call('new').end), NOT_FOUND, 'who drains is not waited for');
+  assert.equal(told(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
+  harness.ref('b').drain();
+  assert.equal(told(await harness.call('new').end), NOT_FOUND, 'who drains is not waited for');
 });
 
 test('looks the tool up on the instance it is pinned to', async () => {
-  await stage.add('a', answers());
-  await stage.add('b', answers(), { tools: [NEW] });
-  assert.equal(told(await stage.call('new', { instanceId: 'a' }).end), NOT_FOUND);
-  stage.rewrite('a', answers(), [NEW]);
+  await harness.add('a', answers());
+  await harness.add('b', answers(), { tools: [NEW] });
+  assert.equal(told(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
+  harness.rewrite('a', answers(), [NEW]);
   mock.timers.tick(LIMITS.toolListAgeMs);
-  assert.is(await stage.call('new', { instanceId: 'a' }).end, 'a');
+  assert.is(await harness.call('new', { instanceId: 'a' }).end, 'a');
 });
 
 test('asks an instance whose tools are not known', async () => {
-  await stage.add('a', answers());
-  stage.rewrite('a', (exchange) => exchange.refuse(-32603));
+  await harness.add('a', answers());
+  harness.rewrite('a', (exchange) => exchange.refuse(-32603));
   failsToList('a');
-  stage.backend('a').tell('notifications/tools/list_changed');
+  harness.backend('a').tell('notifications/tools/list_changed');
   await settled();
-  const call = stage.call('anything');
+  const call = harness.call('anything');
   assert.is(await call.end, 'a');
   assert.is(call.answers[0]?.event.kind, 'error');
 });
 
 test('tells the failure of one instance rather than that the others lack the tool', async () => {
   const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
-  await stage.add('a', fails, { tools: [NEW] });
-  await stage.add('b', answers());
-  assert.equal(told(await stage.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
+  await harness.add('a', fails, { tools: [NEW] });
+  await harness.add('b', answers());
+  assert.equal(told(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
 });
 
 test('gives the place in line to the next when the first has to look its tool up', async () => {
-  await stage.add('a', silent);
-  for (let place = 0; place < 256; place += 1) stage.call('write', { instanceId: 'a' });
+  await harness.add('a', silent);
+  for (let place = 0; place < 256; place += 1) harness.call('write', { instanceId: 'a' });
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
-  const lookingUp = stage.call('new');
-  const next = stage.call('write');
-  stage.backend('a').open[0]?.result();
-  assert.equal([stage.fleet.group('t').queue.length, stage.ref('a').inFlight], [0, 256]);
+  const lookingUp = harness.call('new');
+  const next = harness.call('write');
+  harness.backend('a').open[0]?.result();
+  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').inFlight], [0, 256]);
   slow.finish();
   assert.equal(told(await lookingUp.end), NOT_FOUND);
   next.subscription.unsubscribe();
@@ -195,11 +195,11 @@ test('gives the place in line to the next when the first has to look its tool up
 test.run();
 
 function lists(id: string): number {
-  return stage.asked(id, 'tools/list');
+  return harness.asked(id, 'tools/list');
 }
 
 function failsToList(id: string): void {
-  const backend = stage.backend(id);
+  const backend = harness.backend(id);
   const before = backend.onExchange;
   backend.onExchange = (exchange) => {
     if (exchange.request.method === 'tools/list') exchange.refuse(-32603);
@@ -211,7 +211,7 @@ function failsToList(id: string): void {
 function listsSlowly(...ids: readonly string[]): { readonly finish: () => void } {
   const held: (() => void)[] = [];
   for (const id of ids) {
-    const backend = stage.backend(id);
+    const backend = harness.backend(id);
     const before = backend.onExchange;
     backend.onExchange = (exchange) => {
       if (exchange.request.method === 'tools/list') held.push(() => before?.(exchange));

@@ -15,41 +15,41 @@ import {
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: failover');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('is answered by one instance, and the others hear nothing of it', async () => {
   await addAll({ a: answers('from a'), b: answers('from b') });
-  const call = stage.call('write');
+  const call = harness.call('write');
   assert.is(await call.end, 'a');
   assert.equal(
     call.answers.map(({ event, instanceId, serverId }) => [event.kind, instanceId, serverId]),
     [['result', 'a', 'a']],
   );
-  assert.is(stage.asked('b'), 0);
+  assert.is(harness.asked('b'), 0);
 });
 
 test('goes on to the next instance when it was certainly not delivered', async () => {
   await addAll({ a: fails('no'), b: answers() });
-  assert.is(await stage.call('write').end, 'b');
+  assert.is(await harness.call('write').end, 'b');
   assert.equal(
-    stage.told('exchange.retried').map(({ instanceId, code }) => [instanceId, code]),
+    harness.told('exchange.retried').map(({ instanceId, code }) => [instanceId, code]),
     [['a', 'BACKEND_UNAVAILABLE']],
   );
 });
 
 test('never asks the same instance twice', async () => {
   await addAll({ a: fails('no'), b: fails('no') });
-  assert.equal(told(await stage.call('write').end), {
+  assert.equal(told(await harness.call('write').end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'no',
     retryAfterSeconds: 1,
   });
-  assert.equal([stage.asked('a'), stage.asked('b')], [1, 1]);
+  assert.equal([harness.asked('a'), harness.asked('b')], [1, 1]);
 });
 
 test('goes on max_retries times at most', async () => {
@@ -61,22 +61,22 @@ test('goes on max_retries times at most', async () => {
     e: answers(),
     f: answers(),
   });
-  await stage.call('write').end;
+  await harness.call('write').end;
   assert.equal(['a', 'b', 'c', 'd', 'e', 'f'].map(asked), [1, 1, 1, 1, 0, 0]);
-  assert.is(stage.told('exchange.retried').length, 3);
+  assert.is(harness.told('exchange.retried').length, 3);
 });
 
 test('does not go on with max_retries 0', async () => {
-  await stage.close();
-  stage = new Harness({ maxRetries: 0 });
+  await harness.close();
+  harness = new Harness({ maxRetries: 0 });
   await addAll({ a: fails('no'), b: answers() });
-  assert.is(tellCode(await stage.call('write').end), 'BACKEND_UNAVAILABLE');
-  assert.is(stage.asked('b'), 0);
+  assert.is(tellCode(await harness.call('write').end), 'BACKEND_UNAVAILABLE');
+  assert.is(harness.asked('b'), 0);
 });
 
 test('tells the last of several errors', async () => {
   await addAll({ a: fails('no', 'the first'), b: fails('no', 'the second') });
-  const end = await stage.call('write').end;
+  const end = await harness.call('write').end;
   assert.match(end instanceof Error ? end.message : end, 'the second');
 });
 
@@ -90,7 +90,7 @@ for (const [what, request] of [
 ] as const) {
   test(`repeats ${what} when nobody knows whether it was delivered`, async () => {
     await addAll({ a: fails('unknown'), b: answers() });
-    assert.is(await stage.call(request).end, 'b');
+    assert.is(await harness.call(request).end, 'b');
   });
 }
 
@@ -101,20 +101,23 @@ for (const [what, request] of [
 ] as const) {
   test(`does not repeat ${what} when nobody knows whether it was delivered`, async () => {
     await addAll({ a: fails('unknown'), b: answers() });
-    assert.equal(told(await stage.call(request).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.is(stage.backend('b').asked.includes(request.method), false);
+    assert.equal(told(await harness.call(request).end), {
+      code: 'BACKEND_UNAVAILABLE',
+      delivered: 'unknown',
+    });
+    assert.is(harness.backend('b').asked.includes(request.method), false);
   });
 }
 
 test('never repeats what was delivered', async () => {
   await addAll({ a: fails('yes'), b: answers() });
-  assert.equal(told(await stage.call('read').end), { code: 'BACKEND_UNAVAILABLE', delivered: 'yes' });
-  assert.is(stage.asked('b'), 0);
+  assert.equal(told(await harness.call('read').end), { code: 'BACKEND_UNAVAILABLE', delivered: 'yes' });
+  assert.is(harness.asked('b'), 0);
 });
 
 test('takes an error answer for an answer', async () => {
   await addAll({ a: (exchange) => queueMicrotask(() => exchange.refuse(-32603)), b: answers() });
-  const call = stage.call('read');
+  const call = harness.call('read');
   assert.is(await call.end, 'a');
   assert.is(call.answers[0]?.event.kind, 'error');
 });
@@ -126,79 +129,79 @@ test('does not go on once a notification came', async () => {
       fails('no')(exchange);
     });
   await addAll({ a: breaksOff, b: answers() });
-  const call = stage.call('read');
+  const call = harness.call('read');
   assert.is(tellCode(await call.end), 'BACKEND_UNAVAILABLE');
-  assert.equal([call.answers.length, stage.asked('b')], [1, 0]);
+  assert.equal([call.answers.length, harness.asked('b')], [1, 0]);
 });
 
 test('asks only the instance it is pinned to', async () => {
   await addAll({ a: answers(), b: answers(), c: answers() });
   for (let time = 0; time < 5; time += 1) {
-    assert.is(await stage.call('write', { instanceId: 'b' }).end, 'b');
+    assert.is(await harness.call('write', { instanceId: 'b' }).end, 'b');
   }
   assert.equal(['a', 'b', 'c'].map(asked), [0, 5, 0]);
 });
 
 test('does not go on when it is pinned', async () => {
   await addAll({ a: answers(), b: fails('no') });
-  assert.equal(told(await stage.call('read', { instanceId: 'b' }).end), {
+  assert.equal(told(await harness.call('read', { instanceId: 'b' }).end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'no',
     retryAfterSeconds: 1,
   });
-  assert.is(stage.asked('a'), 0);
+  assert.is(harness.asked('a'), 0);
 });
 
 test('says in which state the instance is that it is pinned to', async () => {
   await addAll({ a: answers(), b: answers() });
-  stage.ref('b').drain();
-  const end = await stage.call('read', { instanceId: 'b' }).end;
+  harness.ref('b').drain();
+  const end = await harness.call('read', { instanceId: 'b' }).end;
   assert.match(end instanceof Error ? end.message : end, '"b" is draining');
   assert.is(tellCode(end), 'BACKEND_UNAVAILABLE');
 });
 
 test('repeats no more uncertain calls than the budget allows, and still tells each caller', async () => {
   await addAll({ a: fails('unknown'), b: answers() });
-  const calls = Array.from({ length: 100 }, () => stage.call('read'));
+  const calls = Array.from({ length: 100 }, () => harness.call('read'));
   const ends = await Promise.all(calls.map(({ end }) => end));
   // Repeats take no turn, so that a and b are chosen alternately. 20 % of the 99 calls by then and 10 may go on.
   assert.is(ends.filter((end) => end === 'b').length, 50 + 29);
   assert.is(ends.filter((end) => tellCode(end) === 'BACKEND_UNAVAILABLE').length, 21);
-  assert.is(stage.told('exchange.retried').length, 29);
+  assert.is(harness.told('exchange.retried').length, 29);
 });
 
 test('takes nothing from the budget when there is nobody who could repeat the call', async () => {
   await addAll({ a: fails('unknown') });
-  for (let time = 0; time < 50; time += 1) await stage.call('read').end;
-  await stage.add('b', answers());
-  const ends = await Promise.all(Array.from({ length: 20 }, () => stage.call('read').end));
+  for (let time = 0; time < 50; time += 1) await harness.call('read').end;
+  await harness.add('b', answers());
+  const ends = await Promise.all(Array.from({ length: 20 }, () => harness.call('read').end));
   assert.is(ends.filter((end) => end === 'b').length, 20);
 });
 
 test('goes through instances that all fail inside the subscription, and can still be cancelled', async () => {
   await addAll({ a: fails('no'), b: fails('no'), c: silent });
-  const call = stage.call('write');
-  assert.is(stage.ref('c').inFlight, 1);
+  const call = harness.call('write');
+  assert.is(harness.ref('c').inFlight, 1);
   call.subscription.unsubscribe();
-  assert.is(stage.ref('c').inFlight, 0);
-  assert.is(stage.backend('c').last.isCancelled, true);
+  assert.is(harness.ref('c').inFlight, 0);
+  assert.is(harness.backend('c').last.isCancelled, true);
 });
 
 test('tells a failure on one instance once, as the end of the exchange there', async () => {
   await addAll({ a: fails('no') });
-  await stage.call('write').end;
+  await harness.call('write').end;
   assert.equal(
-    stage.events.map(({ type }) => type).filter((type) => type.startsWith('exchange.')),
+    harness.events.map(({ type }) => type).filter((type) => type.startsWith('exchange.')),
     ['exchange.started', 'exchange.finished'],
   );
 });
 
 test('is told from start to end in order', async () => {
   await addAll({ a: fails('no'), b: answers() });
-  await stage.call('write').end;
+  await harness.call('write').end;
   await settled();
   assert.equal(
-    stage.events
+    harness.events
       .filter(({ type }) => type.startsWith('exchange.'))
       .map((event) => [
         event.type,
@@ -219,11 +222,11 @@ test('is told from start to end in order', async () => {
 test.run();
 
 async function addAll(scripts: Readonly<Record<string, Script>>): Promise<void> {
-  for (const [id, script] of Object.entries(scripts)) await stage.add(id, script);
+  for (const [id, script] of Object.entries(scripts)) await harness.add(id, script);
 }
 
 function asked(id: string): number {
-  return stage.asked(id);
+  return harness.asked(id);
 }
 
 function tellCode(end: string | Error): string {

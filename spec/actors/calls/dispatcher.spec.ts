@@ -17,22 +17,22 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('dispatcher');
 const IDS = ['a', 'b', 'c', 'd'];
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('knows no template that was never registered', async () => {
-  const end = await listen(stage.dispatcher.exchange('x', toolCall('write'))).end;
+  const end = await listen(harness.dispatcher.exchange('x', toolCall('write'))).end;
   assert.equal(told(end), { code: 'TEMPLATE_NOT_FOUND', delivered: 'no' });
   assert.equal(refusals(), ['TEMPLATE_NOT_FOUND']);
 });
 
 test('knows no instance that is not in the template', async () => {
-  await stage.add('a', answers());
-  assert.equal(told(await stage.call('write', { instanceId: 'b' }).end), {
+  await harness.add('a', answers());
+  assert.equal(told(await harness.call('write', { instanceId: 'b' }).end), {
     code: 'SERVER_NOT_FOUND',
     delivered: 'no',
   });
@@ -41,50 +41,50 @@ test('knows no instance that is not in the template', async () => {
 
 test('says when no instance is registered, or none can be called', async () => {
   const expected = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 };
-  assert.equal(told(await stage.call('write').end), expected);
-  await stage.add('a', answers());
-  await stage.add('b', answers());
-  stage.ref('a').drain();
-  stage.ref('b').drain();
-  assert.equal(told(await stage.call('write').end), expected);
+  assert.equal(told(await harness.call('write').end), expected);
+  await harness.add('a', answers());
+  await harness.add('b', answers());
+  harness.ref('a').drain();
+  harness.ref('b').drain();
+  assert.equal(told(await harness.call('write').end), expected);
   assert.equal(refusals(), ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });
 
 test('refuses every call once the gateway closes', async () => {
-  await stage.add('a', answers());
-  stage.isAccepting = false;
-  assert.equal(told(await stage.call('write').end), {
+  await harness.add('a', answers());
+  harness.isAccepting = false;
+  assert.equal(told(await harness.call('write').end), {
     code: 'SHUTTING_DOWN',
     delivered: 'no',
     retryAfterSeconds: 5,
   });
-  assert.is(stage.asked('a'), 0);
+  assert.is(harness.asked('a'), 0);
 });
 
 test('tells a refused call as started and refused, and nothing else', async () => {
-  stage.call('write');
+  harness.call('write');
   assert.equal(
-    stage.events.map(({ type }) => type),
+    harness.events.map(({ type }) => type),
     ['exchange.started', 'exchange.refused'],
   );
 });
 
 test('chooses and counts in one block: a burst is spread as if the calls came one by one', async () => {
   await govern('least_connections');
-  for (const id of IDS) await stage.add(id, silent);
-  for (let call = 0; call < 1_000; call += 1) stage.call('write');
+  for (const id of IDS) await harness.add(id, silent);
+  for (let call = 0; call < 1_000; call += 1) harness.call('write');
   assert.equal(inFlight(), [250, 250, 250, 250]);
 });
 
 test('counts at once even when it is called from within a change of an instance', async () => {
   await govern('least_connections');
-  await stage.add('a', silent);
+  await harness.add('a', silent);
   let isCalling = true;
-  const added = stage.add('b', silent);
-  stage.ref('b').state$.subscribe((state) => {
+  const added = harness.add('b', silent);
+  harness.ref('b').state$.subscribe((state) => {
     if (state !== 'healthy' || !isCalling) return;
     isCalling = false;
-    for (let call = 0; call < 400; call += 1) stage.call('write');
+    for (let call = 0; call < 400; call += 1) harness.call('write');
     assert.equal(inFlight(), [200, 200]);
   });
   await added;
@@ -93,13 +93,13 @@ test('counts at once even when it is called from within a change of an instance'
 });
 
 test('never gives an instance more than its capacity, even from within its own change', async () => {
-  const added = stage.add('a', silent);
-  stage.ref('a').state$.subscribe((state) => {
+  const added = harness.add('a', silent);
+  harness.ref('a').state$.subscribe((state) => {
     if (state !== 'healthy') return;
-    for (let call = 0; call < 300; call += 1) stage.call('write');
+    for (let call = 0; call < 300; call += 1) harness.call('write');
   });
   await added;
-  assert.equal([inFlight(), stage.fleet.group('t').queue.length], [[256], 44]);
+  assert.equal([inFlight(), harness.fleet.group('t').queue.length], [[256], 44]);
 });
 
 for (const [strategy, shares] of [
@@ -110,19 +110,19 @@ for (const [strategy, shares] of [
   test(`follows ${strategy}`, async () => {
     await govern(strategy);
     for (const [index, id] of IDS.entries()) {
-      await stage.add(id, silent, { fields: { weight: index + 1 } });
+      await harness.add(id, silent, { fields: { weight: index + 1 } });
     }
-    for (let call = 0; call < 100; call += 1) stage.call('write');
+    for (let call = 0; call < 100; call += 1) harness.call('write');
     assert.equal(inFlight(), shares);
   });
 }
 
 test('leaves no instance out when half of them fail each call', async () => {
-  await stage.add('a', fails('no'));
-  await stage.add('b', answers());
-  await stage.add('c', fails('no'));
-  await stage.add('d', answers());
-  const ends = await Promise.all(Array.from({ length: 100 }, () => stage.call('write').end));
+  await harness.add('a', fails('no'));
+  await harness.add('b', answers());
+  await harness.add('c', fails('no'));
+  await harness.add('d', answers());
+  const ends = await Promise.all(Array.from({ length: 100 }, () => harness.call('write').end));
   assert.equal([...new Set(ends)].sort(), ['b', 'd']);
   await settled();
   assert.equal(inFlight(), [0, 0, 0, 0]);
@@ -131,15 +131,15 @@ test('leaves no instance out when half of them fail each call', async () => {
 test.run();
 
 function govern(strategy: StrategyName): Promise<void> {
-  const closed = stage.close();
-  stage = new Harness({ strategy });
+  const closed = harness.close();
+  harness = new Harness({ strategy });
   return closed;
 }
 
 function inFlight(): number[] {
-  return stage.fleet.refs('t').map((ref) => ref.inFlight);
+  return harness.fleet.refs('t').map((ref) => ref.inFlight);
 }
 
 function refusals(): string[] {
-  return stage.told('exchange.refused').map(({ code }) => code);
+  return harness.told('exchange.refused').map(({ code }) => code);
 }

@@ -10,42 +10,42 @@ import { answers, Harness, settled, silent, toolCall } from '../../helpers/faili
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('who is next');
-let stage = new Harness();
+let harness = new Harness();
 
 test.before.each(() => {
-  stage = new Harness();
+  harness = new Harness();
 });
 test.after.each(async () => {
   mock.timers.reset();
-  await stage.close();
+  await harness.close();
 });
 
 test('is any that was not tried, and then nobody', async () => {
-  for (const id of ['a', 'b']) await stage.add(id, answers());
+  for (const id of ['a', 'b']) await harness.add(id, answers());
   assert.is(balanced().next(new Set(['a']))?.id, 'b');
   assert.is(balanced().next(new Set(['a', 'b'])), undefined);
   assert.is(balanced().isOnlyFull(new Set(['a', 'b'])), false);
 });
 
 test('is the one it is bound to, unless it was tried', async () => {
-  for (const id of ['a', 'b']) await stage.add(id, answers());
-  const route = boundTo(stage.ref('b'));
+  for (const id of ['a', 'b']) await harness.add(id, answers());
+  const route = boundTo(harness.ref('b'));
   assert.is(route.next(undefined)?.id, 'b');
   assert.is(route.next(new Set(['b'])), undefined);
   assert.is(route.isOnlyFull(new Set(['b'])), false);
 });
 
 test('is an instance that drains only for what goes on there', async () => {
-  await stage.add('a', answers());
-  stage.ref('a').drain();
+  await harness.add('a', answers());
+  harness.ref('a').drain();
   await settled();
-  assert.is(boundTo(stage.ref('a')).next(undefined), undefined);
-  assert.is(boundTo(stage.ref('a'), true).next(undefined)?.id, 'a');
+  assert.is(boundTo(harness.ref('a')).next(undefined), undefined);
+  assert.is(boundTo(harness.ref('a'), true).next(undefined)?.id, 'a');
 });
 
 test('is nobody while all are full, for which a call may wait', async () => {
-  const ref = await stage.add('a', silent);
-  for (let place = 0; place < LIMITS.inFlightPerInstance; place += 1) stage.call('write');
+  const ref = await harness.add('a', silent);
+  for (let place = 0; place < LIMITS.inFlightPerInstance; place += 1) harness.call('write');
   for (const route of [balanced(), boundTo(ref)]) {
     assert.is(route.next(undefined), undefined);
     assert.is(route.isOnlyFull(undefined), true);
@@ -54,7 +54,7 @@ test('is nobody while all are full, for which a call may wait', async () => {
 
 test('may lack a tool that it has not listed, and lacks it when there is no use in looking again', async () => {
   mock.timers.enable({ apis: ['Date'] });
-  const ref = await stage.add('a', answers());
+  const ref = await harness.add('a', answers());
   const wants = (wantedTool?: string) => order({ wantedTool });
   assert.equal(
     ['write', 'other', undefined].map((tool) => mayLackTool(wants(tool), ref)),
@@ -72,7 +72,7 @@ test('may lack a tool that it has not listed, and lacks it when there is no use 
 test.run();
 
 function balanced(): BalancedRoute {
-  return new BalancedRoute(stage.fleet.group('t'), toolCall('write'));
+  return new BalancedRoute(harness.fleet.group('t'), toolCall('write'));
 }
 
 function boundTo(ref: InstanceRef, goesOn = false): BoundRoute {
@@ -81,7 +81,7 @@ function boundTo(ref: InstanceRef, goesOn = false): BoundRoute {
 
 function order(fields: Partial<CallOrder> = {}): CallOrder {
   return {
-    group: stage.fleet.group('t'),
+    group: harness.fleet.group('t'),
     request: toolCall('write'),
     route: balanced(),
     wantedTool: undefined,

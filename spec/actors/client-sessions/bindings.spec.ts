@@ -19,8 +19,8 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: binding');
-let stage = new SessionHarness();
-simulateTime(test, () => stage.close());
+let harness = new SessionHarness();
+simulateTime(test, () => harness.close());
 
 const PIPE = { transport: 'stdio', command: 'serve' } as const;
 const SSE = { ...HTTP, transport: 'sse' } as const;
@@ -63,12 +63,12 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
   const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
   test(`${session}: ${who} has ${isOwn ? 'a conversation of its own' : 'a part'} (${where})`, async () => {
-    stage = new SessionHarness({ policy: { session } });
-    await stage.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
-    const opened = await stage.open(client);
+    harness = new SessionHarness({ policy: { session } });
+    await harness.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
+    const opened = await harness.open(client);
     assert.is(opened.isShared, !isOwn);
     assert.is(opened.peer.era, isOwn ? ((own ?? peer).era ?? 'legacy') : (peer.era ?? 'legacy'));
-    assert.is(stage.upstreams('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
+    assert.is(harness.upstreams('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
   });
 }
 
@@ -78,25 +78,25 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     [MODERN, false],
     [{ ...FULL, era: 'legacy' } as const, true],
   ] as const) {
-    stage = new SessionHarness({ own });
-    await stage.add('a', { peer: MODERN, fields: PIPE, own: peer });
-    const first = await Promise.all(Array.from({ length: 4 }, (_, n) => stage.open(ASKABLE, `owner ${n}`)));
+    harness = new SessionHarness({ own });
+    await harness.add('a', { peer: MODERN, fields: PIPE, own: peer });
+    const first = await Promise.all(Array.from({ length: 4 }, (_, n) => harness.open(ASKABLE, `owner ${n}`)));
     assert.equal(
       first.map(({ isShared }) => isShared),
       Array.from({ length: 4 }, () => !isOwn),
     );
-    assert.is(stage.upstreams('a').length, isOwn ? 4 : 1);
+    assert.is(harness.upstreams('a').length, isOwn ? 4 : 1);
     if (isOwn) break;
-    await Promise.all(Array.from({ length: 8 }, () => stage.open(ASKABLE)));
-    assert.is(stage.upstreams('a').length, 1, 'it is known');
-    await stage.close();
+    await Promise.all(Array.from({ length: 8 }, () => harness.open(ASKABLE)));
+    assert.is(harness.upstreams('a').length, 1, 'it is known');
+    await harness.close();
   }
 });
 
 test('another session finds out when the first one left, or had no room', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { peer: MODERN, fields: PIPE, own: { ...FULL, era: 'legacy' } });
-  const transport = stage.transport('a');
+  harness = new SessionHarness();
+  await harness.add('a', { peer: MODERN, fields: PIPE, own: { ...FULL, era: 'legacy' } });
+  const transport = harness.transport('a');
   const open = transport.openUpstream.bind(transport);
   const held = Promise.withResolvers<undefined>();
   transport.openUpstream = (_, signal) => {
@@ -104,7 +104,7 @@ test('another session finds out when the first one left, or had no room', async 
     signal.addEventListener('abort', () => held.reject(signal.reason));
     return held.promise;
   };
-  const { binder } = stage.sessions;
+  const { binder } = harness.sessions;
   const wish = { template: 't', ownerId: 'ann', profile: ASKABLE, asksForLog: false };
   const leaving = new AbortController();
   const left = binder.settle(wish, { signal: leaving.signal }).catch(() => 'left');
@@ -118,61 +118,61 @@ test('another session finds out when the first one left, or had no room', async 
 });
 
 test('has a part where the backend keeps nothing for a single client', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { peer: FULL, fields: HTTP });
-  stage.transport('a').ownPeer = null;
-  const session = await stage.open(ASKABLE);
+  harness = new SessionHarness();
+  await harness.add('a', { peer: FULL, fields: HTTP });
+  harness.transport('a').ownPeer = null;
+  const session = await harness.open(ASKABLE);
   assert.is(session.isShared, true);
-  assert.is(session.peer, stage.transport('a').peer);
+  assert.is(session.peer, harness.transport('a').peer);
 });
 
 test('asks a backend that keeps no conversations once, and again when it was restarted', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { peer: MODERN, fields: HTTP });
+  harness = new SessionHarness();
+  await harness.add('a', { peer: MODERN, fields: HTTP });
   for (let n = 0; n < 3; n += 1) {
-    const session = await stage.open();
+    const session = await harness.open();
     assert.equal([session.isShared, session.peer.era], [true, 'modern']);
   }
-  assert.is(stage.transport('a').profiles.length, 1);
-  stage.ref('a').restart();
+  assert.is(harness.transport('a').profiles.length, 1);
+  harness.ref('a').restart();
   await settled();
   await settled();
-  assert.is(stage.transports.get('a')?.length, 2);
-  await stage.open();
-  assert.is(stage.transport('a').profiles.length, 1);
+  assert.is(harness.transports.get('a')?.length, 2);
+  await harness.open();
+  assert.is(harness.transport('a').profiles.length, 1);
 });
 
 test('goes elsewhere when a backend became another while it was asked', async () => {
-  stage = new SessionHarness({ policy: { maxRetries: 0 } });
-  await stage.add('a', { peer: MODERN, fields: HTTP });
-  const asked = stage.transport('a');
+  harness = new SessionHarness({ policy: { maxRetries: 0 } });
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const asked = harness.transport('a');
   asked.openUpstream = async () => {
     asked.lose();
     await settled();
     return undefined;
   };
-  const failure: unknown = await stage.open().catch((thrown: unknown) => thrown);
+  const failure: unknown = await harness.open().catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it is not connected');
 });
 
 test('tries no more instances than the template wants', async () => {
-  stage = new SessionHarness({ policy: { maxRetries: 1 } });
+  harness = new SessionHarness({ policy: { maxRetries: 1 } });
   let tries = 0;
   for (const id of ['a', 'b', 'c']) {
-    await stage.add(id, { fields: HTTP });
-    stage.transport(id).openUpstream = () => {
+    await harness.add(id, { fields: HTTP });
+    harness.transport(id).openUpstream = () => {
       tries += 1;
       return Promise.reject(backendUnavailable('no room', { delivered: 'no' }));
     };
   }
-  await stage.open().catch(() => undefined);
+  await harness.open().catch(() => undefined);
   assert.is(tries, 2);
 });
 
 test('closes a conversation that breaks while it is told what it has to know', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { peer: FULL, fields: HTTP });
-  const { binder } = stage.sessions;
+  harness = new SessionHarness();
+  await harness.add('a', { peer: FULL, fields: HTTP });
+  const { binder } = harness.sessions;
   const { signal } = new AbortController();
   const wish = {
     template: 't',
@@ -183,23 +183,23 @@ test('closes a conversation that breaks while it is told what it has to know', a
   };
   const failure: unknown = await binder.settle(wish, { signal }).catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
-  assert.is(stage.upstreams('a')[0]?.isClosed, true);
+  assert.is(harness.upstreams('a')[0]?.isClosed, true);
 });
 
 test('goes back to where it was only when nobody else is there', async () => {
-  stage = new SessionHarness();
-  for (const id of ['a', 'b']) await stage.add(id);
-  const { binder } = stage.sessions;
+  harness = new SessionHarness();
+  for (const id of ['a', 'b']) await harness.add(id);
+  const { binder } = harness.sessions;
   const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
   const { signal } = new AbortController();
   for (let n = 0; n < 4; n += 1) {
-    const binding = await binder.settle(wish, { last: stage.ref('a'), signal });
+    const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
     assert.is(binding.ref.id, 'b');
     binding.retire();
   }
-  stage.ref('b').drain();
+  harness.ref('b').drain();
   await settled();
-  const binding = await binder.settle(wish, { last: stage.ref('a'), signal });
+  const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
   assert.is(binding.ref.id, 'a');
   binding.retire();
 });

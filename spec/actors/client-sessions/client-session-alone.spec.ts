@@ -20,24 +20,24 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: alone');
-let stage = new SessionHarness();
-simulateTime(test, () => stage.close());
+let harness = new SessionHarness();
+simulateTime(test, () => harness.close());
 
 const PROGRAM: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
 
 for (const failover of ['never', 'auto', 'always'] as const) {
   test(`goes on with its process, its calls and its stream, with failover ${failover} and another instance`, async () => {
-    stage = new SessionHarness({ policy: { sessionFailover: failover } });
-    await stage.add('a', { fields: PROGRAM, peer: FULL, script: silent });
-    const session = await stage.open(ASKABLE);
-    const [own] = stage.upstreams('a');
+    harness = new SessionHarness({ policy: { sessionFailover: failover } });
+    await harness.add('a', { fields: PROGRAM, peer: FULL, script: silent });
+    const session = await harness.open(ASKABLE);
+    const [own] = harness.upstreams('a');
     assert.ok(own);
-    await stage.add('b', { fields: PROGRAM });
+    await harness.add('b', { fields: PROGRAM });
     const heard = hear(session);
     const before = ask(session, 'write');
-    stage.transport('a').lose();
+    harness.transport('a').lose();
     await settled();
-    assert.is(stage.ref('a').state, 'unhealthy');
+    assert.is(harness.ref('a').state, 'unhealthy');
     const meanwhile = ask(session, 'write');
     own.tell('notifications/tools/list_changed');
     for (const exchange of own.open) exchange.result('done');
@@ -45,27 +45,27 @@ for (const failover of ['never', 'auto', 'always'] as const) {
     assert.equal([heard.messages.length, heard.isOver, session.instance?.id], [1, false, 'a']);
     await pass((ms) => mock.timers.tick(ms), 1_000);
     await settled();
-    assert.is(stage.ref('a').state, 'healthy');
+    assert.is(harness.ref('a').state, 'healthy');
     const after = ask(session, 'write');
     own.last.result('still here');
     assert.equal(
-      [await resultOf(after), own.isClosed, stage.upstreams('a').length],
+      [await resultOf(after), own.isClosed, harness.upstreams('a').length],
       ['still here', false, 0],
     );
   });
 }
 
 test('its end is its own also then, and that of the others theirs', async () => {
-  stage = new SessionHarness({ policy: { sessionFailover: 'never' } });
-  await stage.add('a', { fields: PROGRAM, peer: FULL, script: silent });
+  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  await harness.add('a', { fields: PROGRAM, peer: FULL, script: silent });
   const [alone, other, shares] = [
-    await stage.open(ASKABLE),
-    await stage.open(ASKABLE),
-    await stage.open(PLAIN),
+    await harness.open(ASKABLE),
+    await harness.open(ASKABLE),
+    await harness.open(PLAIN),
   ];
-  const [own, others] = stage.upstreams('a');
-  await stage.add('b', { fields: PROGRAM });
-  stage.transport('a').lose();
+  const [own, others] = harness.upstreams('a');
+  await harness.add('b', { fields: PROGRAM });
+  harness.transport('a').lose();
   await settled();
   assert.is(await codeOf(shares), 'SESSION_NOT_FOUND');
   own?.lose();
@@ -78,19 +78,19 @@ test('its end is its own also then, and that of the others theirs', async () => 
 });
 
 test('is not counted out of its place: those of an earlier life are processes of the instance, too', async () => {
-  stage = new SessionHarness({ own: { processes: 2, share: 1 } });
-  await stage.add('a', { fields: PROGRAM, peer: FULL });
-  const [first] = [await stage.open(ASKABLE), await stage.open(ASKABLE)];
-  stage.transport('a').lose();
+  harness = new SessionHarness({ own: { processes: 2, share: 1 } });
+  await harness.add('a', { fields: PROGRAM, peer: FULL });
+  const [first] = [await harness.open(ASKABLE), await harness.open(ASKABLE)];
+  harness.transport('a').lose();
   await settled();
   await pass((ms) => mock.timers.tick(ms), 1_000);
   await settled();
-  assert.is(stage.ref('a').state, 'healthy');
-  const refused = await stage.open(ASKABLE).catch(asGatewayError);
+  assert.is(harness.ref('a').state, 'healthy');
+  const refused = await harness.open(ASKABLE).catch(asGatewayError);
   assert.is('code' in refused && refused.code, 'QUEUE_FULL');
   await first?.close();
   await settled();
-  await stage.open(ASKABLE);
+  await harness.open(ASKABLE);
 });
 
 test.run();

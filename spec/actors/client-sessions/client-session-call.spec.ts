@@ -22,8 +22,8 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: call');
-let stage = new SessionHarness();
-simulateTime(test, () => stage.close());
+let harness = new SessionHarness();
+simulateTime(test, () => harness.close());
 
 for (const [tool, failover, isRepeated] of [
   ['read', 'auto', true],
@@ -37,66 +37,66 @@ for (const [tool, failover, isRepeated] of [
   test(`a call of "${tool}" that may have arrived ${outcome} with failover ${failover}`, async () => {
     const session = await openOnA(failover);
     const call = ask(session, tool);
-    stage.transport('a').lose();
+    harness.transport('a').lose();
     await judged();
     if (isRepeated) assert.is(await resultOf(call), 'b');
     else assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.is(stage.inner.told('exchange.retried').length, isRepeated ? 1 : 0);
-    const attempts = stage.inner.told('exchange.finished').filter((event) => event.tool === tool);
+    assert.is(harness.inner.told('exchange.retried').length, isRepeated ? 1 : 0);
+    const attempts = harness.inner.told('exchange.finished').filter((event) => event.tool === tool);
     assert.equal(
       attempts.map(({ attempt }) => attempt),
       isRepeated ? [1, 2] : [1],
     );
     const calls = new Set(attempts.map(({ call }) => call));
-    const started = stage.inner.told('exchange.started').filter((event) => calls.has(event.call));
+    const started = harness.inner.told('exchange.started').filter((event) => calls.has(event.call));
     assert.equal([calls.size, started.length], [1, 1], 'it is one call');
   });
 }
 
 test('a task goes to a process of its own, and what follows about it there, too', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { script: (exchange) => exchange.result(exchange.request.method) });
-  const [session, other] = [await stage.open(), await stage.open()];
+  harness = new SessionHarness();
+  await harness.add('a', { script: (exchange) => exchange.result(exchange.request.method) });
+  const [session, other] = [await harness.open(), await harness.open()];
   const begin = { method: 'tools/call', params: { name: 'write', task: {} } };
   for (const request of [begin, { method: 'tasks/list' }, { method: 'prompts/get' }])
     assert.is(await resultOf(ask(session, request)), request.method);
   await resultOf(ask(other, 'write'));
-  const [own] = stage.upstreams('a');
+  const [own] = harness.upstreams('a');
   assert.equal(own?.asked, ['tools/call', 'tasks/list', 'prompts/get']);
-  assert.equal([session.isShared, other.isShared, stage.upstreams('a').length], [false, true, 1]);
+  assert.equal([session.isShared, other.isShared, harness.upstreams('a').length], [false, true, 1]);
 });
 
 test('a task is refused where clients share a process all the same', async () => {
-  stage = new SessionHarness({ policy: { session: 'shared' } });
-  await stage.add('a');
-  const session = await stage.open();
+  harness = new SessionHarness({ policy: { session: 'shared' } });
+  await harness.add('a');
+  const session = await harness.open();
   assert.is(await resultOf(ask(session, { method: 'tasks/get', params: { taskId: '1' } })), -32601);
-  assert.equal([stage.transport('a').asked.includes('tasks/get'), session.isShared], [false, true]);
-  await stage.close();
-  stage = new SessionHarness();
-  await stage.add('a', { own: null });
-  assert.is(await resultOf(ask(await stage.open(), { method: 'tasks/get' })), -32601);
+  assert.equal([harness.transport('a').asked.includes('tasks/get'), session.isShared], [false, true]);
+  await harness.close();
+  harness = new SessionHarness();
+  await harness.add('a', { own: null });
+  assert.is(await resultOf(ask(await harness.open(), { method: 'tasks/get' })), -32601);
 });
 
 test('a request that says so is refused at its instance, and nothing is asked there', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { peer: MODERN });
-  const session = await stage.open();
+  harness = new SessionHarness();
+  await harness.add('a', { peer: MODERN });
+  const session = await harness.open();
   const refusedAt = (instanceId: string) =>
     instanceId === 'a'
       ? ({ kind: 'error', error: { code: -32602, message: 'Unknown task' } } as const)
       : undefined;
   const request = { method: 'tasks/cancel', params: { taskId: '1' } };
   assert.is(await resultOf(ask(session, { ...request, refusedAt })), -32602);
-  assert.is(stage.transport('a').asked.includes('tasks/cancel'), false);
+  assert.is(harness.transport('a').asked.includes('tasks/cancel'), false);
   await resultOf(ask(session, { ...request, refusedAt: () => undefined }));
-  assert.is(stage.transport('a').asked.includes('tasks/cancel'), true);
+  assert.is(harness.transport('a').asked.includes('tasks/cancel'), true);
 });
 
 test('a call that certainly did not arrive is made again, whatever it does', async () => {
   const session = await openOnA('auto', (exchange) => {
     fails('no')(exchange);
-    stage.transport('a').lose();
+    harness.transport('a').lose();
   });
   const call = ask(session, 'write');
   await judged();
@@ -106,8 +106,8 @@ test('a call that certainly did not arrive is made again, whatever it does', asy
 test('a call that has begun to answer is not made again', async () => {
   const session = await openOnA('always');
   const call = ask(session, 'read');
-  stage.transport('a').last.notify('notifications/progress', { progress: 1 });
-  stage.transport('a').lose();
+  harness.transport('a').last.notify('notifications/progress', { progress: 1 });
+  harness.transport('a').lose();
   await judged();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
@@ -118,19 +118,19 @@ test('a call that breaks off alone twice makes its session move, and is answered
   await judged();
   assert.is(await resultOf(call), 'b');
   assert.equal([asked('a'), asked('b')], [2, 1]);
-  assert.is(session.peer, stage.transport('b').peer);
+  assert.is(session.peer, harness.transport('b').peer);
 });
 
 test('a call that breaks off twice fails when its session may not move, or has nowhere to go', async () => {
   for (const failover of ['never', 'auto'] as const) {
     const session = await openOnA(failover, fails('unknown'));
-    if (failover === 'auto') stage.ref('b').drain();
+    if (failover === 'auto') harness.ref('b').drain();
     const call = ask(session, 'read');
     await judged();
     assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.is(asked('a'), 2);
-    assert.is(session.peer, stage.transport('a').peer);
-    if (failover === 'never') await stage.close();
+    assert.is(session.peer, harness.transport('a').peer);
+    if (failover === 'never') await harness.close();
   }
 });
 
@@ -143,15 +143,15 @@ test('a call that breaks off everywhere makes its session move once', async () =
 });
 
 test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
-  stage = new SessionHarness({ policy: { callTimeoutMs: 30_000 } });
-  await stage.add('a', { script: silent });
-  const session = await stage.open();
-  await stage.add('b');
-  await stage.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
+  harness = new SessionHarness({ policy: { callTimeoutMs: 30_000 } });
+  await harness.add('a', { script: silent });
+  const session = await harness.open();
+  await harness.add('b');
+  await harness.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const calls = [0, 1, 2].map(() => ask(session, 'read'));
   await pass(mock.timers.tick.bind(mock.timers), 9_900);
   assert.equal(
-    [asked('b'), stage.inner.fleet.group('t').pool.ejectionOf(stage.ref('a')) !== undefined],
+    [asked('b'), harness.inner.fleet.group('t').pool.ejectionOf(harness.ref('a')) !== undefined],
     [1, true],
   );
   await pass(mock.timers.tick.bind(mock.timers), 101);
@@ -160,11 +160,11 @@ test('a read that stays silent where other calls do, too, makes its session move
 });
 
 test('a call that is not safe to repeat goes on where it is silent, although its session moves', async () => {
-  stage = new SessionHarness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
-  await stage.add('a', { script: silent });
-  const session = await stage.open();
-  await stage.add('b');
-  await stage.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
+  harness = new SessionHarness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
+  await harness.add('a', { script: silent });
+  const session = await harness.open();
+  await harness.add('b');
+  await harness.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const [write, ...reads] = ['write', 'read', 'read', 'read'].map((tool) => ask(session, tool));
   await pass(mock.timers.tick.bind(mock.timers), 10_001);
   await judged();
@@ -186,7 +186,7 @@ test('a read that is alone in being silent goes on where it is', async () => {
   const call = ask(session, 'read');
   await pass(mock.timers.tick.bind(mock.timers), 25_000);
   assert.equal([asked('a'), asked('b')], [1, 0]);
-  stage
+  harness
     .transport('a')
     .exchanges.find(({ isOpen }) => isOpen)
     ?.result('late');
@@ -194,25 +194,25 @@ test('a read that is alone in being silent goes on where it is', async () => {
 });
 
 test('a call that may have arrived is made again once', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { script: silent });
-  const session = await stage.open();
-  for (const id of ['b', 'c']) await stage.add(id, { script: silent });
+  harness = new SessionHarness();
+  await harness.add('a', { script: silent });
+  const session = await harness.open();
+  for (const id of ['b', 'c']) await harness.add(id, { script: silent });
   const call = ask(session, 'read');
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await judged();
-  const second = stage.transport('b').open.length > 0 ? 'b' : 'c';
-  stage.transport(second).lose();
+  const second = harness.transport('b').open.length > 0 ? 'b' : 'c';
+  harness.transport(second).lose();
   await judged();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
 test('the first failure is told when there is nobody who could take the call', async () => {
-  stage = new SessionHarness();
-  await stage.add('a', { script: silent });
-  const session = await stage.open();
+  harness = new SessionHarness();
+  await harness.add('a', { script: silent });
+  const session = await harness.open();
   const call = ask(session, 'read');
-  stage.transport('a').lose('exited with code 7');
+  harness.transport('a').lose('exited with code 7');
   await judged();
   const end = await call.end;
   assert.equal(told(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
@@ -230,7 +230,7 @@ test('a call that keeps failing before it arrives is told of in the end', async 
 test('a call that broke off goes elsewhere when the second attempt shows that its instance is gone', async () => {
   const session = await openOnA('auto', (exchange) => {
     if (
-      stage.transport('a').exchanges.filter(({ request }) => request.method === 'tools/call').length === 1
+      harness.transport('a').exchanges.filter(({ request }) => request.method === 'tools/call').length === 1
     ) {
       fails('unknown')(exchange);
     } else {
@@ -245,10 +245,10 @@ test('a call that broke off goes elsewhere when the second attempt shows that it
 test('a call whose caller leaves before it is judged is not made again', async () => {
   const session = await openOnA('always');
   const call = ask(session, 'read');
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   call.subscription.unsubscribe();
   await judged();
-  assert.is(stage.transport('b').asked.includes('tools/call'), false);
+  assert.is(harness.transport('b').asked.includes('tools/call'), false);
   assert.is(session.isBusy, false);
 });
 
@@ -257,18 +257,18 @@ test('an unsafe call that did not arrive binds the session to nothing', async ()
   const call = ask(session, 'write');
   await judged();
   assert.is(told(await call.end) !== undefined, true);
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'b');
 });
 
 test('a repeat takes from the budget of the gateway', async () => {
-  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
-  await stage.add('a', { script: silent });
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  await harness.add('a', { script: silent });
   const sessions = [];
-  for (let n = 0; n < 30; n += 1) sessions.push(await stage.open());
-  await stage.add('b');
+  for (let n = 0; n < 30; n += 1) sessions.push(await harness.open());
+  await harness.add('b');
   const calls = sessions.map((session) => ask(session, 'read'));
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await judged();
   const ends = await Promise.all(calls.map(({ end }) => end));
   assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
@@ -287,7 +287,7 @@ test('a call is reported once, however often it is sent', async () => {
     ['exchange.retried', 1, 2],
     ['exchange.finished', 1, 3, true],
   ]);
-  const waits = stage.inner.told('exchange.finished').map(({ waitMs }) => waitMs);
+  const waits = harness.inner.told('exchange.finished').map(({ waitMs }) => waitMs);
   assert.equal(waits, [0, 5, 30], 'the waits before the repeats are part of it');
 });
 
@@ -302,7 +302,7 @@ test('a call that the gateway answers is reported, too', async () => {
 
 test('a call whose session ends while it waits is refused, one whose caller leaves is cancelled', async () => {
   const { session } = await openBeforeFrozen();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   const [left, refused] = [ask(session, 'read'), ask(session, 'read')];
   left.subscription.unsubscribe();
   await session.close();
@@ -316,10 +316,10 @@ test('a call whose session ends while it waits is refused, one whose caller leav
 });
 
 test('a call that no instance could take is reported as refused', async () => {
-  stage = new SessionHarness();
-  await stage.add('a');
-  const session = await stage.open();
-  stage.ref('a').drain();
+  harness = new SessionHarness();
+  await harness.add('a');
+  const session = await harness.open();
+  harness.ref('a').drain();
   assert.is((await ask(session, 'read').end) instanceof Error, true);
   assert.equal(reported(), [
     ['exchange.started', 1],
@@ -329,25 +329,25 @@ test('a call that no instance could take is reported as refused', async () => {
 
 test('a call in the queue of a full instance goes where its session goes', async () => {
   const session = await openOnA('auto');
-  const { capacity } = stage.ref('a');
-  for (let place = 0; place < capacity; place += 1) stage.inner.call('write', { instanceId: 'a' });
+  const { capacity } = harness.ref('a');
+  for (let place = 0; place < capacity; place += 1) harness.inner.call('write', { instanceId: 'a' });
   const call = ask(session, 'read');
   await settled();
-  assert.is(stage.inner.fleet.group('t').queue.length, 1);
-  stage.ref('a').drain();
+  assert.is(harness.inner.fleet.group('t').queue.length, 1);
+  harness.ref('a').drain();
   assert.is(await resultOf(call), 'b');
   assert.is(asked('a'), capacity);
-  stage.transport('a').lose();
+  harness.transport('a').lose();
 });
 
 test('what a call waits for a place is part of its time', async () => {
   const { session, thaw } = await openBeforeFrozen();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   const call = ask(session, 'read');
   mock.timers.tick(3_000);
   thaw();
   await settled();
-  assert.equal(stage.upstreams('b')[0]?.asked, ['tools/call']);
+  assert.equal(harness.upstreams('b')[0]?.asked, ['tools/call']);
   mock.timers.tick(999);
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
@@ -358,7 +358,7 @@ test('a call that broke off waits for another place only for what is left of its
   const { session } = await openBeforeFrozen();
   const call = ask(session, 'read');
   mock.timers.tick(3_000);
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await settled();
   mock.timers.tick(5);
   await settled();
@@ -370,11 +370,11 @@ test('a call that broke off waits for another place only for what is left of its
 
 test('a call whose session has its place sets no timer there', async () => {
   const { session } = await openBeforeFrozen();
-  const before = stage.alarms;
+  const before = harness.alarms;
   const call = ask(session, 'read');
   await settled();
   call.subscription.unsubscribe();
-  assert.is(stage.alarms, before);
+  assert.is(harness.alarms, before);
 });
 
 test.run();
@@ -385,20 +385,20 @@ async function openOnA(
   script: (exchange: ScriptedExchange) => void = silent,
   scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
-  stage = new SessionHarness({ policy: { sessionFailover } });
-  await stage.add('a', { script });
-  const session = await stage.open();
-  await stage.add('b', scriptOfB === undefined ? {} : { script: scriptOfB });
+  harness = new SessionHarness({ policy: { sessionFailover } });
+  await harness.add('a', { script });
+  const session = await harness.open();
+  await harness.add('b', scriptOfB === undefined ? {} : { script: scriptOfB });
   return session;
 }
 
 /** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
 async function openBeforeFrozen() {
-  stage = new SessionHarness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
-  await stage.add('a', { fields: HTTP, script: silent });
-  const session = await stage.open();
-  await stage.add('b', { fields: HTTP, script: silent });
-  const frozen = stage.transport('b');
+  harness = new SessionHarness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
+  await harness.add('a', { fields: HTTP, script: silent });
+  const session = await harness.open();
+  await harness.add('b', { fields: HTTP, script: silent });
+  const frozen = harness.transport('b');
   const open = frozen.openUpstream.bind(frozen);
   const { promise, resolve: thaw } = Promise.withResolvers<void>();
   frozen.openUpstream = async (...whose) => {
@@ -410,7 +410,7 @@ async function openBeforeFrozen() {
 
 /** The events of calls: type, number of the call, number of the attempt, whether it is the last one. */
 function reported(): unknown[] {
-  return stage.inner.events.flatMap((event): unknown[][] => {
+  return harness.inner.events.flatMap((event): unknown[][] => {
     if (!('call' in event)) return [];
     const { type, call } = event;
     if (type === 'exchange.finished') return [[type, call, event.attempt, event.isLast]];
@@ -419,7 +419,7 @@ function reported(): unknown[] {
 }
 
 function asked(id: string): number {
-  return stage.transport(id).asked.filter((method) => method === 'tools/call').length;
+  return harness.transport(id).asked.filter((method) => method === 'tools/call').length;
 }
 
 /** By now it is known what broke: the call, or its instance. */

@@ -26,15 +26,15 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: calls');
-let stage = new SessionHarness();
-simulateTime(test, () => stage.close());
+let harness = new SessionHarness();
+simulateTime(test, () => harness.close());
 
 /** The calls of a session whose binding is a part in `a`. */
 async function begin() {
-  stage = new SessionHarness();
-  const ref = await stage.add('a', { script: silent });
-  const { dispatcher } = stage.inner;
-  const binding = stage.sessions.binder.shared.join(ref, stage.transport('a').peer);
+  harness = new SessionHarness();
+  const ref = await harness.add('a', { script: silent });
+  const { dispatcher } = harness.inner;
+  const binding = harness.sessions.binder.shared.join(ref, harness.transport('a').peer);
   const told: string[] = [];
   const owner: CallsOwner & { endedFor: string | undefined } = {
     ownerId: 'ann',
@@ -42,18 +42,18 @@ async function begin() {
     used: () => told.push('used'),
     rested: () => told.push('rested'),
   };
-  const { deps } = stage.sessions;
+  const { deps } = harness.sessions;
   const place = {
     deps,
     binding,
-    queue: stage.inner.fleet.group('t').queue,
+    queue: harness.inner.fleet.group('t').queue,
     usableBinding: binding,
     mayMove: false,
     mayUpgrade: true,
     wait: () => () => undefined,
     carry: (request: ExchangeRequest, route: SessionRoute) =>
       dispatcher.carry('t', request, () => ({
-        group: stage.inner.fleet.group('t'),
+        group: harness.inner.fleet.group('t'),
         request,
         route,
         wantedTool: undefined,
@@ -73,7 +73,7 @@ test('counts those that are under way, and the places that are kept for more', a
   const stay = keep(calls);
   const call = listen(calls.exchange(toolCall('read')));
   assert.equal([calls.size, calls.arePlaced], [2, true]);
-  stage.transport('a').last.result('done');
+  harness.transport('a').last.result('done');
   await call.end;
   assert.equal([calls.size, calls.arePlaced], [1, true]);
   stay.leave();
@@ -97,7 +97,7 @@ test('answers all of them when the session is over, and begins nothing more', as
   tell(await listen(calls.exchange(toolCall('read'))).end);
   const sent = ['SESSION_NOT_FOUND', 'unknown'];
   assert.equal(ends.toSorted(), [['SESSION_NOT_FOUND', 'no'], sent, sent]);
-  assert.equal([calls.size, stage.ref('a').carried, stage.ref('a').snapshot(1).inFlight], [0, 0, 0]);
+  assert.equal([calls.size, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
 });
 
 test('dismisses only those that are between two rounds', async () => {
@@ -107,7 +107,7 @@ test('dismisses only those that are between two rounds', async () => {
   const call = listen(calls.exchange(toolCall('write')));
   calls.dismiss(shuttingDown());
   assert.equal([lost, calls.size], [['SHUTTING_DOWN'], 1]);
-  stage.transport('a').last.result('done');
+  harness.transport('a').last.result('done');
   assert.is(await resultOf(call), 'done');
 });
 
@@ -116,20 +116,20 @@ test('goes on where the session is when it is not known any more who asked', asy
   const answer = { event: { kind: 'interrupted', retryMs: 1 }, instanceId: 'a', serverId: 'a' } as const;
   const stay = calls.stay(answer, () => undefined);
   const call = listen(stay.exchange(toolCall('write')));
-  stage.transport('a').last.result('done');
+  harness.transport('a').last.result('done');
   assert.is(await resultOf(call), 'done');
   stay.leave();
   assert.is(calls.size, 0);
 });
 
 test('keeps a place at the instance that gave the answer, wherever the session is by now', async () => {
-  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
-  for (const id of ['a', 'b']) await stage.add(id, { peer: MODERN, fields: HTTP });
-  const session = await stage.open(ASKABLE);
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN, fields: HTTP });
+  const session = await harness.open(ASKABLE);
   const at = (await firstValueFrom(session.exchange(toolCall('write')))).instanceId;
   const place$ = session.exchange(toolCall('write')).pipe(
     map((answer) => {
-      stage.ref(at).drain();
+      harness.ref(at).drain();
       return session.reserve(answer, () => undefined);
     }),
   );
@@ -141,15 +141,15 @@ test('keeps a place at the instance that gave the answer, wherever the session i
 });
 
 test('keeps it there when another instance has the same id by now', async () => {
-  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
   const backend = { peer: MODERN, fields: HTTP, script: byTool };
-  await stage.add('a', backend);
-  const session = await stage.open(ASKABLE);
+  await harness.add('a', backend);
+  const session = await harness.open(ASKABLE);
   const first = await firstValueFrom(stayAfter(session, session.exchange(toolCall('write'))));
-  await stage.add('a', backend);
+  await harness.add('a', backend);
   const other = ask(session, 'slow');
   await settled();
-  const [old, next] = stage.transports.get('a') ?? [];
+  const [old, next] = harness.transports.get('a') ?? [];
   assert.equal([next?.last.request.params?.name, old?.isClosed], ['slow', false]);
   const second = await firstValueFrom(stayAfter(session, first.exchange(toolCall('write'))));
   first.leave();
@@ -173,7 +173,7 @@ test('keeps no more places than the share of its owner at the instance, but for 
   const next = first && keep(calls, tell, first);
   assert.equal([calls.size, lost], [251, []], 'until it leaves its place before');
   for (const stay of [...kept, next]) stay?.leave();
-  assert.equal([calls.size, stage.ref('a').snapshot(1).inFlight], [0, 0]);
+  assert.equal([calls.size, harness.ref('a').snapshot(1).inFlight], [0, 0]);
 });
 
 test.run();
@@ -186,7 +186,7 @@ function keep(
 ): SessionReservation {
   const stays: SessionReservation[] = [];
   before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.stay(answer, lost)));
-  stage.transport('a').last.result();
+  harness.transport('a').last.result();
   const [stay] = stays;
   if (stay === undefined) throw new Error('there was no answer');
   return stay;

@@ -7,16 +7,16 @@ import { suite } from '../../helpers/suite.ts';
 import { ask, HTTP, PLAIN, resultOf, SessionHarness, settled } from './client-session-harness.ts';
 
 const test = suite('facts about client sessions');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 
 test.before.each(() => {
-  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 /** What was told of sessions since it was asked last. */
 function told() {
-  const events = stage.inner.events.splice(0).filter(({ type }) => type.startsWith('session.'));
+  const events = harness.inner.events.splice(0).filter(({ type }) => type.startsWith('session.'));
   return events.map(({ atMs, ...fact }) => fact);
 }
 
@@ -26,8 +26,8 @@ function factOf({ id }: ClientSession, instanceId: string) {
 }
 
 test('are told once when it is opened and once when it is closed', async () => {
-  await stage.add('a');
-  const session = await stage.open();
+  await harness.add('a');
+  const session = await harness.open();
   assert.equal(told(), [{ type: 'session.opened', ...factOf(session, 'a') }]);
   await resultOf(ask(session, 'read'));
   assert.equal(told(), []);
@@ -39,17 +39,17 @@ test('are told once when it is opened and once when it is closed', async () => {
 });
 
 test('are told of a session that has to be opened at its backend, too', async () => {
-  await stage.add('a', { fields: HTTP });
-  const session = await stage.open();
+  await harness.add('a', { fields: HTTP });
+  const session = await harness.open();
   assert.equal(told(), [{ type: 'session.opened', ...factOf(session, 'a') }]);
 });
 
 test('name both instances when it goes on with another one', async () => {
-  await stage.add('a');
-  const session = await stage.open();
-  await stage.add('b');
+  await harness.add('a');
+  const session = await harness.open();
+  await harness.add('b');
   told();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'b');
   const from = { fromInstanceId: 'a', fromServerId: 'a' };
   assert.equal(told(), [{ type: 'session.moved', ...factOf(session, 'b'), ...from }]);
@@ -60,21 +60,21 @@ test('name both instances when it goes on with another one', async () => {
 });
 
 test('are none when it gets a new conversation where it is', async () => {
-  await stage.add('a', { fields: HTTP });
-  const session = await stage.open();
+  await harness.add('a', { fields: HTTP });
+  const session = await harness.open();
   told();
-  stage.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.lose();
   assert.is(await resultOf(ask(session, 'read')), 'a');
   assert.equal(told(), []);
 });
 
 test('say that it was lost when it could go on nowhere', async () => {
-  await stage.close();
-  stage = new SessionHarness({ policy: { sessionFailover: 'never' } });
-  await stage.add('a', { fields: HTTP });
-  const session = await stage.open();
+  await harness.close();
+  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  await harness.add('a', { fields: HTTP });
+  const session = await harness.open();
   told();
-  stage.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.lose();
   await ask(session, 'read').end;
   const [ended, ...others] = told();
   assert.equal(ended, {
@@ -85,11 +85,11 @@ test('say that it was lost when it could go on nowhere', async () => {
 });
 
 test('are none of a session that was never open', async () => {
-  assert.is(await stage.open().then(String, () => 'refused'), 'refused');
-  await stage.add('a', { fields: HTTP });
-  stage.transport('a').openUpstream = () => new Promise(() => undefined);
+  assert.is(await harness.open().then(String, () => 'refused'), 'refused');
+  await harness.add('a', { fields: HTTP });
+  harness.transport('a').openUpstream = () => new Promise(() => undefined);
   const leaving = new AbortController();
-  const opening = stage.sessions.open('t', 'somebody', PLAIN, leaving.signal).catch(() => 'called off');
+  const opening = harness.sessions.open('t', 'somebody', PLAIN, leaving.signal).catch(() => 'called off');
   await settled();
   leaving.abort();
   assert.is(await opening, 'called off');
@@ -97,10 +97,10 @@ test('are none of a session that was never open', async () => {
 });
 
 test('never hold an id', async () => {
-  await stage.add('a');
-  const sessions = await Promise.all(Array.from({ length: 3 }, () => stage.open()));
-  await stage.sessions.closeAll(0);
-  const text = JSON.stringify(stage.inner.events);
+  await harness.add('a');
+  const sessions = await Promise.all(Array.from({ length: 3 }, () => harness.open()));
+  await harness.sessions.closeAll(0);
+  const text = JSON.stringify(harness.inner.events);
   for (const { id } of sessions) assert.not.ok(text.includes(id.slice(0, 8)));
   assert.is(sessions.length * 2, told().length);
 });

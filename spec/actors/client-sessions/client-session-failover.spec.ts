@@ -20,14 +20,14 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: failover');
-let stage = new SessionHarness();
-simulateTime(test, () => stage.close());
+let harness = new SessionHarness();
+simulateTime(test, () => harness.close());
 
 /** Ways to lose an instance; after each of them it may not be used. */
 const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
-  'its process dies': (id) => stage.transport(id).lose(),
-  'it is drained': (id) => stage.ref(id).drain(),
-  'it leaves': (id) => void stage.inner.fleet.remove('t', id, 0),
+  'its process dies': (id) => harness.transport(id).lose(),
+  'it is drained': (id) => harness.ref(id).drain(),
+  'it leaves': (id) => void harness.inner.fleet.remove('t', id, 0),
 };
 
 for (const [loss, lose] of Object.entries(LOSSES)) {
@@ -49,31 +49,31 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
       const call = ask(session, 'read');
       if (isKept) {
         assert.is(await resultOf(call), 'b');
-        assert.is(stage.sessions.find(session.id), session);
+        assert.is(harness.sessions.find(session.id), session);
       } else {
         assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
-        assert.is(stage.sessions.find(session.id), undefined);
+        assert.is(harness.sessions.find(session.id), undefined);
       }
     });
   }
 }
 
 test('does not take the successor of its process for the same one', async () => {
-  stage = new SessionHarness();
-  await stage.add('a');
-  const session = await stage.open();
+  harness = new SessionHarness();
+  await harness.add('a');
+  const session = await harness.open();
   await resultOf(ask(session, 'write'));
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await settled();
   mock.timers.tick(1_000);
   await settled();
-  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(harness.ref('a').state, 'healthy');
   assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
 });
 
 test('knows by its method and by its tool what may be made twice', async () => {
-  stage = new SessionHarness();
-  const ref = await stage.add('a');
+  harness = new SessionHarness();
+  const ref = await harness.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
   assert.equal(
@@ -94,23 +94,23 @@ test('moves by the setting, and by the calls that were not safe', () => {
 });
 
 test('knows whether anybody else could take a session', async () => {
-  stage = new SessionHarness();
-  for (const id of ['a', 'b']) await stage.add(id);
-  const group = stage.inner.fleet.group('t');
-  assert.is(hasOthers(group, stage.ref('a')), true);
-  stage.ref('b').drain();
+  harness = new SessionHarness();
+  for (const id of ['a', 'b']) await harness.add(id);
+  const group = harness.inner.fleet.group('t');
+  assert.is(hasOthers(group, harness.ref('a')), true);
+  harness.ref('b').drain();
   await settled();
-  assert.is(hasOthers(group, stage.ref('a')), false);
+  assert.is(hasOthers(group, harness.ref('a')), false);
 });
 
 test.run();
 
 /** A session on `a`, with `b` beside it. */
 async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
-  stage = new SessionHarness({ policy: { sessionFailover } });
-  await stage.add('a', { peer: FULL, script: answers('a') });
-  const session = await stage.open(PLAIN);
-  await stage.add('b', { peer: FULL, script: answers('b') });
+  harness = new SessionHarness({ policy: { sessionFailover } });
+  await harness.add('a', { peer: FULL, script: answers('a') });
+  const session = await harness.open(PLAIN);
+  await harness.add('b', { peer: FULL, script: answers('b') });
   return session;
 }
 

@@ -25,8 +25,8 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: finishing');
-let stage = new SessionHarness();
-simulateTime(test, () => stage.close());
+let harness = new SessionHarness();
+simulateTime(test, () => harness.close());
 
 for (const failover of ['never', 'auto'] as const) {
   for (const profile of [PLAIN, ASKABLE]) {
@@ -35,22 +35,22 @@ for (const failover of ['never', 'auto'] as const) {
       const session = await openOnA(failover, profile);
       const heard = hear(session);
       const [one, other] = [ask(session, 'write'), ask(session, 'write')];
-      stage.ref('a').drain();
+      harness.ref('a').drain();
       assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-      assert.is(stage.sessions.find(session.id), session);
-      const [own] = stage.upstreams('a');
-      const backend = own ?? stage.transport('a');
+      assert.is(harness.sessions.find(session.id), session);
+      const [own] = harness.upstreams('a');
+      const backend = own ?? harness.transport('a');
       session.notify('notifications/custom', {});
       assert.equal(
         own?.notified.map(({ method }) => method),
         own && ['notifications/custom'],
       );
       other.subscription.unsubscribe();
-      assert.is(stage.sessions.find(session.id), session);
+      assert.is(harness.sessions.find(session.id), session);
       backend.open.at(-1)?.result('done');
       assert.is(await resultOf(one), 'done');
       assert.is(heard.isOver, true);
-      assert.is(stage.sessions.find(session.id), undefined);
+      assert.is(harness.sessions.find(session.id), undefined);
       await settled();
       if (own !== undefined) assert.is(own.isClosed, true);
     });
@@ -60,55 +60,55 @@ for (const failover of ['never', 'auto'] as const) {
 test('ends when the conversation breaks in which it was finishing', async () => {
   const session = await openOnA('never', ASKABLE);
   const call = ask(session, 'write');
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-  stage.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.lose();
   assert.is(codeOf(await call.end), 'BACKEND_UNAVAILABLE');
-  assert.is(stage.sessions.find(session.id), undefined);
+  assert.is(harness.sessions.find(session.id), undefined);
 });
 
 test('goes on where it was finishing when its instance is resumed', async () => {
   const session = await openOnA('never', ASKABLE);
   const call = ask(session, 'write');
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-  stage.ref('a').resume();
+  harness.ref('a').resume();
   const next = ask(session, 'read');
-  for (const exchange of stage.upstreams('a')[0]?.open ?? []) exchange.result('a');
+  for (const exchange of harness.upstreams('a')[0]?.open ?? []) exchange.result('a');
   assert.equal([await resultOf(call), await resultOf(next)], ['a', 'a']);
 });
 
 for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
   for (const failover of ['never', 'always'] as const) {
     test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {
-      stage = new SessionHarness({ policy: { sessionFailover: failover } });
-      await stage.add('a', { peer: MODERN, fields: HTTP, own });
-      const session = await stage.open(ASKABLE);
-      await stage.add('b', { peer: MODERN, fields: HTTP, own });
+      harness = new SessionHarness({ policy: { sessionFailover: failover } });
+      await harness.add('a', { peer: MODERN, fields: HTTP, own });
+      const session = await harness.open(ASKABLE);
+      await harness.add('b', { peer: MODERN, fields: HTTP, own });
       const place = await betweenRounds(session);
-      stage.ref('a').drain();
+      harness.ref('a').drain();
       const next = ask(session, 'read');
       if (failover === 'always') assert.is(await resultOf(next), 'b');
       else assert.is(codeOf(await next.end), 'SESSION_NOT_FOUND');
       assert.is(await resultOf(listen(place.exchange(toolCall('write')))), 'a');
-      assert.is(stage.sessions.find(session.id), session);
+      assert.is(harness.sessions.find(session.id), session);
       place.leave();
       place.leave();
       await settled();
-      assert.is(stage.sessions.find(session.id), failover === 'always' ? session : undefined);
-      assert.is(stage.upstreams('a')[0]?.isClosed, own === null ? undefined : true);
+      assert.is(harness.sessions.find(session.id), failover === 'always' ? session : undefined);
+      assert.is(harness.upstreams('a')[0]?.isClosed, own === null ? undefined : true);
     });
   }
 }
 
 test('asks elsewhere when the conversation is over in which a call was to go on', async () => {
-  stage = new SessionHarness({ policy: { sessionFailover: 'always' } });
-  await stage.add('a', { peer: MODERN, fields: HTTP });
-  const session = await stage.open(ASKABLE);
-  await stage.add('b', { peer: MODERN, fields: HTTP });
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const session = await harness.open(ASKABLE);
+  await harness.add('b', { peer: MODERN, fields: HTTP });
   const place = await betweenRounds(session);
   assert.is(session.isBusy, true);
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await settled();
   assert.is(await resultOf(listen(place.exchange(toolCall('write')))), 'b');
   place.leave();
@@ -127,10 +127,10 @@ function betweenRounds(session: ClientSession): Promise<SessionReservation> {
 
 /** A session on `a`, which answers nothing by itself, with `b` beside it. */
 async function openOnA(sessionFailover: SessionFailover, profile: ClientProfile): Promise<ClientSession> {
-  stage = new SessionHarness({ policy: { sessionFailover } });
-  await stage.add('a', { peer: FULL, script: silent });
-  const session = await stage.open(profile);
-  await stage.add('b', { peer: FULL });
+  harness = new SessionHarness({ policy: { sessionFailover } });
+  await harness.add('a', { peer: FULL, script: silent });
+  const session = await harness.open(profile);
+  await harness.add('b', { peer: FULL });
   return session;
 }
 

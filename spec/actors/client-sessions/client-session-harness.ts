@@ -1,4 +1,4 @@
-// A stage for specs of client sessions: a fleet over scripted backends, a dispatcher, and a table of sessions. Everything
+// A harness for specs of client sessions: a fleet over scripted backends, a dispatcher, and a table of sessions. Everything
 // but the backends is the real thing; the clock is Date and the global timers, so that both can be simulated.
 
 import { mock } from 'node:test';
@@ -34,7 +34,7 @@ import { steadyPace } from '../../helpers/turns.ts';
 
 export { answers, fails, settled, silent, told } from '../../helpers/failing-backend.ts';
 
-/** In each test of the suite time stands still until it is moved. `open` makes a stage, `close` ends it before time goes on. */
+/** In each test of the suite time stands still until it is moved. `open` makes a harness, `close` ends it before time goes on. */
 export function simulateTime(
   test: Pick<Suite, 'before' | 'after'>,
   close: () => Promise<void>,

@@ -14,15 +14,15 @@ import { MODERN, SessionHarness, settled } from './client-session-harness.ts';
 const alarm = alarmOf(steadyPace());
 
 const test = suite('client session: own');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 let upstream = new ScriptedTransport();
 
 test.before.each(async () => {
-  stage = new SessionHarness();
-  await stage.add('a');
+  harness = new SessionHarness();
+  await harness.add('a');
   upstream = new ScriptedTransport();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('closes when its last call has ended after the session went elsewhere', async () => {
   const binding = pinOf(false);
@@ -150,7 +150,7 @@ test.run();
 
 function pinOf(keeps: boolean): DedicatedBinding {
   const close = () => upstream.close();
-  return new DedicatedBinding(stage.ref('a'), upstream, { close, keeps, alarm });
+  return new DedicatedBinding(harness.ref('a'), upstream, { close, keeps, alarm });
 }
 
 class Ear implements SessionSubscriber {

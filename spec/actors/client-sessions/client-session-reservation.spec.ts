@@ -11,23 +11,23 @@ import { suite } from '../../helpers/suite.ts';
 import { ASKABLE, MODERN, PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client session: stay');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness();
+    harness = new SessionHarness();
   },
 );
 
 /** A binding at `a`: a part in its conversation, or one of a client's own. */
 async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Binding> {
-  await stage.add('a', { peer: MODERN, fields });
+  await harness.add('a', { peer: MODERN, fields });
   const profile = whose === 'own' ? ASKABLE : PLAIN;
   const wish = { template: 't', ownerId: 'ann', profile, asksForLog: false };
   const session = whose === 'own' ? 'isolated' : 'auto';
-  stage.inner.fleet.govern('t', { ...stage.inner.fleet.group('t').policy, session });
-  return stage.sessions.binder.settle(wish, { signal: new AbortController().signal });
+  harness.inner.fleet.govern('t', { ...harness.inner.fleet.group('t').policy, session });
+  return harness.sessions.binder.settle(wish, { signal: new AbortController().signal });
 }
 
 /** Keeps a place there; `heard` is what it says to its call. */
@@ -49,7 +49,7 @@ function keep(binding: Binding | undefined, isBound = true, { goesOn = false } =
 }
 
 function waitedFor(): number {
-  return stage.ref('a').snapshot(1).inFlight;
+  return harness.ref('a').snapshot(1).inFlight;
 }
 
 for (const whose of ['shared', 'own'] as const) {
@@ -67,7 +67,7 @@ for (const whose of ['shared', 'own'] as const) {
   test(`tells once that ${whose} conversation is over`, async () => {
     const binding = await pinAt(whose);
     const { heard } = keep(binding);
-    stage.transport('a').lose();
+    harness.transport('a').lose();
     await settled();
     assert.equal([waitedFor(), heard], [0, ['BACKEND_UNAVAILABLE unknown', 'left']]);
     assert.equal(keep(binding).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
@@ -77,7 +77,7 @@ for (const whose of ['shared', 'own'] as const) {
   test(`says nothing when the call may go on elsewhere than in ${whose} conversation`, async () => {
     const binding = await pinAt(whose);
     const { kept, heard } = keep(binding, false);
-    stage.transport('a').lose();
+    harness.transport('a').lose();
     await settled();
     assert.equal([waitedFor(), heard], [0, []]);
     kept.leave();
@@ -88,15 +88,15 @@ for (const whose of ['shared', 'own'] as const) {
 test('tells when a conversation of its own ends, and the instance goes on', async () => {
   const binding = await pinAt('own');
   const { heard } = keep(binding);
-  stage.upstreams('a')[0]?.lose();
-  assert.equal([stage.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
+  harness.upstreams('a')[0]?.lose();
+  assert.equal([harness.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
 });
 
 test('gives its place back when the process of its client ends, also when the call may go on elsewhere', async () => {
   const binding = await pinAt('own', { transport: 'stdio', command: 'serve' });
   const { kept, heard } = keep(binding, false);
-  stage.upstreams('a')[0]?.lose();
-  assert.equal([stage.ref('a').state, waitedFor(), heard], ['healthy', 0, []]);
+  harness.upstreams('a')[0]?.lose();
+  assert.equal([harness.ref('a').state, waitedFor(), heard], ['healthy', 0, []]);
   kept.leave();
   assert.equal([waitedFor(), heard], [0, ['left']]);
 });
@@ -115,7 +115,7 @@ test('tells why its session ended, unless its conversation is over: then that', 
   const ended = keep(binding);
   ended.kept.end(shuttingDown());
   const other = keep(binding, false);
-  stage.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.lose();
   other.kept.end(shuttingDown());
   assert.equal(ended.heard[0], 'SHUTTING_DOWN no');
   assert.equal(other.heard, ['BACKEND_UNAVAILABLE unknown', 'left']);

@@ -20,29 +20,29 @@ import {
 const test = suite('client session: shared');
 const LISTEN = 'subscriptions/listen';
 const UPDATED = 'notifications/resources/updated';
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness();
+    harness = new SessionHarness();
   },
 );
 
 test('listens once, while anybody does', async () => {
-  await stage.add('a', { peer: FULL });
-  const before = stage.transport('a').listeners;
+  await harness.add('a', { peer: FULL });
+  const before = harness.transport('a').listeners;
   const heard = [];
-  for (let n = 0; n < 10; n += 1) heard.push(hear(await stage.open()));
-  assert.is(stage.transport('a').listeners, before + 1);
+  for (let n = 0; n < 10; n += 1) heard.push(hear(await harness.open()));
+  assert.is(harness.transport('a').listeners, before + 1);
   for (const { subscription } of heard) subscription.unsubscribe();
-  assert.is(stage.transport('a').listeners, before);
+  assert.is(harness.transport('a').listeners, before);
 });
 
 test('asks a modern instance once for all who listen, and tells each what he asked for', async () => {
-  await stage.add('a', { peer: MODERN, fields: HTTP });
+  await harness.add('a', { peer: MODERN, fields: HTTP });
   const before = listens();
-  const sessions = [await stage.open(), await stage.open(), await stage.open()];
+  const sessions = [await harness.open(), await harness.open(), await harness.open()];
   const heard = sessions.map(hear);
   for (const [n, session] of sessions.entries()) {
     await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 2}` } }));
@@ -64,20 +64,20 @@ test('asks a modern instance once for all who listen, and tells each what he ask
   );
   for (const { subscription } of heard) subscription.unsubscribe();
   assert.is(listen?.isOpen, false);
-  assert.is(stage.ref('a').inFlight, 0);
+  assert.is(harness.ref('a').inFlight, 0);
 });
 
 test('tells of the parts of a resource, as the other era does', async () => {
-  await stage.add('a', { peer: FULL, script: answers({}) });
+  await harness.add('a', { peer: FULL, script: answers({}) });
   const wanted = ['a:b/c', 'a:b/c?x', 'root:///'];
   const heard = [];
   for (const uri of wanted) {
-    const session = await stage.open();
+    const session = await harness.open();
     heard.push(hear(session));
     await resultOf(ask(session, { method: 'resources/subscribe', params: { uri } }));
   }
   for (const uri of ['a:b/c?x', 'a:b/c#y', 'a:b/c/d', 'a:b/cd', 'root:///etc']) {
-    stage.transport('a').tell(UPDATED, { uri });
+    harness.transport('a').tell(UPDATED, { uri });
   }
   assert.equal(
     heard.map(({ messages }) => messages.map(({ params }) => params.uri)),
@@ -86,8 +86,8 @@ test('tells of the parts of a resource, as the other era does', async () => {
 });
 
 test('says when a modern instance has agreed to tell what was subscribed to', async () => {
-  await stage.add('a', { peer: MODERN, fields: HTTP });
-  const session = await stage.open();
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const session = await harness.open();
   assert.is(session.opening, undefined);
   hear(session);
   assert.ok(session.opening instanceof Promise);
@@ -96,32 +96,32 @@ test('says when a modern instance has agreed to tell what was subscribed to', as
 });
 
 test('asks the modern instance that a session moved to', async () => {
-  await stage.add('a', { peer: MODERN });
-  const session = await stage.open();
-  await stage.add('b', { peer: MODERN });
+  await harness.add('a', { peer: MODERN });
+  const session = await harness.open();
+  await harness.add('b', { peer: MODERN });
   const heard = hear(session);
   await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: 'x:1' } }));
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await settled();
-  const asked = stage.transport('b').open.filter(({ request }) => uris(request.params).includes('x:1'));
+  const asked = harness.transport('b').open.filter(({ request }) => uris(request.params).includes('x:1'));
   assert.is(asked.length, 1);
   asked[0]?.notify(UPDATED, { uri: 'x:1' });
   assert.is(heard.messages.length, 1);
 });
 
 test('is one with every session of a process, and another after its restart', async () => {
-  await stage.add('a', { script: answers() });
-  const { shared } = stage.sessions.binder;
-  const { peer } = stage.ref('a');
+  await harness.add('a', { script: answers() });
+  const { shared } = harness.sessions.binder;
+  const { peer } = harness.ref('a');
   if (peer === undefined) throw new Error('not connected');
-  const [one, other] = [shared.join(stage.ref('a'), peer), shared.join(stage.ref('a'), peer)];
+  const [one, other] = [shared.join(harness.ref('a'), peer), shared.join(harness.ref('a'), peer)];
   assert.is(one, other);
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await settled();
   assert.is(one.isIntact, false);
   mock.timers.tick(1_000);
   await settled();
-  const next = shared.join(stage.ref('a'), stage.ref('a').peer ?? peer);
+  const next = shared.join(harness.ref('a'), harness.ref('a').peer ?? peer);
   assert.is.not(next, one);
   one.retire();
   await other.close();
@@ -131,9 +131,9 @@ test('is one with every session of a process, and another after its restart', as
 });
 
 test('never passes a request on: its session is unknown', async () => {
-  await stage.add('a', { peer: FULL });
-  const { messages } = hear(await stage.open());
-  stage.transport('a').ask('roots/list');
+  await harness.add('a', { peer: FULL });
+  const { messages } = hear(await harness.open());
+  harness.transport('a').ask('roots/list');
   assert.equal(messages, []);
 });
 
@@ -141,7 +141,7 @@ test.run();
 
 /** What the instance was asked to tell. */
 function listens() {
-  return stage.transport('a').exchanges.filter(({ request: { method } }) => method === LISTEN);
+  return harness.transport('a').exchanges.filter(({ request: { method } }) => method === LISTEN);
 }
 
 function uris(params: { readonly [field: string]: unknown } = {}): string {

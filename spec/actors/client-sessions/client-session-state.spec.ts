@@ -20,12 +20,12 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client session: told');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness();
+    harness = new SessionHarness();
   },
 );
 
@@ -34,55 +34,55 @@ const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscr
 const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsubscribe', params: { uri } });
 
 test('tells a conversation of its own, and the next one again after a move', async () => {
-  for (const id of ['a', 'b']) await stage.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
-  const session = await stage.open();
-  const [from, to] = stage.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
+  for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
+  const session = await harness.open();
+  const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   for (const request of [LEVEL, subscribe('x:1'), subscribe('x:2'), unsubscribe('x:1')]) {
     await resultOf(ask(session, request));
   }
   assert.is(session.logLevel, 'debug');
-  stage.transport(from).lose();
+  harness.transport(from).lose();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(
-    stage
+    harness
       .upstreams(to)[0]
       ?.exchanges.map(({ request }) => request)
       .slice(0, 2),
     [LEVEL, subscribe('x:2')],
   );
-  assert.is(stage.upstreams(to)[0]?.asked.at(-1), 'tools/call');
+  assert.is(harness.upstreams(to)[0]?.asked.at(-1), 'tools/call');
 });
 
 test('forgets what its backend refused', async () => {
-  await stage.add('a', { peer: FULL, fields: HTTP, script: (exchange) => exchange.refuse(-32602) });
-  const session = await stage.open();
+  await harness.add('a', { peer: FULL, fields: HTTP, script: (exchange) => exchange.refuse(-32602) });
+  const session = await harness.open();
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
   assert.is(await resultOf(ask(session, subscribe('x:1'))), -32602);
   assert.is(session.logLevel, undefined);
-  stage.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.lose();
   ask(session, 'read');
   await settled();
-  assert.equal(stage.upstreams('a')[1]?.asked, ['tools/call']);
+  assert.equal(harness.upstreams('a')[1]?.asked, ['tools/call']);
 });
 
 test('has a process of its own from its first log level on', async () => {
-  await stage.add('a', { peer: FULL, script: answers({}) });
-  const session = await stage.open();
+  await harness.add('a', { peer: FULL, script: answers({}) });
+  const session = await harness.open();
   assert.is(session.isShared, true);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
   assert.is(session.isShared, false);
   assert.equal(
-    stage.upstreams('a')[0]?.exchanges.map(({ request }) => request),
+    harness.upstreams('a')[0]?.exchanges.map(({ request }) => request),
     [LEVEL],
   );
-  assert.is(stage.transport('a').asked.includes('logging/setLevel'), false);
+  assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
 });
 
 test('says no to a log level when there is no process for it, and goes on as it was', async () => {
-  await stage.add('a', { peer: FULL });
-  const session = await stage.open();
-  stage.transport('a').thrownByOpenUpstream = new Error('no room');
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
+  harness.transport('a').thrownByOpenUpstream = new Error('no room');
   const call = ask(session, LEVEL);
   const other = ask(session, 'read');
   assert.is((await call.end) instanceof Error, true);
@@ -91,66 +91,66 @@ test('says no to a log level when there is no process for it, and goes on as it 
 });
 
 test('lets a log level be of no effect where the template wants its processes shared', async () => {
-  await stage.close();
-  stage = new SessionHarness({ policy: { session: 'shared' } });
-  await stage.add('a', { peer: FULL });
-  const session = await stage.open(ASKABLE);
+  await harness.close();
+  harness = new SessionHarness({ policy: { session: 'shared' } });
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
   assert.is(session.logLevel, 'debug');
   assert.is(session.isShared, true);
-  assert.is(stage.transport('a').asked.includes('logging/setLevel'), false);
+  assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
 });
 
 test('lets a process without logging say so itself', async () => {
-  await stage.add('a', { script: (exchange) => exchange.refuse(-32601) });
-  const session = await stage.open();
+  await harness.add('a', { script: (exchange) => exchange.refuse(-32601) });
+  const session = await harness.open();
   assert.is(await resultOf(ask(session, LEVEL)), -32601);
   assert.is(session.isShared, true);
 });
 
 test('answers in the place of a modern backend, which keeps nothing', async () => {
-  await stage.add('a', { peer: MODERN, fields: HTTP });
-  const session = await stage.open();
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const session = await harness.open();
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1')]) {
     assert.equal(await resultOf(ask(session, request)), {});
   }
   assert.is(session.logLevel, 'debug');
   assert.is(session.isShared, true);
   assert.equal(
-    stage.transport('a').asked.filter((method) => /^(?:res|log)/.test(method)),
+    harness.transport('a').asked.filter((method) => /^(?:res|log)/.test(method)),
     [],
   );
 });
 
 test('answers in the place of a modern process of its own, too, and asks it for the news', async () => {
-  stage = new SessionHarness({ policy: { session: 'isolated' } });
-  for (const id of ['a', 'b']) await stage.add(id, { peer: MODERN });
-  const session = await stage.open();
-  const [from, to] = stage.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
+  harness = new SessionHarness({ policy: { session: 'isolated' } });
+  for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN });
+  const session = await harness.open();
+  const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   const { messages } = hear(session);
   await settled();
   for (const request of [LEVEL, subscribe('x:1'), subscribe('x:2'), unsubscribe('x:1')]) {
     assert.equal(await resultOf(ask(session, request)), {});
   }
   assert.is(session.logLevel, 'debug');
-  const questions = (id: string) => stage.upstreams(id)[0]?.open.map(({ request }) => request.params) ?? [];
+  const questions = (id: string) => harness.upstreams(id)[0]?.open.map(({ request }) => request.params) ?? [];
   const wanted = { notifications: { resourcesListChanged: true, resourceSubscriptions: ['x:2'] } };
   assert.equal(questions(from), [wanted]);
-  stage.upstreams(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
+  harness.upstreams(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
   assert.equal(messages.splice(0).length, 1);
-  stage.transport(from).lose();
+  harness.transport(from).lose();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(questions(to), [wanted]);
   assert.equal(
-    stage.upstreams(to)[0]?.asked.filter((method) => method.startsWith('logging')),
+    harness.upstreams(to)[0]?.asked.filter((method) => method.startsWith('logging')),
     [],
   );
 });
 
 test('refuses what is no log level, no uri, and one subscription too many', async () => {
-  await stage.add('a', { peer: MODERN });
-  const session = await stage.open();
+  await harness.add('a', { peer: MODERN });
+  const session = await harness.open();
   assert.is(await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'loud' } })), -32602);
   assert.is(await resultOf(ask(session, { method: 'resources/subscribe', params: {} })), -32602);
   for (let n = 0; n < 1_000; n += 1) await resultOf(ask(session, subscribe(`x:${n}`)));
@@ -159,8 +159,8 @@ test('refuses what is no log level, no uri, and one subscription too many', asyn
 });
 
 test('asks a shared process once for all who want the same, and takes it back with the last', async () => {
-  await stage.add('a', { peer: FULL, script: answers({}) });
-  const [one, other] = [await stage.open(), await stage.open()];
+  await harness.add('a', { peer: FULL, script: answers({}) });
+  const [one, other] = [await harness.open(), await harness.open()];
   for (const session of [one, other, one]) assert.equal(await resultOf(ask(session, subscribe('x:1'))), {});
   assert.equal(asked('a'), ['resources/subscribe']);
   await resultOf(ask(one, unsubscribe('x:1')));
@@ -168,18 +168,18 @@ test('asks a shared process once for all who want the same, and takes it back wi
   await other.close();
   await settled();
   assert.equal(asked('a'), ['resources/subscribe', 'resources/unsubscribe']);
-  assert.is(stage.subscriptions.size, 0);
+  assert.is(harness.subscriptions.size, 0);
 });
 
 test('passes the news of a shared process to those who asked for it', async () => {
-  await stage.add('a', { peer: FULL, script: answers({}) });
-  const [one, other, none] = [await stage.open(), await stage.open(), await stage.open()];
+  await harness.add('a', { peer: FULL, script: answers({}) });
+  const [one, other, none] = [await harness.open(), await harness.open(), await harness.open()];
   await resultOf(ask(one, subscribe('file:///d/')));
   await resultOf(ask(other, subscribe('file:///d/e')));
   const heard = [one, other, none].map(hear);
   await resultOf(ask(none, subscribe('file:///f')));
   for (const uri of ['file:///d/e', 'file:///d/', 'file:///f', 'file:///g', 'file:///d/e/h']) {
-    stage.transport('a').tell('notifications/resources/updated', { uri });
+    harness.transport('a').tell('notifications/resources/updated', { uri });
   }
   assert.equal(
     heard.map(({ messages }) => messages.map(({ params }) => params.uri)),
@@ -188,44 +188,44 @@ test('passes the news of a shared process to those who asked for it', async () =
 });
 
 test('asks the shared process it moved to, and leaves nothing with the one before', async () => {
-  await stage.add('a', { peer: FULL, script: answers({}) });
-  const session = await stage.open(PLAIN);
-  await stage.add('b', { peer: FULL, script: answers({}) });
+  await harness.add('a', { peer: FULL, script: answers({}) });
+  const session = await harness.open(PLAIN);
+  await harness.add('b', { peer: FULL, script: answers({}) });
   await resultOf(ask(session, subscribe('x:1')));
   const heard = hear(session);
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   await settled();
   assert.equal(asked('b'), ['resources/subscribe']);
-  stage.transport('b').tell('notifications/resources/updated', { uri: 'x:1' });
+  harness.transport('b').tell('notifications/resources/updated', { uri: 'x:1' });
   assert.is(heard.messages.length, 1);
   await session.close();
   await settled();
-  assert.is(stage.subscriptions.size, 0);
+  assert.is(harness.subscriptions.size, 0);
 });
 
 test('leaves no subscription behind when its caller left before the answer', async () => {
-  await stage.add('a', { peer: FULL, script: () => undefined });
-  const session = await stage.open();
+  await harness.add('a', { peer: FULL, script: () => undefined });
+  const session = await harness.open();
   const call = ask(session, subscribe('x:1'));
   call.subscription.unsubscribe();
-  stage.transport('a').last.result({});
+  harness.transport('a').last.result({});
   await settled();
   assert.is(uris(session), 0);
-  stage.transport('a').open[0]?.result({});
+  harness.transport('a').open[0]?.result({});
   await settled();
-  assert.is(stage.subscriptions.size, 0);
+  assert.is(harness.subscriptions.size, 0);
 });
 
 test.run();
 
 function asked(id: string): string[] {
-  return stage.transport(id).asked.filter((method) => method.startsWith('resources/'));
+  return harness.transport(id).asked.filter((method) => method.startsWith('resources/'));
 }
 
 /** Resources of which it hears. */
 function uris(session: ClientSession): number {
   const heard = hear(session);
-  stage.transport('a').tell('notifications/resources/updated', { uri: 'x:1' });
+  harness.transport('a').tell('notifications/resources/updated', { uri: 'x:1' });
   heard.subscription.unsubscribe();
   return heard.messages.length;
 }

@@ -31,26 +31,26 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 
 test.after.each(() => mock.timers.reset());
 
 test('nobody hears what is another’s while instances are killed and drained', async () => {
-  const stage = new SessionHarness({ policy: { sessionFailover: 'auto' } });
-  await stage.add('pipe', { peer: FULL, script: echo });
-  await stage.add('pipe2', { peer: FULL, script: echo });
-  await stage.add('http', { peer: FULL, fields: HTTP, script: echo });
-  await stage.add('modern', { peer: MODERN, fields: HTTP, script: echo });
+  const harness = new SessionHarness({ policy: { sessionFailover: 'auto' } });
+  await harness.add('pipe', { peer: FULL, script: echo });
+  await harness.add('pipe2', { peer: FULL, script: echo });
+  await harness.add('http', { peer: FULL, fields: HTTP, script: echo });
+  await harness.add('modern', { peer: MODERN, fields: HTTP, script: echo });
   const clients: Client[] = [];
   for (let n = 0; n < CLIENTS; n += 1) {
-    clients.push(new Client(await stage.open(n % 4 === 0 ? ASKABLE : PLAIN, `owner ${n}`), String(n)));
+    clients.push(new Client(await harness.open(n % 4 === 0 ? ASKABLE : PLAIN, `owner ${n}`), String(n)));
   }
   await Promise.all(clients.map((client) => client.subscribe()));
   for (let round = 0; round < ROUNDS; round += 1) {
     const calls = clients.map((client) => client.call());
-    if (round === 2) stage.transport('pipe').lose();
-    if (round === 4) stage.ref('http').drain();
+    if (round === 2) harness.transport('pipe').lose();
+    if (round === 4) harness.ref('http').drain();
     for (let step = 0; step < 10; step += 1) {
       await settled();
       mock.timers.tick(5);
     }
     await Promise.all(calls);
-    for (const id of ['pipe', 'pipe2', 'http', 'modern']) tellNews(stage, id);
+    for (const id of ['pipe', 'pipe2', 'http', 'modern']) tellNews(harness, id);
   }
   for (const client of clients) {
     assert.equal(client.wrong, []);
@@ -58,13 +58,13 @@ test('nobody hears what is another’s while instances are killed and drained', 
   }
   const answered = clients.reduce((sum, client) => sum + client.answered, 0);
   assert.ok(answered > CLIENTS * (ROUNDS - 1), `${answered} answers`); // a repeat costs budget: some calls fail
-  assert.is(stage.sessions.size, CLIENTS);
+  assert.is(harness.sessions.size, CLIENTS);
   const news = clients.filter(({ session }) => session.isShared).map(({ updates }) => updates);
   assert.ok(Math.min(...news) > 0, 'everybody on a shared pipe heard his own news');
-  assert.is(stage.upstreams('http').filter(({ isClosed }) => !isClosed).length, 0);
-  await stage.close();
-  assert.is(stage.sessions.binder.shared.size, 0);
-  assert.is(stage.subscriptions.size, 0);
+  assert.is(harness.upstreams('http').filter(({ isClosed }) => !isClosed).length, 0);
+  await harness.close();
+  assert.is(harness.sessions.binder.shared.size, 0);
+  assert.is(harness.subscriptions.size, 0);
 });
 
 test.run();
@@ -123,16 +123,16 @@ function echo(exchange: ScriptedExchange): void {
 }
 
 /** The backend has news of every resource for whoever wants it, in every conversation. */
-function tellNews(stage: SessionHarness, id: string): void {
+function tellNews(harness: SessionHarness, id: string): void {
   for (let n = 0; n < CLIENTS; n += 1) {
     const news = { uri: `x:${n}` };
     if (id === 'modern') {
-      for (const exchange of stage.transport(id).open) {
+      for (const exchange of harness.transport(id).open) {
         const { notifications } = exchange.request.params ?? {};
         if (JSON.stringify(notifications).includes(`"x:${n}"`)) exchange.notify(UPDATED, news);
       }
     } else {
-      stage.transport(id).tell(UPDATED, news);
+      harness.transport(id).tell(UPDATED, news);
     }
   }
 }

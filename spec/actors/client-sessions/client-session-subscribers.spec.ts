@@ -12,19 +12,19 @@ import { SessionHarness, settled } from './client-session-harness.ts';
 const alarm = alarmOf(steadyPace());
 
 const test = suite('client session: audience');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 let told: string[] = [];
 let heard: unknown[] = [];
 let audience = newAudience();
 
 test.before.each(async () => {
-  stage = new SessionHarness();
-  await stage.add('a');
+  harness = new SessionHarness();
+  await harness.add('a');
   told = [];
   heard = [];
   audience = newAudience();
 });
-test.after.each(() => stage.close());
+test.after.each(() => harness.close());
 
 test('says when the first has come and the last has gone', () => {
   const [one, other] = [listen(), listen()];
@@ -59,16 +59,16 @@ test('says that its place is lost when the instance drains, not when it may come
   listen();
   const backend = new ScriptedTransport();
   audience.attach(pinOf(backend));
-  stage.transport('a').lose(); // its own conversation is over, that of this session is not
+  harness.transport('a').lose(); // its own conversation is over, that of this session is not
   await settled();
   assert.is(told.includes('lost'), false);
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   assert.is(told.includes('lost'), true);
 });
 
 test('looks at the instance at once', () => {
   listen();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   audience.attach(pinOf(new ScriptedTransport()));
   assert.is(told.at(-1), 'lost');
 });
@@ -95,5 +95,9 @@ function listen() {
 }
 
 function pinOf(backend: ScriptedTransport): DedicatedBinding {
-  return new DedicatedBinding(stage.ref('a'), backend, { close: () => backend.close(), keeps: false, alarm });
+  return new DedicatedBinding(harness.ref('a'), backend, {
+    close: () => backend.close(),
+    keeps: false,
+    alarm,
+  });
 }

@@ -9,12 +9,12 @@ import { suite } from '../../helpers/suite.ts';
 import { SessionHarness } from './client-session-harness.ts';
 
 const test = suite('client session: waiting');
-const stage = new SessionHarness();
+const harness = new SessionHarness();
 
 test.before(async () => {
-  await stage.add('a');
+  await harness.add('a');
 });
-test.after(() => stage.close());
+test.after(() => harness.close());
 
 test('answers each once, in the order in which they came', () => {
   const waiting = new BindingWaiters();
@@ -77,7 +77,7 @@ function waiter(heard: string[], name: string, needsOwn = false): Waiter {
 }
 
 function binding() {
-  const ref = stage.ref('a');
+  const ref = harness.ref('a');
   if (ref.peer === undefined) throw new Error('not connected');
-  return stage.sessions.binder.shared.join(ref, ref.peer);
+  return harness.sessions.binder.shared.join(ref, ref.peer);
 }

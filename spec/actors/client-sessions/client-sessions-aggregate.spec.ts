@@ -11,13 +11,13 @@ const test = suite('client sessions: aggregate');
 const MAX = 40;
 const SHARE = MAX * LIMITS.ownerShare;
 const IDLE_MS = LIMITS.sessionIdleMs;
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 let count = 0;
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness({ maxSessions: MAX });
+    harness = new SessionHarness({ maxSessions: MAX });
   },
 );
 
@@ -49,42 +49,45 @@ class Session implements SessionRecord {
 
   async close(reason = 'closed'): Promise<void> {
     this.endedFor ??= reason;
-    stage.sessions.remove(this);
+    harness.sessions.remove(this);
   }
 
   /** Its last call ends. */
   finish(): void {
     this.calls = 0;
-    stage.sessions.used(this);
+    harness.sessions.used(this);
   }
 }
 
 function add(ownerId = 'ann'): Session {
   const session = new Session(ownerId);
-  stage.sessions.add(session);
+  harness.sessions.add(session);
   return session;
 }
 
 test('finds a session until it has ended, and not as one of a template', async () => {
   const session = add();
-  assert.equal([stage.sessions.findAny(session.id), stage.sessions.find(session.id)], [session, undefined]);
+  assert.equal(
+    [harness.sessions.findAny(session.id), harness.sessions.find(session.id)],
+    [session, undefined],
+  );
   await session.close();
   await session.close();
-  assert.equal([stage.sessions.findAny(session.id), stage.sessions.size], [undefined, 0]);
+  assert.equal([harness.sessions.findAny(session.id), harness.sessions.size], [undefined, 0]);
 });
 
 test('has room for so many, beside the sessions with one template', async () => {
-  await stage.add('a');
+  await harness.add('a');
   for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
   assert.throws(() => add('more'), /40/);
-  await stage.open(PLAIN, 'ann');
-  assert.is(stage.sessions.size, MAX + 1);
+  await harness.open(PLAIN, 'ann');
+  assert.is(harness.sessions.size, MAX + 1);
 });
 
 test('gives one owner a share, which ends with the sessions', async () => {
   const [first] = Array.from({ length: SHARE }, () => add());
   assert.throws(() => add(), /You have 10 sessions already/);
-  assert.equal(stage.sessions.owners, ['ann']);
+  assert.equal(harness.sessions.owners, ['ann']);
   add('bob');
   await first?.close();
   add();
@@ -108,7 +111,7 @@ test('ends the unused session, and not one that is held or used', async () => {
   held.isHeld = true;
   for (let passedMs = 0; passedMs <= IDLE_MS + LIMITS.sessionParkMs; passedMs += LIMITS.sessionParkMs) {
     mock.timers.tick(LIMITS.sessionParkMs);
-    stage.sessions.used(used);
+    harness.sessions.used(used);
     await settled();
   }
   assert.equal(
@@ -119,14 +122,14 @@ test('ends the unused session, and not one that is held or used', async () => {
 
 test('ends those of one owner', async () => {
   const [theirs, another] = [add(), add('bob')];
-  await stage.sessions.endOf('ann');
+  await harness.sessions.endOf('ann');
   assert.equal([theirs.endedFor, another.endedFor], ['its owner may not use it any more', undefined]);
 });
 
 test('when it is closed refuses new ones, and ends all: one with a call under way after that', async () => {
   const [idle, busy] = [add(), add()];
   busy.calls = 1;
-  const closed = stage.sessions.closeAll(1_000);
+  const closed = harness.sessions.closeAll(1_000);
   await settled();
   assert.equal([idle.endedFor, busy.endedFor], ['the gateway shuts down', undefined]);
   assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
@@ -138,7 +141,7 @@ test('when it is closed refuses new ones, and ends all: one with a call under wa
 test('waits for calls no longer than the grace', async () => {
   const busy = add();
   busy.calls = 1;
-  const closed = stage.sessions.closeAll(1_000);
+  const closed = harness.sessions.closeAll(1_000);
   await settled();
   assert.is(busy.endedFor, undefined);
   mock.timers.tick(1_000);
@@ -150,7 +153,7 @@ test('shows neither as parked nor as calling what is no session with one templat
   const session = add();
   session.calls = 1;
   mock.timers.tick(2 * LIMITS.sessionParkMs);
-  assert.equal([stage.sessions.parked, stage.sessions.calling], [0, 0]);
+  assert.equal([harness.sessions.parked, harness.sessions.calling], [0, 0]);
   session.finish();
 });
 

@@ -21,58 +21,58 @@ import {
 const test = suite('client sessions: together');
 const MANY = 60;
 const PER_TURN = 5;
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
+    harness = new SessionHarness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
   },
 );
 
 test('ends all of an owner, and nobody else', async () => {
-  await stage.add('a', { fields: HTTP });
+  await harness.add('a', { fields: HTTP });
   const turns = endsOf(await openAll('ann'));
-  await stage.open(PLAIN, 'bob');
-  await stage.sessions.endOf('ann');
-  assert.equal([turns.all, turns.fullest, stage.sessions.size], [MANY, PER_TURN, 1]);
-  assert.is(stage.upstreams('a').filter(({ isClosed }) => isClosed).length, MANY);
+  await harness.open(PLAIN, 'bob');
+  await harness.sessions.endOf('ann');
+  assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY, PER_TURN, 1]);
+  assert.is(harness.upstreams('a').filter(({ isClosed }) => isClosed).length, MANY);
 });
 
 test('ends all when the gateway closes, those with calls after the grace', async () => {
-  await stage.add('a', { fields: HTTP, script: () => undefined });
+  await harness.add('a', { fields: HTTP, script: () => undefined });
   const sessions = await openAll('ann');
   const turns = endsOf(sessions);
   for (const session of sessions.slice(0, MANY / 2)) ask(session, 'read');
-  const closed = stage.sessions.closeAll(10_000);
+  const closed = harness.sessions.closeAll(10_000);
   await turns.pass(MANY);
   assert.equal([turns.all, turns.fullest], [MANY / 2, PER_TURN]);
   mock.timers.tick(10_000);
   await closed;
-  assert.equal([turns.all, turns.fullest, stage.sessions.size], [MANY, PER_TURN, 0]);
+  assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY, PER_TURN, 0]);
 });
 
 test('gives up openings whose time is over', async () => {
-  await stage.add('a', { fields: HTTP });
-  stage.transport('a').openUpstream = () => new Promise(() => undefined);
+  await harness.add('a', { fields: HTTP });
+  harness.transport('a').openUpstream = () => new Promise(() => undefined);
   const turns = new Turns();
   const openings = Array.from({ length: MANY }, async () => {
-    const code = await codeOf(stage.open());
+    const code = await codeOf(harness.open());
     turns.note();
     return code;
   });
   await settled();
   mock.timers.tick(LIMITS.handshakeMs);
   assert.equal(new Set(await Promise.all(openings)), new Set(['BACKEND_TIMEOUT']));
-  assert.equal([turns.fullest, stage.sessions.size], [PER_TURN, 0]);
+  assert.equal([turns.fullest, harness.sessions.size], [PER_TURN, 0]);
 });
 
 test('moves those that listen to an instance which is gone', async () => {
-  await stage.add('a', { peer: FULL });
+  await harness.add('a', { peer: FULL });
   const heard = (await openAll('ann')).map(hear);
-  await stage.add('b', { peer: FULL });
+  await harness.add('b', { peer: FULL });
   const turns = new Turns();
-  stage.ref('a').drain();
+  harness.ref('a').drain();
   await turns.pass(1);
   const sizes = [moved()];
   while (moved() < MANY) {
@@ -84,15 +84,15 @@ test('moves those that listen to an instance which is gone', async () => {
     Math.max(...sizes.map((size, turn) => size - (sizes[turn - 1] ?? 0))) <= 2 * PER_TURN,
     `${sizes}`,
   );
-  stage.transport('b').tell('notifications/tools/list_changed');
+  harness.transport('b').tell('notifications/tools/list_changed');
   assert.ok(heard.every(({ messages }) => messages.length === 1));
 });
 
 test('lets those be that stopped listening before it was their turn', async () => {
-  await stage.add('a', { peer: FULL });
+  await harness.add('a', { peer: FULL });
   const heard = (await openAll('ann')).map(hear);
-  await stage.add('b', { peer: FULL });
-  stage.ref('a').drain();
+  await harness.add('b', { peer: FULL });
+  harness.ref('a').drain();
   for (const { subscription } of heard) subscription.unsubscribe();
   await new Turns().pass(MANY);
   assert.ok(moved() <= PER_TURN, `${moved()}`);
@@ -102,7 +102,7 @@ test.run();
 
 async function openAll(ownerId: string): Promise<ClientSession[]> {
   const sessions = [];
-  for (let count = 0; count < MANY; count += 1) sessions.push(await stage.open(PLAIN, ownerId));
+  for (let count = 0; count < MANY; count += 1) sessions.push(await harness.open(PLAIN, ownerId));
   return sessions;
 }
 
@@ -113,5 +113,5 @@ function endsOf(sessions: readonly ClientSession[]): Turns {
 }
 
 function moved(): number {
-  return stage.inner.events.filter(({ type }) => type === 'session.moved').length;
+  return harness.inner.events.filter(({ type }) => type === 'session.moved').length;
 }

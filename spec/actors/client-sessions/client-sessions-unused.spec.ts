@@ -20,136 +20,136 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client sessions: unused');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness({ maxSessions: 50 });
+    harness = new SessionHarness({ maxSessions: 50 });
   },
 );
 
 test('parks who rests, and goes on with him at his next message', async () => {
-  await stage.add('a');
-  const session = await stage.open();
+  await harness.add('a');
+  const session = await harness.open();
   await rest();
-  assert.is(stage.sessions.parked, 1);
-  assert.is(stage.sessions.find(session.id), session);
-  assert.is(stage.sessions.parked, 1);
+  assert.is(harness.sessions.parked, 1);
+  assert.is(harness.sessions.find(session.id), session);
+  assert.is(harness.sessions.parked, 1);
   assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.is(stage.sessions.parked, 0);
+  assert.is(harness.sessions.parked, 0);
   await rest();
   session.notify('notifications/custom', {});
-  assert.is(stage.sessions.parked, 0);
+  assert.is(harness.sessions.parked, 0);
   await rest();
   const release = session.hold();
   await rest();
-  assert.is(stage.sessions.parked, 0);
+  assert.is(harness.sessions.parked, 0);
   release();
   await rest();
-  assert.is(stage.sessions.parked, 1);
+  assert.is(harness.sessions.parked, 1);
 });
 
 test('keeps what a parked session has at its backend', async () => {
-  await stage.add('a', { peer: FULL, script: answers({}) });
-  const session = await stage.open(ASKABLE);
+  await harness.add('a', { peer: FULL, script: answers({}) });
+  const session = await harness.open(ASKABLE);
   await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'info' } }));
   await rest();
-  const [own] = stage.upstreams('a');
+  const [own] = harness.upstreams('a');
   own?.tell('notifications/message', { data: 'said meanwhile' });
-  assert.is(stage.sessions.parked, 1);
+  assert.is(harness.sessions.parked, 1);
   assert.is(own?.isClosed, false);
   assert.is(session.logLevel, 'info');
   assert.is(hear(session).messages.length, 1);
 });
 
 test('goes on elsewhere with a parked session whose instance died', async () => {
-  await stage.add('a');
-  const session = await stage.open();
-  await stage.add('b');
+  await harness.add('a');
+  const session = await harness.open();
+  await harness.add('b');
   await rest();
-  stage.transport('a').lose();
+  harness.transport('a').lose();
   await settled();
-  assert.is(stage.sessions.parked, 1);
+  assert.is(harness.sessions.parked, 1);
   assert.is(await resultOf(ask(session, 'read')), 'b');
 });
 
 test('ends who was not used for too long, at its backend, too', async () => {
-  await stage.add('a', { fields: HTTP });
-  const [idle, busy] = [await stage.open(), await stage.open()];
+  await harness.add('a', { fields: HTTP });
+  const [idle, busy] = [await harness.open(), await harness.open()];
   const release = busy.hold();
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
   await pass(LIMITS.sessionIdleMs);
   assert.equal(ends, ['it was idle for too long']);
   assert.equal(
-    stage.upstreams('a').map(({ isClosed }) => isClosed),
+    harness.upstreams('a').map(({ isClosed }) => isClosed),
     [true, false],
   );
-  assert.is(stage.sessions.find(busy.id), busy);
+  assert.is(harness.sessions.find(busy.id), busy);
   release();
   await pass(LIMITS.sessionIdleMs - 1_000);
-  assert.is(stage.sessions.size, 1);
+  assert.is(harness.sessions.size, 1);
   await pass(LIMITS.sessionParkMs + 2_000);
-  assert.is(stage.sessions.size, 0);
+  assert.is(harness.sessions.size, 0);
 });
 
 test('ends who listens and was not used for too long; until then it hears what is said', async () => {
-  await stage.add('a', { peer: FULL });
-  const session = await stage.open();
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
   await resultOf(ask(session, 'read'));
   const heard = hear(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
-  stage.transport('a').tell('notifications/tools/list_changed');
-  assert.equal([stage.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
+  harness.transport('a').tell('notifications/tools/list_changed');
+  assert.equal([harness.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
   await pass(2_000);
-  assert.equal([stage.sessions.size, heard.isOver], [0, true]);
+  assert.equal([harness.sessions.size, heard.isOver], [0, true]);
 });
 
 test('does not count it as use that a client stops listening', async () => {
-  await stage.add('a', { peer: FULL });
-  const session = await stage.open();
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
   const heard = hear(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
   heard.subscription.unsubscribe();
   await pass(2_000);
-  assert.is(stage.sessions.size, 0);
+  assert.is(harness.sessions.size, 0);
 });
 
 test('goes on with a session that was parked while its client listened, and stopped', async () => {
-  await stage.add('a', { peer: FULL });
-  const session = await stage.open();
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
   const heard = hear(session);
   await rest();
-  assert.is(stage.sessions.parked, 1);
+  assert.is(harness.sessions.parked, 1);
   heard.subscription.unsubscribe();
   assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.is(stage.sessions.parked, 0);
+  assert.is(harness.sessions.parked, 0);
 });
 
 test('counts from the last message', async () => {
-  await stage.add('a');
-  const session = await stage.open();
+  await harness.add('a');
+  const session = await harness.open();
   for (let time = 0; time < 5; time += 1) {
     await pass(LIMITS.sessionIdleMs - 10_000);
     session.notify('notifications/custom', {});
   }
-  assert.is(stage.sessions.size, 1);
+  assert.is(harness.sessions.size, 1);
 });
 
 test('has one timer for all of them', async () => {
-  await stage.add('a');
+  await harness.add('a');
   await openAll(50);
   await pass(LIMITS.sessionParkMs + 5_000);
-  assert.is(stage.sessions.parked, 50);
-  assert.ok(stage.alarms < 5, `${stage.alarms} timers were set`);
+  assert.is(harness.sessions.parked, 50);
+  assert.ok(harness.alarms < 5, `${harness.alarms} timers were set`);
 });
 
 test.run();
 
 async function openAll(count: number): Promise<ClientSession[]> {
   const sessions = [];
-  for (let n = 0; n < count; n += 1) sessions.push(await stage.open(PLAIN, `owner ${n % 5}`));
+  for (let n = 0; n < count; n += 1) sessions.push(await harness.open(PLAIN, `owner ${n % 5}`));
   return sessions;
 }
 

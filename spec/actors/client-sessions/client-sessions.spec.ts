@@ -21,133 +21,133 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client sessions');
-let stage = new SessionHarness();
+let harness = new SessionHarness();
 simulateTime(
   test,
-  () => stage.close(),
+  () => harness.close(),
   () => {
-    stage = new SessionHarness({ maxSessions: 50 });
+    harness = new SessionHarness({ maxSessions: 50 });
   },
 );
 
 test('spreads sessions over the instances by the strategy', async () => {
-  for (const id of ['a', 'b', 'c']) await stage.add(id);
+  for (const id of ['a', 'b', 'c']) await harness.add(id);
   const sessions = await openAll(9);
   const homes = await Promise.all(sessions.map((session) => resultOf(ask(session, 'read'))));
   for (const id of ['a', 'b', 'c']) assert.is(homes.filter((home) => home === id).length, 3);
 });
 
 test('finds a session by its id until it is closed', async () => {
-  await stage.add('a');
-  const session = await stage.open();
-  assert.is(stage.sessions.find(session.id), session);
-  assert.is(stage.sessions.find('no such id'), undefined);
-  await stage.sessions.close(session.id);
-  await stage.sessions.close(session.id);
-  assert.is(stage.sessions.find(session.id), undefined);
-  assert.is(stage.sessions.size, 0);
+  await harness.add('a');
+  const session = await harness.open();
+  assert.is(harness.sessions.find(session.id), session);
+  assert.is(harness.sessions.find('no such id'), undefined);
+  await harness.sessions.close(session.id);
+  await harness.sessions.close(session.id);
+  assert.is(harness.sessions.find(session.id), undefined);
+  assert.is(harness.sessions.size, 0);
 });
 
 test('opens on the next instance when one refuses, and tells the last failure when all do', async () => {
-  for (const id of ['a', 'b']) await stage.add(id, { fields: HTTP });
+  for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
   const failure = backendUnavailable('no room', { delivered: 'no' });
-  stage.transport('a').thrownByOpenUpstream = failure;
+  harness.transport('a').thrownByOpenUpstream = failure;
   for (const session of await openAll(4)) assert.is(await resultOf(ask(session, 'read')), 'b');
-  stage.transport('b').thrownByOpenUpstream = failure;
-  assert.is(await codeOf(stage.open()), 'BACKEND_UNAVAILABLE');
-  assert.is(stage.sessions.size, 4);
+  harness.transport('b').thrownByOpenUpstream = failure;
+  assert.is(await codeOf(harness.open()), 'BACKEND_UNAVAILABLE');
+  assert.is(harness.sessions.size, 4);
 });
 
 test('says why no session can be opened', async () => {
-  assert.is(await codeOf(stage.sessions.open('nothing', 'x', PLAIN)), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(stage.open()), 'NO_HEALTHY_INSTANCE');
-  await stage.add('a');
-  stage.inner.isAccepting = false;
-  assert.is(await codeOf(stage.open()), 'SHUTTING_DOWN');
-  assert.is(stage.sessions.size, 0);
+  assert.is(await codeOf(harness.sessions.open('nothing', 'x', PLAIN)), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(harness.open()), 'NO_HEALTHY_INSTANCE');
+  await harness.add('a');
+  harness.inner.isAccepting = false;
+  assert.is(await codeOf(harness.open()), 'SHUTTING_DOWN');
+  assert.is(harness.sessions.size, 0);
 });
 
 test('gives up an opening that takes too long', async () => {
-  await stage.add('a', { fields: HTTP });
-  stage.transport('a').openUpstream = () => new Promise(() => undefined);
-  const opening = codeOf(stage.open());
+  await harness.add('a', { fields: HTTP });
+  harness.transport('a').openUpstream = () => new Promise(() => undefined);
+  const opening = codeOf(harness.open());
   await settled();
-  assert.is(stage.sessions.size, 1);
+  assert.is(harness.sessions.size, 1);
   mock.timers.tick(LIMITS.handshakeMs);
   assert.is(await opening, 'BACKEND_TIMEOUT');
-  assert.is(stage.sessions.size, 0);
+  assert.is(harness.sessions.size, 0);
 });
 
 test('opens one where all instances are full: a session is no call', async () => {
-  const ref = await stage.add('a', { script: () => undefined });
-  const session = await stage.open();
+  const ref = await harness.add('a', { script: () => undefined });
+  const session = await harness.open();
   const calls = Array.from({ length: ref.capacity }, () => ask(session, 'read'));
   assert.is(ref.inFlight, ref.capacity);
-  assert.is((await stage.open()).isShared, true);
+  assert.is((await harness.open()).isShared, true);
   for (const { subscription } of calls) subscription.unsubscribe();
 });
 
 test('takes no more than its limit, and puts nobody out who is in use', async () => {
-  await stage.add('a');
+  await harness.add('a');
   const sessions = await openAll(50);
-  assert.is(await codeOf(stage.open()), 'SESSION_LIMIT');
+  assert.is(await codeOf(harness.open()), 'SESSION_LIMIT');
   mock.timers.tick(LIMITS.sessionIdleMs - 1);
-  assert.is(await codeOf(stage.open()), 'SESSION_LIMIT');
+  assert.is(await codeOf(harness.open()), 'SESSION_LIMIT');
   await sessions[0]?.close();
-  await stage.open();
-  assert.is(stage.sessions.size, 50);
+  await harness.open();
+  assert.is(harness.sessions.size, 50);
 });
 
 test('lets calls finish within the grace when it closes, and ends the others at once', async () => {
-  await stage.add('a', { fields: HTTP, script: () => undefined });
+  await harness.add('a', { fields: HTTP, script: () => undefined });
   const [busy, idle, slow] = await openAll(3);
   if (busy === undefined || idle === undefined || slow === undefined) throw new Error('not opened');
   const calls = [ask(busy, 'read'), ask(slow, 'read')];
-  assert.is(stage.sessions.calling, 2);
-  const closed = stage.sessions.closeAll(10_000);
-  assert.is(stage.sessions.size, 2);
-  assert.is(await codeOf(stage.open()), 'SHUTTING_DOWN');
-  stage.upstreams('a')[0]?.last.result('done');
+  assert.is(harness.sessions.calling, 2);
+  const closed = harness.sessions.closeAll(10_000);
+  assert.is(harness.sessions.size, 2);
+  assert.is(await codeOf(harness.open()), 'SHUTTING_DOWN');
+  harness.upstreams('a')[0]?.last.result('done');
   assert.is(await resultOf(calls[0] ?? ask(busy, 'read')), 'done');
-  assert.is(stage.sessions.size, 1);
+  assert.is(harness.sessions.size, 1);
   mock.timers.tick(10_000);
   await closed;
-  assert.is(stage.sessions.size, 0);
+  assert.is(harness.sessions.size, 0);
   assert.is((await calls[1]?.end) instanceof Error, true);
-  for (const { isClosed } of stage.upstreams('a')) assert.is(isClosed, true);
+  for (const { isClosed } of harness.upstreams('a')) assert.is(isClosed, true);
 });
 
 test('calls off what is being opened when it closes', async () => {
-  await stage.add('a', { fields: HTTP });
-  stage.transport('a').openUpstream = () => new Promise(() => undefined);
-  const opening = codeOf(stage.open());
+  await harness.add('a', { fields: HTTP });
+  harness.transport('a').openUpstream = () => new Promise(() => undefined);
+  const opening = codeOf(harness.open());
   await settled();
-  await stage.sessions.closeAll(0);
+  await harness.sessions.closeAll(0);
   assert.is(await opening, 'SHUTTING_DOWN');
 });
 
 test('leaves nothing with the instances after a thousand sessions came and went', async () => {
-  await stage.close();
-  stage = new SessionHarness();
+  await harness.close();
+  harness = new SessionHarness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) {
-    await stage.add(id, { peer: FULL, script: answers({}), fields: id > 'b' ? HTTP : {} });
+    await harness.add(id, { peer: FULL, script: answers({}), fields: id > 'b' ? HTTP : {} });
   }
   for (let n = 0; n < 1_000; n += 1) {
-    const session = await stage.open(n % 5 === 0 ? ASKABLE : PLAIN, `owner ${n}`);
+    const session = await harness.open(n % 5 === 0 ? ASKABLE : PLAIN, `owner ${n}`);
     hear(session);
     await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 7}` } }));
     await session.close();
   }
   await settled();
-  assert.is(stage.sessions.size, 0);
-  assert.is(stage.sessions.binder.shared.size, 0);
-  assert.is(stage.subscriptions.size, 0);
+  assert.is(harness.sessions.size, 0);
+  assert.is(harness.sessions.binder.shared.size, 0);
+  assert.is(harness.subscriptions.size, 0);
   for (const id of ids) {
-    assert.is(stage.ref(id).inFlight, 0);
+    assert.is(harness.ref(id).inFlight, 0);
     // Its own session listens to its conversation; nobody else does any more.
-    assert.is(stage.transport(id).listeners, 1);
-    for (const upstream of stage.upstreams(id)) {
+    assert.is(harness.transport(id).listeners, 1);
+    for (const upstream of harness.upstreams(id)) {
       assert.equal([upstream.isClosed, upstream.listeners], [true, 0]);
     }
   }
@@ -157,7 +157,7 @@ test.run();
 
 async function openAll(count: number): Promise<ClientSession[]> {
   const sessions = [];
-  for (let n = 0; n < count; n += 1) sessions.push(await stage.open(PLAIN, `owner ${n % 5}`));
+  for (let n = 0; n < count; n += 1) sessions.push(await harness.open(PLAIN, `owner ${n % 5}`));
   return sessions;
 }
 

@@ -150,15 +150,15 @@ export class Harness {
   }
 }
 
-/** Declares tests that each get a stage of their own, closed behind them. */
+/** Declares tests that each get a harness of their own, closed behind them. */
 export function onHarness(test: Suite) {
-  return (sentence: string, body: (stage: Harness) => Promise<void>, options?: HarnessOptions): void =>
+  return (sentence: string, body: (harness: Harness) => Promise<void>, options?: HarnessOptions): void =>
     test(sentence, async () => {
-      const stage = new Harness(options);
+      const harness = new Harness(options);
       try {
-        await body(stage);
+        await body(harness);
       } finally {
-        stage.close();
+        harness.close();
         await settled();
       }
     });

@@ -13,93 +13,99 @@ const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, cl
 const test = suite('instance ref');
 const check = onHarness(test);
 
-check('goes through the conversation of one client when it is given one', async (stage) => {
-  const transport = await stage.healthy();
-  const upstream = await openOwn(stage.ref, PROFILE);
-  const caller = stage.call(undefined, undefined, upstream);
-  assert.equal([transport.asked, transport.upstreams[0]?.asked, stage.ref.inFlight], [[], ['tools/call'], 1]);
+check('goes through the conversation of one client when it is given one', async (harness) => {
+  const transport = await harness.healthy();
+  const upstream = await openOwn(harness.ref, PROFILE);
+  const caller = harness.call(undefined, undefined, upstream);
+  assert.equal(
+    [transport.asked, transport.upstreams[0]?.asked, harness.ref.inFlight],
+    [[], ['tools/call'], 1],
+  );
   transport.upstreams[0]?.lose();
-  await stage.pass(1_000);
-  assert.equal([caller.error?.delivered, stage.ref.inFlight, stage.ref.state], ['unknown', 0, 'healthy']);
-  assert.equal([stage.probes, stage.ref.snapshot(0).errors], [0, 1]);
+  await harness.pass(1_000);
+  assert.equal([caller.error?.delivered, harness.ref.inFlight, harness.ref.state], ['unknown', 0, 'healthy']);
+  assert.equal([harness.probes, harness.ref.snapshot(0).errors], [0, 1]);
 });
 
-check('says whose the conversation is that is opened', async (stage) => {
-  const transport = await stage.healthy();
+check('says whose the conversation is that is opened', async (harness) => {
+  const transport = await harness.healthy();
   const owners: unknown[] = [];
   transport.openUpstream = async (...[, , ownerId]: readonly unknown[]) => void owners.push(ownerId);
-  await openOwn(stage.ref, PROFILE, 'ada');
+  await openOwn(harness.ref, PROFILE, 'ada');
   assert.equal(owners, ['ada']);
 });
 
-check('opens no conversation without a session, and none goes on in the next one', async (stage) => {
-  const open = () => codeOf(openOwn(stage.ref, PROFILE));
+check('opens no conversation without a session, and none goes on in the next one', async (harness) => {
+  const open = () => codeOf(openOwn(harness.ref, PROFILE));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
-  const transport = await stage.healthy();
-  const upstream = await openOwn(stage.ref, PROFILE);
+  const transport = await harness.healthy();
+  const upstream = await openOwn(harness.ref, PROFILE);
   transport.lose();
   await settled();
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
-  await stage.pass(1_000);
-  await stage.healthy();
-  const caller = stage.call(undefined, undefined, upstream);
+  await harness.pass(1_000);
+  await harness.healthy();
+  const caller = harness.call(undefined, undefined, upstream);
   assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
-  assert.is(stage.ref.state, 'healthy');
+  assert.is(harness.ref.state, 'healthy');
 });
 
-check('doubts an instance at whose address nothing answers when a conversation is opened', async (stage) => {
-  const transport = await stage.healthy();
-  transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
-  await codeOf(openOwn(stage.ref, PROFILE));
-  assert.is(stage.ref.state, 'unhealthy');
-});
+check(
+  'doubts an instance at whose address nothing answers when a conversation is opened',
+  async (harness) => {
+    const transport = await harness.healthy();
+    transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
+    await codeOf(openOwn(harness.ref, PROFILE));
+    assert.is(harness.ref.state, 'unhealthy');
+  },
+);
 
-check('knows who is there, and who was there last', async (stage) => {
-  assert.equal([stage.ref.peer, stage.ref.lastPeer], [undefined, undefined]);
-  const transport = await stage.healthy();
-  assert.equal([stage.ref.peer, stage.ref.lastPeer], [transport.peer, transport.peer]);
+check('knows who is there, and who was there last', async (harness) => {
+  assert.equal([harness.ref.peer, harness.ref.lastPeer], [undefined, undefined]);
+  const transport = await harness.healthy();
+  assert.equal([harness.ref.peer, harness.ref.lastPeer], [transport.peer, transport.peer]);
   transport.lose();
   await settled();
-  assert.equal([stage.ref.peer, stage.ref.lastPeer], [undefined, transport.peer]);
+  assert.equal([harness.ref.peer, harness.ref.lastPeer], [undefined, transport.peer]);
 });
 
-check('hands subscriptions to its session, and refuses them without one', async (stage) => {
+check('hands subscriptions to its session, and refuses them without one', async (harness) => {
   const refused: unknown[] = [];
-  stage.ref
+  harness.ref
     .listen({ method: 'subscriptions/listen' })
     .subscribe({ error: (error) => refused.push(error.delivered) });
   assert.equal(refused, ['no']);
-  const transport = await stage.healthy();
-  const subscription = stage.ref.listen({ method: 'subscriptions/listen' }).subscribe();
-  assert.equal([transport.open.length, stage.ref.inFlight], [1, 0]);
+  const transport = await harness.healthy();
+  const subscription = harness.ref.listen({ method: 'subscriptions/listen' }).subscribe();
+  assert.equal([transport.open.length, harness.ref.inFlight], [1, 0]);
   subscription.unsubscribe();
   assert.is(transport.open.length, 0);
 });
 
-check('neither counts nor judges what the gateway asks by itself, however it ends', async (stage) => {
-  const transport = await stage.healthy();
-  const before = stage.ref.snapshot(0);
-  const asked = () => stage.ref.listen({ method: 'tasks/get' }).subscribe({ error: () => undefined });
+check('neither counts nor judges what the gateway asks by itself, however it ends', async (harness) => {
+  const transport = await harness.healthy();
+  const before = harness.ref.snapshot(0);
+  const asked = () => harness.ref.listen({ method: 'tasks/get' }).subscribe({ error: () => undefined });
   for (let times = 0; times < 100; times += 1) {
     asked();
     transport.last.refuse(RPC.invalidParams);
     asked();
     transport.last.fail(backendUnavailable('it broke', { delivered: 'unknown', suspicious: true }));
     asked();
-    assert.equal([stage.ref.inFlight, stage.ref.carried], [0, 0]);
+    assert.equal([harness.ref.inFlight, harness.ref.carried], [0, 0]);
     transport.last.fail(backendTimeout(5_000, 'unknown'));
   }
   await settled();
-  assert.equal([stage.ref.snapshot(0), stage.ref.successRate], [before, 1]);
+  assert.equal([harness.ref.snapshot(0), harness.ref.successRate], [before, 1]);
 });
 
-check('shows what is true of the instance', async (stage) => {
-  const transport = await stage.healthy();
-  stage.call();
-  await stage.pass(40);
+check('shows what is true of the instance', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(40);
   transport.last.result();
-  stage.call();
-  assert.equal(stage.ref.snapshot(87.5), {
+  harness.call();
+  assert.equal(harness.ref.snapshot(87.5), {
     id: 'a',
     serverId: 'a',
     template: 't',
@@ -122,7 +128,7 @@ check('shows what is true of the instance', async (stage) => {
     unmatchedMessages: 3,
   });
   assert.equal(
-    [stage.ref.latencyMs, stage.ref.successRate, stage.ref.capacity],
+    [harness.ref.latencyMs, harness.ref.successRate, harness.ref.capacity],
     [40, 1, LIMITS.inFlightPerInstance],
   );
 });

@@ -13,51 +13,51 @@ import { type Harness, onHarness, settled } from './instance-harness.ts';
 const test = suite('instance stay');
 const check = onHarness(test);
 
-check('shows a call between two rounds as in flight, and gives it no place', async (stage) => {
-  await stage.healthy();
-  const reservations = [stage.ref.reserve('ann').subscribe(), stage.ref.reserve('ann').subscribe()];
-  assert.equal([stage.ref.snapshot(1).inFlight, stage.ref.inFlight, stage.ref.carried], [2, 0, 0]);
+check('shows a call between two rounds as in flight, and gives it no place', async (harness) => {
+  await harness.healthy();
+  const reservations = [harness.ref.reserve('ann').subscribe(), harness.ref.reserve('ann').subscribe()];
+  assert.equal([harness.ref.snapshot(1).inFlight, harness.ref.inFlight, harness.ref.carried], [2, 0, 0]);
   for (const reservation of reservations) reservation.unsubscribe();
-  assert.is(stage.ref.snapshot(1).inFlight, 0);
+  assert.is(harness.ref.snapshot(1).inFlight, 0);
 });
 
 check(
   'says to a call between two rounds when its session is over, and counts it no longer',
-  async (stage) => {
+  async (harness) => {
     const ends: string[] = [];
     const reservation = (name: string) =>
-      stage.ref.reserve('ann').subscribe({ complete: () => ends.push(name) });
+      harness.ref.reserve('ann').subscribe({ complete: () => ends.push(name) });
     reservation('before the first session');
-    const transport = await stage.healthy();
+    const transport = await harness.healthy();
     reservation('lost');
-    stage.ref.drain();
-    stage.ref.resume();
+    harness.ref.drain();
+    harness.ref.resume();
     assert.equal(ends, ['before the first session']);
     transport.lose();
     await settled();
     reservation('while there is none');
     assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
-    assert.is(stage.ref.snapshot(1).inFlight, 0);
+    assert.is(harness.ref.snapshot(1).inFlight, 0);
   },
 );
 
-check('looks at its instance once, however many stay, and no longer than they do', async (stage) => {
-  await stage.healthy();
-  const observers = countObservers(stage);
-  const reservations = subscribed(100, () => stage.ref.reserve(ANONYMOUS.id));
+check('looks at its instance once, however many stay, and no longer than they do', async (harness) => {
+  await harness.healthy();
+  const observers = countObservers(harness);
+  const reservations = subscribed(100, () => harness.ref.reserve(ANONYMOUS.id));
   assert.equal([observers.now, observers.ever], [1, 1]);
-  const heard = stage.ref.messages$.subscribe();
+  const heard = harness.ref.messages$.subscribe();
   assert.is(observers.now, 1, 'what a session is listened to by is looked for in the same place');
   for (const reservation of reservations) reservation.unsubscribe();
   heard.unsubscribe();
   assert.is(observers.now, 0);
 });
 
-check('tells only those whose session is over, while others begin in the next one', async (stage) => {
-  const first = await stage.healthy();
+check('tells only those whose session is over, while others begin in the next one', async (harness) => {
+  const first = await harness.healthy();
   const ends: string[] = [];
   const reservation = (name: string) =>
-    stage.ref.reserve('ann').subscribe({
+    harness.ref.reserve('ann').subscribe({
       complete: () => {
         ends.push(name);
         if (name === 'first') again = reservation('second');
@@ -68,52 +68,55 @@ check('tells only those whose session is over, while others begin in the next on
   first.lose();
   await settled();
   assert.equal([ends, again?.closed], [['first', 'second'], true], 'there is no next one yet');
-  await stage.pass(500);
-  await stage.healthy();
+  await harness.pass(500);
+  await harness.healthy();
   again = reservation('third');
-  assert.equal([again.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
-  stage.ref.leave(0);
-  await stage.pass(1);
+  assert.equal([again.closed, harness.ref.snapshot(1).inFlight], [false, 1]);
+  harness.ref.leave(0);
+  await harness.pass(1);
   assert.equal([again.closed, reservation('after its end').closed], [true, true]);
 });
 
 check(
   'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
-  async (stage) => {
+  async (harness) => {
     const own = Object.assign(new ScriptedTransport(), { standsAlone: true });
-    const reservation = stage.ref.reserve('ann', false, own).subscribe();
-    const first = await stage.healthy();
+    const reservation = harness.ref.reserve('ann', false, own).subscribe();
+    const first = await harness.healthy();
     first.lose();
-    await stage.pass(500);
-    await stage.healthy();
-    assert.equal([reservation.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
-    stage.ref.leave(0);
-    await stage.pass(1);
-    assert.equal([reservation.closed, stage.ref.reserve('ann', false, own).subscribe().closed], [true, true]);
+    await harness.pass(500);
+    await harness.healthy();
+    assert.equal([reservation.closed, harness.ref.snapshot(1).inFlight], [false, 1]);
+    harness.ref.leave(0);
+    await harness.pass(1);
+    assert.equal(
+      [reservation.closed, harness.ref.reserve('ann', false, own).subscribe().closed],
+      [true, true],
+    );
   },
 );
 
-check('keeps a share of the places for others, and takes back what was left', async (stage) => {
-  await stage.healthy();
+check('keeps a share of the places for others, and takes back what was left', async (harness) => {
+  await harness.healthy();
   const share = Math.floor(LIMITS.parkedCalls * LIMITS.ownerShare);
-  const theirs = subscribed(share, () => stage.ref.reserve('ann'));
-  assert.match(refusalOf(stage.ref.reserve('ann')), /^QUEUE_FULL unknown: 250 of your calls/);
-  assert.is(stage.ref.snapshot(1).inFlight, share, 'who was refused is not counted');
-  const others = subscribed(1, () => stage.ref.reserve('bob'));
+  const theirs = subscribed(share, () => harness.ref.reserve('ann'));
+  assert.match(refusalOf(harness.ref.reserve('ann')), /^QUEUE_FULL unknown: 250 of your calls/);
+  assert.is(harness.ref.snapshot(1).inFlight, share, 'who was refused is not counted');
+  const others = subscribed(1, () => harness.ref.reserve('bob'));
   theirs.pop()?.unsubscribe();
-  theirs.push(...subscribed(1, () => stage.ref.reserve('ann')));
-  assert.match(refusalOf(stage.ref.reserve('ann')), 'QUEUE_FULL');
+  theirs.push(...subscribed(1, () => harness.ref.reserve('ann')));
+  assert.match(refusalOf(harness.ref.reserve('ann')), 'QUEUE_FULL');
   for (const reservation of [...theirs, ...others]) reservation.unsubscribe();
 });
 
-check('keeps so many in all, and one that goes on has its place already', async (stage) => {
-  await stage.healthy();
-  const all = subscribed(LIMITS.parkedCalls, () => stage.ref.reserve(ANONYMOUS.id));
-  assert.match(refusalOf(stage.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);
-  const next = stage.ref.reserve(ANONYMOUS.id, true).subscribe();
-  assert.equal([next.closed, stage.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
+check('keeps so many in all, and one that goes on has its place already', async (harness) => {
+  await harness.healthy();
+  const all = subscribed(LIMITS.parkedCalls, () => harness.ref.reserve(ANONYMOUS.id));
+  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);
+  const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
+  assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
   for (const reservation of [...all, next]) reservation.unsubscribe();
-  assert.is(refusalOf(stage.ref.reserve('bob')), 'none');
+  assert.is(refusalOf(harness.ref.reserve('bob')), 'none');
 });
 
 test.run();

@@ -10,13 +10,13 @@ const test = suite('instance setup');
 const check = onHarness(test);
 
 /** The wait after the tenth opening that failed. */
-async function longestWait(stage: Harness): Promise<number> {
+async function longestWait(harness: Harness): Promise<number> {
   for (let round = 0; round < 10; round += 1) {
-    stage.opener.last.fail();
+    harness.opener.last.fail();
     await settled();
-    await stage.pass(1_000_000);
+    await harness.pass(1_000_000);
   }
-  return stage.actor.getSnapshot().context.backOffMs;
+  return harness.actor.getSnapshot().context.backOffMs;
 }
 
 const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
@@ -27,9 +27,9 @@ check('does not probe without a session', async ({ actor }) => {
 
 check(
   'probes the session that serves, as long as the policy says',
-  async (stage) => {
-    await stage.healthy();
-    const { context } = stage.actor.getSnapshot();
+  async (harness) => {
+    await harness.healthy();
+    const { context } = harness.actor.getSnapshot();
     const input = probeInput(context);
     assert.is(input.link, context.link);
     assert.equal([input.timeoutMs, input.now], [1_234, context.now]);
@@ -44,39 +44,39 @@ for (const [kind, options, waitMs] of [
 ] as const) {
   check(
     `waits at most ${waitMs / 1_000} s to open ${kind} again`,
-    async (stage) => assert.is(await longestWait(stage), waitMs),
+    async (harness) => assert.is(await longestWait(harness), waitMs),
     { definition: options, policy },
   );
 }
 
-check('takes a new policy and a new definition in every state', async (stage) => {
+check('takes a new policy and a new definition in every state', async (harness) => {
   const change = (weight: number): void => {
-    const { context } = stage.actor.getSnapshot();
-    stage.ref.change({ ...stage.ref.definition, weight });
-    stage.ref.govern({ ...context.policy, probeTimeoutMs: weight });
-    const changed = stage.actor.getSnapshot();
-    assert.equal([stage.ref.weight, changed.context.policy.probeTimeoutMs], [weight, weight]);
+    const { context } = harness.actor.getSnapshot();
+    harness.ref.change({ ...harness.ref.definition, weight });
+    harness.ref.govern({ ...context.policy, probeTimeoutMs: weight });
+    const changed = harness.actor.getSnapshot();
+    assert.equal([harness.ref.weight, changed.context.policy.probeTimeoutMs], [weight, weight]);
   };
   change(2);
-  await stage.healthy();
+  await harness.healthy();
   change(3);
-  stage.ref.drain();
+  harness.ref.drain();
   change(4);
-  stage.opener.transports[0]?.lose();
+  harness.opener.transports[0]?.lose();
   await settled();
   change(5);
-  assert.equal(stage.states, ['starting', 'healthy', 'draining']);
+  assert.equal(harness.states, ['starting', 'healthy', 'draining']);
 });
 
-check('tells which tool is left out of its lists', async (stage) => {
+check('tells which tool is left out of its lists', async (harness) => {
   const omitted = { tool: 'x', reason: 'it is bad' };
-  (await stage.healthy()).omitted$.next(omitted);
-  assert.equal(stage.emissions.slice(1), [{ type: 'toolOmitted', ...omitted }]);
+  (await harness.healthy()).omitted$.next(omitted);
+  assert.equal(harness.emissions.slice(1), [{ type: 'toolOmitted', ...omitted }]);
 });
 
-check('tells that tools changed', async (stage) => {
-  (await stage.healthy()).tell('notifications/tools/list_changed');
-  assert.equal(stage.emissions.slice(1), [{ type: 'listChanged', list: 'tools' }]);
+check('tells that tools changed', async (harness) => {
+  (await harness.healthy()).tell('notifications/tools/list_changed');
+  assert.equal(harness.emissions.slice(1), [{ type: 'listChanged', list: 'tools' }]);
 });
 
 test.run();

@@ -20,68 +20,68 @@ function watch({ ref }: Harness) {
   return { heard, subscription };
 }
 
-check('replays the state to whoever comes later, and ends with stopped', async (stage) => {
-  await stage.healthy();
-  const { heard } = watch(stage);
+check('replays the state to whoever comes later, and ends with stopped', async (harness) => {
+  await harness.healthy();
+  const { heard } = watch(harness);
   assert.equal(heard, ['healthy']);
-  stage.ref.leave(0);
+  harness.ref.leave(0);
   await settled();
   assert.equal(heard, ['healthy', 'draining', 'stopped', 'completed']);
-  assert.equal(watch(stage).heard, ['stopped', 'completed']);
+  assert.equal(watch(harness).heard, ['stopped', 'completed']);
 });
 
-check('tells a state only when it is another one', async (stage) => {
-  const transport = await stage.healthy();
+check('tells a state only when it is another one', async (harness) => {
+  const transport = await harness.healthy();
   transport.onExchange = (exchange) => exchange.result();
-  const { heard } = watch(stage);
+  const { heard } = watch(harness);
   for (let round = 0; round < 3; round += 1) {
-    stage.call();
-    await stage.pass(30_000);
+    harness.call();
+    await harness.pass(30_000);
   }
   assert.equal(heard, ['healthy']);
 });
 
-check('replays the present state after everybody had unsubscribed', async (stage) => {
-  const other = streamsOf(stage.actor);
+check('replays the present state after everybody had unsubscribed', async (harness) => {
+  const other = streamsOf(harness.actor);
   other.state$.subscribe().unsubscribe();
-  await stage.healthy();
+  await harness.healthy();
   const heard: string[] = [];
   other.state$.subscribe((state) => heard.push(state));
-  stage.ref.drain();
+  harness.ref.drain();
   assert.equal(heard, ['healthy', 'draining']);
 });
 
-check('ends with stopped when it is stopped from above, also for who comes later', async (stage) => {
-  const { heard } = watch(stage);
-  stage.actor.stop();
+check('ends with stopped when it is stopped from above, also for who comes later', async (harness) => {
+  const { heard } = watch(harness);
+  harness.actor.stop();
   assert.equal(heard, ['starting', 'stopped', 'completed']);
   const late: string[] = [];
-  streamsOf(stage.actor).state$.subscribe({
+  streamsOf(harness.actor).state$.subscribe({
     next: (state) => late.push(state),
     complete: () => late.push('completed'),
   });
   assert.equal(late, ['stopped', 'completed']);
 });
 
-check('hears what its present session hears, also after a restart', async (stage) => {
+check('hears what its present session hears, also after a restart', async (harness) => {
   const heard: string[] = [];
   for (const listener of ['one', 'two']) {
-    stage.ref.messages$.subscribe({
+    harness.ref.messages$.subscribe({
       next: ({ method }) => heard.push(`${listener} ${method}`),
       complete: () => heard.push(`${listener} completed`),
     });
   }
-  (await stage.healthy()).tell('a');
+  (await harness.healthy()).tell('a');
   assert.equal(heard.splice(0), ['one a', 'two a']);
-  stage.opener.transports.at(-1)?.lose();
+  harness.opener.transports.at(-1)?.lose();
   await settled();
-  await stage.pass(1_000);
-  (await stage.healthy()).tell('b');
+  await harness.pass(1_000);
+  (await harness.healthy()).tell('b');
   assert.equal(heard.splice(0), ['one b', 'two b']);
-  stage.ref.leave(0);
+  harness.ref.leave(0);
   await settled();
   assert.equal(heard.splice(0), ['one completed', 'two completed']);
-  stage.ref.messages$.subscribe({ complete: () => heard.push('late completed') });
+  harness.ref.messages$.subscribe({ complete: () => heard.push('late completed') });
   assert.equal(heard, ['late completed']);
 });
 

@@ -12,7 +12,7 @@ const test = suite('instance machine, health');
 const check = onHarness(test);
 
 const INTERVAL = 30_000;
-const probes = (stage: Harness) => () => stage.probes;
+const probes = (harness: Harness) => () => harness.probes;
 const passes = (transport: ScriptedTransport): void => {
   transport.onExchange = (exchange) => exchange.request.method === 'ping' && exchange.result();
 };
@@ -22,243 +22,243 @@ const fails = (transport: ScriptedTransport): void => {
 };
 
 /** Healthy, then unhealthy by two failed probes. */
-async function unhealthy(stage: Harness): Promise<ScriptedTransport> {
-  const transport = await stage.healthy();
+async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
+  const transport = await harness.healthy();
   fails(transport);
-  for (const ms of [INTERVAL, 1_000]) await stage.pass(ms);
-  assert.is(stage.ref.state, 'unhealthy');
+  for (const ms of [INTERVAL, 1_000]) await harness.pass(ms);
+  assert.is(harness.ref.state, 'unhealthy');
   return transport;
 }
 
-check('probes at the interval of its template', async (stage) => {
-  passes(await stage.healthy());
-  for (let round = 0; round < 3; round += 1) assert.ok(await stage.happensAfter(INTERVAL, probes(stage)));
-  assert.equal(stage.states, ['starting', 'healthy']);
+check('probes at the interval of its template', async (harness) => {
+  passes(await harness.healthy());
+  for (let round = 0; round < 3; round += 1) assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
+  assert.equal(harness.states, ['starting', 'healthy']);
 });
 
-check('takes a changed interval at once', async (stage) => {
-  passes(await stage.healthy());
-  await stage.pass(20_000);
-  stage.ref.govern({ ...stage.actor.getSnapshot().context.policy, healthIntervalMs: 5_000 });
-  for (let round = 0; round < 2; round += 1) assert.ok(await stage.happensAfter(5_000, probes(stage)));
+check('takes a changed interval at once', async (harness) => {
+  passes(await harness.healthy());
+  await harness.pass(20_000);
+  harness.ref.govern({ ...harness.actor.getSnapshot().context.policy, healthIntervalMs: 5_000 });
+  for (let round = 0; round < 2; round += 1) assert.ok(await harness.happensAfter(5_000, probes(harness)));
 });
 
-check('does not put off its probe when the interval stays as it is', async (stage) => {
-  passes(await stage.healthy());
-  await stage.pass(20_000);
-  stage.ref.govern({ ...stage.actor.getSnapshot().context.policy, maxRetries: 0 });
-  assert.ok(await stage.happensAfter(10_000, probes(stage)));
-  assert.is(stage.actor.getSnapshot().context.policy.maxRetries, 0);
+check('does not put off its probe when the interval stays as it is', async (harness) => {
+  passes(await harness.healthy());
+  await harness.pass(20_000);
+  harness.ref.govern({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
+  assert.ok(await harness.happensAfter(10_000, probes(harness)));
+  assert.is(harness.actor.getSnapshot().context.policy.maxRetries, 0);
 });
 
-check('stays healthy after one failed probe and asks again within a second', async (stage) => {
-  fails(await stage.healthy());
-  assert.ok(await stage.happensAfter(INTERVAL, probes(stage)));
+check('stays healthy after one failed probe and asks again within a second', async (harness) => {
+  fails(await harness.healthy());
+  assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
   assert.equal(
-    [stage.ref.state, stage.ref.reason, stage.ref.snapshot(0).consecutiveFailures],
+    [harness.ref.state, harness.ref.reason, harness.ref.snapshot(0).consecutiveFailures],
     ['healthy', null, 1],
   );
-  assert.ok(await stage.happensAfter(1_000, probes(stage)));
-  assert.is(stage.ref.state, 'unhealthy');
-  assert.match(stage.ref.reason ?? '', 'its probe was answered with error -32603');
+  assert.ok(await harness.happensAfter(1_000, probes(harness)));
+  assert.is(harness.ref.state, 'unhealthy');
+  assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
 });
 
 check(
   'asks again after the interval itself when that is shorter than a second',
-  async (stage) => {
-    fails(await stage.healthy());
-    for (let round = 0; round < 2; round += 1) assert.ok(await stage.happensAfter(300, probes(stage)));
-    assert.is(stage.ref.state, 'unhealthy');
+  async (harness) => {
+    fails(await harness.healthy());
+    for (let round = 0; round < 2; round += 1) assert.ok(await harness.happensAfter(300, probes(harness)));
+    assert.is(harness.ref.state, 'unhealthy');
   },
   { policy: { healthIntervalMs: 300 } },
 );
 
-check('forgets a failed probe when the next one passes', async (stage) => {
-  const transport = await stage.healthy();
+check('forgets a failed probe when the next one passes', async (harness) => {
+  const transport = await harness.healthy();
   for (let round = 0; round < 3; round += 1) {
     fails(transport);
-    await stage.pass(INTERVAL);
+    await harness.pass(INTERVAL);
     passes(transport);
-    assert.ok(await stage.happensAfter(1_000, probes(stage)));
-    assert.is(stage.ref.snapshot(0).consecutiveFailures, 0);
+    assert.ok(await harness.happensAfter(1_000, probes(harness)));
+    assert.is(harness.ref.snapshot(0).consecutiveFailures, 0);
   }
-  assert.equal(stage.states, ['starting', 'healthy']);
+  assert.equal(harness.states, ['starting', 'healthy']);
   transport.lose('exited with code 7');
   await settled();
-  assert.is(stage.ref.reason, 'exited with code 7');
+  assert.is(harness.ref.reason, 'exited with code 7');
 });
 
-check('does not keep the reason of a probe that failed before one that passed', async (stage) => {
-  const transport = await stage.healthy();
+check('does not keep the reason of a probe that failed before one that passed', async (harness) => {
+  const transport = await harness.healthy();
   fails(transport);
-  await stage.pass(INTERVAL);
+  await harness.pass(INTERVAL);
   passes(transport);
-  await stage.pass(1_000);
-  stage.ref.drain();
-  assert.is(stage.ref.reason, null);
+  await harness.pass(1_000);
+  harness.ref.drain();
+  assert.is(harness.ref.reason, null);
 });
 
 check(
   'probes an unhealthy instance after 0.5 s, doubled up to the interval',
-  async (stage) => {
-    const transport = await stage.healthy();
+  async (harness) => {
+    const transport = await harness.healthy();
     fails(transport);
-    stage.actor.send({ type: 'unreachable', reason: 'connection refused' });
+    harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
     for (const waitMs of [500, 1_000, 2_000, 3_000, 3_000]) {
-      assert.ok(await stage.happensAfter(waitMs, probes(stage)), `not after ${waitMs} ms`);
+      assert.ok(await harness.happensAfter(waitMs, probes(harness)), `not after ${waitMs} ms`);
     }
-    assert.is(stage.ref.state, 'unhealthy');
+    assert.is(harness.ref.state, 'unhealthy');
   },
   { policy: { healthIntervalMs: 3_000 } },
 );
 
-check('is healthy again with the first probe that passes, and probed at the interval', async (stage) => {
-  const transport = await unhealthy(stage);
-  await stage.pass(500);
+check('is healthy again with the first probe that passes, and probed at the interval', async (harness) => {
+  const transport = await unhealthy(harness);
+  await harness.pass(500);
   passes(transport);
-  await stage.pass(1_000);
+  await harness.pass(1_000);
   assert.equal(
-    [stage.ref.state, stage.ref.reason, stage.ref.snapshot(0).consecutiveFailures],
+    [harness.ref.state, harness.ref.reason, harness.ref.snapshot(0).consecutiveFailures],
     ['healthy', null, 0],
   );
-  assert.ok(await stage.happensAfter(INTERVAL, probes(stage)));
+  assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
 });
 
-check('tells of every probe, of which the handshake is the first', async (stage) => {
-  const transport = await unhealthy(stage);
+check('tells of every probe, of which the handshake is the first', async (harness) => {
+  const transport = await unhealthy(harness);
   passes(transport);
-  await stage.pass(500);
+  await harness.pass(500);
   assert.equal(
-    stage.emissions.map((emission) => emission.type === 'probed' && emission.passed),
+    harness.emissions.map((emission) => emission.type === 'probed' && emission.passed),
     [true, false, false, true],
   );
 });
 
-check('does not probe while calls in flight are answered', async (stage) => {
-  const transport = await stage.healthy();
-  const caller = stage.call();
+check('does not probe while calls in flight are answered', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
   for (let round = 0; round < 5; round += 1) {
-    await stage.pass(INTERVAL - 1);
+    await harness.pass(INTERVAL - 1);
     transport.exchanges[0]?.notify('notifications/progress');
-    await stage.pass(1);
+    await harness.pass(1);
   }
-  assert.is(stage.probes, 0);
+  assert.is(harness.probes, 0);
   assert.is(caller.events.length, 5);
-  assert.is(stage.ref.snapshot(0).lastCheck, new Date(performance.timeOrigin + 5 * INTERVAL).toISOString());
+  assert.is(harness.ref.snapshot(0).lastCheck, new Date(performance.timeOrigin + 5 * INTERVAL).toISOString());
 });
 
-check('probes when the calls in flight said nothing since the last time', async (stage) => {
-  const transport = await stage.healthy();
-  stage.call();
-  await stage.pass(1);
+check('probes when the calls in flight said nothing since the last time', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(1);
   transport.exchanges[0]?.notify('notifications/progress');
-  await stage.pass(INTERVAL - 1);
-  assert.is(stage.probes, 0);
-  assert.ok(await stage.happensAfter(INTERVAL, probes(stage)));
+  await harness.pass(INTERVAL - 1);
+  assert.is(harness.probes, 0);
+  assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
 });
 
-check('probes when answers came but no call is in flight any more', async (stage) => {
-  const transport = await stage.healthy();
-  stage.call();
-  await stage.pass(INTERVAL - 1);
+check('probes when answers came but no call is in flight any more', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(INTERVAL - 1);
   transport.last.result();
-  await stage.pass(1);
-  assert.is(stage.probes, 1);
+  await harness.pass(1);
+  assert.is(harness.probes, 1);
 });
 
-check('does not take what was said before a failed probe for a sign of life', async (stage) => {
-  const transport = await stage.healthy();
-  stage.call();
-  await stage.pass(INTERVAL - 5_000);
+check('does not take what was said before a failed probe for a sign of life', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(INTERVAL - 5_000);
   transport.exchanges[0]?.notify('notifications/progress');
   fails(transport);
-  stage.actor.send({ type: 'suspected' });
+  harness.actor.send({ type: 'suspected' });
   await settled();
-  await stage.pass(1_000);
-  assert.equal([stage.probes, stage.ref.state], [2, 'unhealthy']);
+  await harness.pass(1_000);
+  assert.equal([harness.probes, harness.ref.state], [2, 'unhealthy']);
 });
 
-check('passes a probe that fails while something else is heard', async (stage) => {
-  const transport = await stage.healthy();
-  await stage.pass(INTERVAL);
+check('passes a probe that fails while something else is heard', async (harness) => {
+  const transport = await harness.healthy();
+  await harness.pass(INTERVAL);
   const probe = transport.last;
-  await stage.pass(9_000);
+  await harness.pass(9_000);
   transport.tell('notifications/message');
-  await stage.pass(1_000);
+  await harness.pass(1_000);
   probe.refuse(RPC.internalError);
   await settled();
-  assert.is(stage.ref.state, 'healthy');
-  assert.equal(stage.emissions.at(-1), { type: 'probed', passed: true, durationMs: 10_000 });
-  assert.is(stage.ref.latencyMs, undefined, 'the silence was no answer');
+  assert.is(harness.ref.state, 'healthy');
+  assert.equal(harness.emissions.at(-1), { type: 'probed', passed: true, durationMs: 10_000 });
+  assert.is(harness.ref.latencyMs, undefined, 'the silence was no answer');
 });
 
-check('probes at once when a call met something suspicious, but at most once a second', async (stage) => {
-  const transport = await stage.healthy();
+check('probes at once when a call met something suspicious, but at most once a second', async (harness) => {
+  const transport = await harness.healthy();
   passes(transport);
   const suspect = async (): Promise<void> => {
-    stage.call();
+    harness.call();
     transport.last.fail(backendUnavailable('it sent garbage', { delivered: 'unknown', suspicious: true }));
     await settled();
   };
-  await stage.pass(999);
+  await harness.pass(999);
   await suspect();
-  assert.is(stage.probes, 0, 'the handshake was a probe, less than a second ago');
-  await stage.pass(1);
+  assert.is(harness.probes, 0, 'the handshake was a probe, less than a second ago');
+  await harness.pass(1);
   for (let round = 0; round < 5; round += 1) await suspect();
-  assert.is(stage.probes, 1);
-  await stage.pass(1_000);
+  assert.is(harness.probes, 1);
+  await harness.pass(1_000);
   await suspect();
-  assert.is(stage.probes, 2);
+  assert.is(harness.probes, 2);
 });
 
-check('does not probe twice at the same time', async (stage) => {
-  await stage.healthy();
-  await stage.pass(INTERVAL);
+check('does not probe twice at the same time', async (harness) => {
+  await harness.healthy();
+  await harness.pass(INTERVAL);
   for (let second = 0; second < 5; second += 1) {
-    stage.actor.send({ type: 'suspected' });
-    await stage.pass(1_000);
+    harness.actor.send({ type: 'suspected' });
+    await harness.pass(1_000);
   }
-  assert.is(stage.probes, 1);
+  assert.is(harness.probes, 1);
 });
 
 check(
   'is unhealthy at once when nothing answers at its address, and healthy with the next probe',
-  async (stage) => {
-    const transport = await stage.healthy();
-    stage.call();
+  async (harness) => {
+    const transport = await harness.healthy();
+    harness.call();
     transport.last.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
-    assert.is(stage.ref.state, 'unhealthy');
-    assert.match(stage.ref.reason ?? '', 'connection refused');
+    assert.is(harness.ref.state, 'unhealthy');
+    assert.match(harness.ref.reason ?? '', 'connection refused');
     fails(transport);
-    for (const waitMs of [500, 1_000, 2_000]) assert.ok(await stage.happensAfter(waitMs, probes(stage)));
+    for (const waitMs of [500, 1_000, 2_000]) assert.ok(await harness.happensAfter(waitMs, probes(harness)));
     passes(transport);
-    await stage.pass(4_000);
-    assert.is(stage.ref.state, 'healthy');
+    await harness.pass(4_000);
+    assert.is(harness.ref.state, 'healthy');
   },
 );
 
-check('is unhealthy at once also while it is probed', async (stage) => {
-  const transport = await stage.healthy();
-  await stage.pass(INTERVAL);
+check('is unhealthy at once also while it is probed', async (harness) => {
+  const transport = await harness.healthy();
+  await harness.pass(INTERVAL);
   const probe = transport.last;
-  stage.actor.send({ type: 'unreachable', reason: 'connection refused' });
-  assert.is(stage.ref.state, 'unhealthy');
+  harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
+  assert.is(harness.ref.state, 'unhealthy');
   probe.result();
   await settled();
-  assert.is(stage.ref.state, 'unhealthy', 'the answer belongs to a probe that was given up');
+  assert.is(harness.ref.state, 'unhealthy', 'the answer belongs to a probe that was given up');
 });
 
-check('is not in doubt because of what calls are answered', async (stage) => {
-  const transport = await stage.healthy();
+check('is not in doubt because of what calls are answered', async (harness) => {
+  const transport = await harness.healthy();
   for (let round = 0; round < 20; round += 1) {
-    await stage.pass(1_000);
-    stage.call();
+    await harness.pass(1_000);
+    harness.call();
     transport.last.refuse(RPC.internalError);
-    stage.call();
+    harness.call();
     transport.last.result({ isError: true, content: [] });
-    stage.call().subscription?.unsubscribe();
+    harness.call().subscription?.unsubscribe();
   }
-  assert.equal([stage.ref.state, stage.probes], ['healthy', 0]);
+  assert.equal([harness.ref.state, harness.probes], ['healthy', 0]);
 });
 
 test.run();

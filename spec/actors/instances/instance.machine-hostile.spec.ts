@@ -13,70 +13,73 @@ const check = onHarness(test);
 const fault = new TypeError('a fault of the transport');
 
 /** The instance opened a second session after what happened to the first. */
-async function opensAgain(stage: Harness): Promise<void> {
-  assert.equal([stage.actor.getSnapshot().status, stage.ref.state], ['active', 'unhealthy']);
-  await stage.pass(500);
-  assert.is(stage.opener.openings.length, 2);
-  await stage.healthy();
-  assert.is(stage.ref.state, 'healthy');
+async function opensAgain(harness: Harness): Promise<void> {
+  assert.equal([harness.actor.getSnapshot().status, harness.ref.state], ['active', 'unhealthy']);
+  await harness.pass(500);
+  assert.is(harness.opener.openings.length, 2);
+  await harness.healthy();
+  assert.is(harness.ref.state, 'healthy');
 }
 
-check('opens again when opening throws instead of rejecting', async (stage) => {
-  stage.opener.thrownByOpen = fault;
-  stage.opener.last.fail();
+check('opens again when opening throws instead of rejecting', async (harness) => {
+  harness.opener.thrownByOpen = fault;
+  harness.opener.last.fail();
   await settled();
-  await stage.pass(500);
-  assert.equal([stage.ref.state, stage.ref.reason], ['unhealthy', 'a fault of the transport']);
-  stage.opener.thrownByOpen = undefined;
-  await stage.pass(1_000);
-  await stage.healthy();
-  assert.is(stage.ref.state, 'healthy');
+  await harness.pass(500);
+  assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'a fault of the transport']);
+  harness.opener.thrownByOpen = undefined;
+  await harness.pass(1_000);
+  await harness.healthy();
+  assert.is(harness.ref.state, 'healthy');
 });
 
-check('opens again when what was opened cannot even be looked at', async (stage) => {
+check('opens again when what was opened cannot even be looked at', async (harness) => {
   const transport = new ScriptedTransport();
   Object.defineProperty(transport, 'peer', {
     get: () => {
       throw fault;
     },
   });
-  await stage.healthy(transport);
-  assert.equal([stage.ref.reason, transport.isClosed], ['a fault of the transport', true]);
-  await opensAgain(stage);
+  await harness.healthy(transport);
+  assert.equal([harness.ref.reason, transport.isClosed], ['a fault of the transport', true]);
+  await opensAgain(harness);
 });
 
-check('answers the caller when exchanging throws, and carries the next call', async (stage) => {
-  const transport = await stage.healthy();
+check('answers the caller when exchanging throws, and carries the next call', async (harness) => {
+  const transport = await harness.healthy();
   transport.thrownByExchange = fault;
-  const caller = stage.call();
+  const caller = harness.call();
   assert.equal([caller.ends, caller.error?.code, caller.error?.delivered], [1, 'INTERNAL_ERROR', 'unknown']);
   transport.thrownByExchange = undefined;
-  const next = stage.call();
+  const next = harness.call();
   transport.last.result();
-  assert.equal([next.ends, next.error, stage.ref.inFlight, stage.ref.state], [1, undefined, 0, 'healthy']);
+  assert.equal(
+    [next.ends, next.error, harness.ref.inFlight, harness.ref.state],
+    [1, undefined, 0, 'healthy'],
+  );
 });
 
-check('takes a probe that throws for one that failed', async (stage) => {
-  const transport = await stage.healthy();
+check('takes a probe that throws for one that failed', async (harness) => {
+  const transport = await harness.healthy();
   transport.thrownByExchange = fault;
-  for (const ms of [30_000, 1_000]) await stage.pass(ms);
-  assert.equal([stage.ref.state, stage.ref.reason], ['unhealthy', 'a fault of the transport']);
+  for (const ms of [30_000, 1_000]) await harness.pass(ms);
+  assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'a fault of the transport']);
   transport.thrownByExchange = undefined;
   transport.onExchange = (probe) => probe.result();
-  await stage.pass(500);
-  assert.is(stage.ref.state, 'healthy');
+  await harness.pass(500);
+  assert.is(harness.ref.state, 'healthy');
 });
 
-check('answers the caller when an exchange ends without an answer', async (stage) => {
-  const transport = await stage.healthy();
-  const caller = stage.call();
+check('answers the caller when an exchange ends without an answer', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
   transport.last.complete();
-  assert.equal([caller.ends, caller.error?.delivered, stage.ref.inFlight], [1, 'unknown', 0]);
+  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
 });
 
-check('answers the caller once when an exchange is answered twice', async (stage) => {
-  const transport = await stage.healthy();
-  const caller = stage.call();
+check('answers the caller once when an exchange is answered twice', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
   const { last } = transport;
   last.say({ kind: 'result', result: JsonText.ofValue(1) });
   last.say({ kind: 'result', result: JsonText.ofValue(2) });
@@ -88,55 +91,55 @@ check('answers the caller once when an exchange is answered twice', async (stage
   );
 });
 
-check('goes on when the messages end with an error', async (stage) => {
-  const transport = await stage.healthy();
+check('goes on when the messages end with an error', async (harness) => {
+  const transport = await harness.healthy();
   transport.breakMessages(fault);
-  const caller = stage.call();
+  const caller = harness.call();
   transport.last.result();
   await settled();
-  assert.equal([caller.error, stage.ref.state], [undefined, 'healthy']);
+  assert.equal([caller.error, harness.ref.state], [undefined, 'healthy']);
 });
 
-check('takes an end that is an error, or no value at all, for a lost session', async (stage) => {
-  (await stage.healthy()).breakClosed(fault);
+check('takes an end that is an error, or no value at all, for a lost session', async (harness) => {
+  (await harness.healthy()).breakClosed(fault);
   await settled();
-  assert.is(stage.ref.reason, 'a fault of the transport');
-  await opensAgain(stage);
-  stage.opener.transports.at(-1)?.breakClosed();
+  assert.is(harness.ref.reason, 'a fault of the transport');
+  await opensAgain(harness);
+  harness.opener.transports.at(-1)?.breakClosed();
   await settled();
-  assert.is(stage.ref.state, 'unhealthy');
-  assert.ok(stage.opener.transports.every(({ isClosed }) => isClosed));
+  assert.is(harness.ref.state, 'unhealthy');
+  assert.ok(harness.opener.transports.every(({ isClosed }) => isClosed));
 });
 
-check('answers its callers when the session ends in such a way', async (stage) => {
-  const transport = await stage.healthy();
-  const caller = stage.call();
+check('answers its callers when the session ends in such a way', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
   transport.breakClosed(fault);
   await settled();
-  assert.equal([caller.ends, stage.ref.inFlight], [1, 0]);
+  assert.equal([caller.ends, harness.ref.inFlight], [1, 0]);
 });
 
-check('opens again, and ends, when closing rejects', async (stage) => {
-  const transport = await stage.healthy();
+check('opens again, and ends, when closing rejects', async (harness) => {
+  const transport = await harness.healthy();
   transport.thrownByClose = fault;
   transport.lose();
   await settled();
-  await opensAgain(stage);
-  const second = stage.opener.transports.at(-1);
+  await opensAgain(harness);
+  const second = harness.opener.transports.at(-1);
   if (second !== undefined) second.thrownByClose = fault;
-  stage.ref.leave(0);
+  harness.ref.leave(0);
   await settled();
-  assert.is(stage.ref.state, 'stopped');
+  assert.is(harness.ref.state, 'stopped');
 });
 
-check('is not harmed when its facts cannot be told, and neither is who asks', async (stage) => {
-  const transport = await stage.healthy();
+check('is not harmed when its facts cannot be told, and neither is who asks', async (harness) => {
+  const transport = await harness.healthy();
   transport.thrownByFacts = fault;
-  const { pid, stderr, unmatchedMessages, state } = stage.ref.snapshot(0);
+  const { pid, stderr, unmatchedMessages, state } = harness.ref.snapshot(0);
   assert.equal([pid, stderr, unmatchedMessages, state], [null, [], 0, 'healthy']);
-  const caller = stage.call();
+  const caller = harness.call();
   transport.last.result();
-  assert.equal([stage.ref.state, caller.error], ['healthy', undefined]);
+  assert.equal([harness.ref.state, caller.error], ['healthy', undefined]);
 });
 
 test.run();

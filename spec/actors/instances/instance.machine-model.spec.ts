@@ -13,7 +13,7 @@ const test = suite('instance machine, model', { timeoutMs: 60_000 });
 
 /** An instance in the hands of the model, and all its callers so far. */
 interface World {
-  readonly stage: Harness;
+  readonly harness: Harness;
   readonly callers: Caller[];
 }
 
@@ -23,14 +23,14 @@ interface Step {
   readonly choice: number;
 }
 
-const latest = ({ stage }: World): ScriptedTransport | undefined => stage.opener.transports.at(-1);
+const latest = ({ harness }: World): ScriptedTransport | undefined => harness.opener.transports.at(-1);
 const oneOf = <T>(all: readonly T[], choice: number): T | undefined => all[choice % Math.max(1, all.length)];
 
 const steps: Readonly<Record<string, (world: World, choice: number) => void>> = {
-  'the opening succeeds': ({ stage }) => stage.opener.last.succeed(),
-  'the opening fails': ({ stage }) => stage.opener.last.fail(),
-  'the opening heeds no signal': ({ stage }) => {
-    stage.opener.heedsSignal = false;
+  'the opening succeeds': ({ harness }) => harness.opener.last.succeed(),
+  'the opening fails': ({ harness }) => harness.opener.last.fail(),
+  'the opening heeds no signal': ({ harness }) => {
+    harness.opener.heedsSignal = false;
   },
   'the session is lost': (world) => latest(world)?.lose(),
   'the session closes slowly': (world) => {
@@ -38,9 +38,9 @@ const steps: Readonly<Record<string, (world: World, choice: number) => void>> = 
     if (transport !== undefined) transport.closesSlowly = true;
   },
   'the session has closed': (world) => latest(world)?.finishClosing(),
-  'a call comes': ({ stage, callers }) => callers.push(stage.call()),
-  'a call comes that is followed by another': ({ stage, callers }) => {
-    callers.push(stage.call(undefined, () => callers.length < 50 && callers.push(stage.call())));
+  'a call comes': ({ harness, callers }) => callers.push(harness.call()),
+  'a call comes that is followed by another': ({ harness, callers }) => {
+    callers.push(harness.call(undefined, () => callers.length < 50 && callers.push(harness.call())));
   },
   'a request is answered': (world, choice) => oneOf(latest(world)?.open ?? [], choice)?.result(),
   'a request is refused': (world, choice) =>
@@ -48,15 +48,15 @@ const steps: Readonly<Record<string, (world: World, choice: number) => void>> = 
   'a request makes progress': (world, choice) =>
     oneOf(latest(world)?.open ?? [], choice)?.notify('notifications/progress'),
   'a call is cancelled': ({ callers }, choice) => oneOf(callers, choice)?.subscription?.unsubscribe(),
-  'a call finds nobody': ({ stage }) =>
-    stage.actor.send({ type: 'unreachable', reason: 'connection refused' }),
-  'a call finds garbage': ({ stage }) => stage.actor.send({ type: 'suspected' }),
-  drain: ({ stage }) => stage.ref.drain(),
-  resume: ({ stage }) => stage.ref.resume(),
-  restart: ({ stage }) => stage.ref.restart(),
-  leave: ({ stage }, choice) => stage.ref.leave(choice * 100),
-  'a moment passes': ({ stage }, choice) => stage.clock.increment(choice * 10),
-  'a while passes': ({ stage }, choice) => stage.clock.increment(choice * 1_000),
+  'a call finds nobody': ({ harness }) =>
+    harness.actor.send({ type: 'unreachable', reason: 'connection refused' }),
+  'a call finds garbage': ({ harness }) => harness.actor.send({ type: 'suspected' }),
+  drain: ({ harness }) => harness.ref.drain(),
+  resume: ({ harness }) => harness.ref.resume(),
+  restart: ({ harness }) => harness.ref.restart(),
+  leave: ({ harness }, choice) => harness.ref.leave(choice * 100),
+  'a moment passes': ({ harness }, choice) => harness.clock.increment(choice * 10),
+  'a while passes': ({ harness }, choice) => harness.clock.increment(choice * 1_000),
   'what is promised happens': () => undefined,
 };
 
@@ -66,8 +66,8 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
 });
 
 /** What holds at every moment. */
-function holds({ stage, callers }: World): void {
-  const { ref, actor } = stage;
+function holds({ harness, callers }: World): void {
+  const { ref, actor } = harness;
   const { context, status, value } = actor.getSnapshot();
   const waiting = callers.filter(
     ({ ends, subscription }) => ends === 0 && subscription?.closed === false,
@@ -82,9 +82,9 @@ function holds({ stage, callers }: World): void {
   );
   assert.not(status === 'error', 'it never breaks');
   if (ref.state === 'healthy')
-    assert.is(latest({ stage, callers })?.isClosed, false, 'a healthy one has a session');
-  assert.is(ref.state === 'healthy', stage.states.at(-1) === 'healthy', 'state and stream agree');
-  const left = stage.opener.transports.slice(0, -1);
+    assert.is(latest({ harness, callers })?.isClosed, false, 'a healthy one has a session');
+  assert.is(ref.state === 'healthy', harness.states.at(-1) === 'healthy', 'state and stream agree');
+  const left = harness.opener.transports.slice(0, -1);
   assert.ok(
     left.every(({ isClosed }) => isClosed),
     'no session is forgotten',
@@ -93,28 +93,28 @@ function holds({ stage, callers }: World): void {
 
 /** Told to leave at last: everything ends, everybody is answered, nothing stays open. */
 async function ends(world: World): Promise<void> {
-  const { stage, callers } = world;
-  stage.ref.leave(1_000);
-  for (const waitMs of [1_000, LIMITS.drainMs]) await stage.pass(waitMs);
-  assert.is(stage.ref.state, 'stopped');
-  assert.equal([stage.states.at(-1), stage.ref.inFlight], ['stopped', 0]);
-  if (!stage.opener.heedsSignal) stage.opener.last.succeed();
+  const { harness, callers } = world;
+  harness.ref.leave(1_000);
+  for (const waitMs of [1_000, LIMITS.drainMs]) await harness.pass(waitMs);
+  assert.is(harness.ref.state, 'stopped');
+  assert.equal([harness.states.at(-1), harness.ref.inFlight], ['stopped', 0]);
+  if (!harness.opener.heedsSignal) harness.opener.last.succeed();
   await settled();
   assert.ok(
-    stage.opener.transports.every(({ isClosed }) => isClosed),
+    harness.opener.transports.every(({ isClosed }) => isClosed),
     'nothing stays open',
   );
   assert.ok(
     callers.every((caller) => caller.ends === 1 || caller.subscription?.closed),
     'nobody waits',
   );
-  const opened = stage.opener.openings.length;
-  await stage.pass(3_600_000);
-  assert.is(stage.opener.openings.length, opened, 'it does not come back');
+  const opened = harness.opener.openings.length;
+  await harness.pass(3_600_000);
+  assert.is(harness.opener.openings.length, opened, 'it does not come back');
 }
 
 async function play(script: readonly Step[], settles: boolean): Promise<void> {
-  const world: World = { stage: new Harness({ definition: CHILD }), callers: [] };
+  const world: World = { harness: new Harness({ definition: CHILD }), callers: [] };
   try {
     for (const { name, choice } of script) {
       steps[name]?.(world, choice);
@@ -125,7 +125,7 @@ async function play(script: readonly Step[], settles: boolean): Promise<void> {
     holds(world);
     await ends(world);
   } finally {
-    world.stage.close();
+    world.harness.close();
     await settled();
   }
 }

@@ -13,31 +13,31 @@ const check = onHarness(test);
 const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
 
 /** Unhealthy, with a session that never answers a probe again. */
-async function unhealthy(stage: Harness): Promise<ScriptedTransport> {
-  const transport = await stage.healthy();
+async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
+  const transport = await harness.healthy();
   transport.onExchange = (exchange) =>
     exchange.request.method === 'ping' && exchange.refuse(RPC.internalError);
-  stage.actor.send({ type: 'unreachable', reason: 'connection refused' });
-  assert.is(stage.ref.state, 'unhealthy');
+  harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
+  assert.is(harness.ref.state, 'unhealthy');
   return transport;
 }
 
-check('opens an unhealthy session anew after five failed probes', async (stage) => {
-  const transport = await unhealthy(stage);
-  for (const ms of WAITS.slice(0, -1)) await stage.pass(ms);
-  assert.equal([stage.probes, transport.isClosed], [LIMITS.failedRecoveries - 1, false]);
-  await stage.pass(8_000);
-  assert.equal([stage.probes, transport.isClosed, stage.ref.state], [5, true, 'unhealthy']);
-  assert.ok(await stage.happensAfter(500, () => stage.opener.openings.length));
-  await stage.healthy();
-  assert.is(stage.ref.state, 'healthy');
+check('opens an unhealthy session anew after five failed probes', async (harness) => {
+  const transport = await unhealthy(harness);
+  for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
+  assert.equal([harness.probes, transport.isClosed], [LIMITS.failedRecoveries - 1, false]);
+  await harness.pass(8_000);
+  assert.equal([harness.probes, transport.isClosed, harness.ref.state], [5, true, 'unhealthy']);
+  assert.ok(await harness.happensAfter(500, () => harness.opener.openings.length));
+  await harness.healthy();
+  assert.is(harness.ref.state, 'healthy');
 });
 
-check('says that the probes were the reason, not its own closing', async (stage) => {
-  await unhealthy(stage);
-  for (const ms of WAITS) await stage.pass(ms);
-  assert.match(stage.ref.reason ?? '', 'its probe was answered with error -32603');
-  const restarts = stage.emissions.filter(({ type }) => type === 'restarting');
+check('says that the probes were the reason, not its own closing', async (harness) => {
+  await unhealthy(harness);
+  for (const ms of WAITS) await harness.pass(ms);
+  assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
+  const restarts = harness.emissions.filter(({ type }) => type === 'restarting');
   assert.equal(restarts, [
     {
       type: 'restarting',
@@ -48,36 +48,36 @@ check('says that the probes were the reason, not its own closing', async (stage)
   ]);
 });
 
-check('answers the calls in flight when it closes that session', async (stage) => {
-  await unhealthy(stage);
-  const caller = stage.call();
-  for (const ms of WAITS) await stage.pass(ms);
-  assert.equal([caller.ends, caller.error?.delivered, stage.ref.inFlight], [1, 'unknown', 0]);
+check('answers the calls in flight when it closes that session', async (harness) => {
+  await unhealthy(harness);
+  const caller = harness.call();
+  for (const ms of WAITS) await harness.pass(ms);
+  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
 });
 
-check('counts anew when a probe passed in between', async (stage) => {
-  const transport = await unhealthy(stage);
+check('counts anew when a probe passed in between', async (harness) => {
+  const transport = await unhealthy(harness);
   const refuse = transport.onExchange;
-  for (const ms of WAITS.slice(0, -1)) await stage.pass(ms);
+  for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
   transport.onExchange = (exchange) => exchange.result();
-  await stage.pass(8_000);
-  assert.is(stage.ref.state, 'healthy');
+  await harness.pass(8_000);
+  assert.is(harness.ref.state, 'healthy');
   transport.onExchange = refuse;
-  stage.actor.send({ type: 'unreachable', reason: 'connection refused' });
-  for (const ms of WAITS.slice(0, -1)) await stage.pass(ms);
+  harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
+  for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
   assert.is(transport.isClosed, false);
-  await stage.pass(8_000);
+  await harness.pass(8_000);
   assert.is(transport.isClosed, true);
 });
 
-check('goes on opening when nobody is there any more', async (stage) => {
-  await unhealthy(stage);
-  for (const ms of WAITS) await stage.pass(ms);
-  await stage.pass(500);
+check('goes on opening when nobody is there any more', async (harness) => {
+  await unhealthy(harness);
+  for (const ms of WAITS) await harness.pass(ms);
+  await harness.pass(500);
   for (const ms of [1_000, 2_000, 4_000]) {
-    stage.opener.last.fail();
+    harness.opener.last.fail();
     await settled();
-    assert.ok(await stage.happensAfter(ms, () => stage.opener.openings.length), `not after ${ms} ms`);
+    assert.ok(await harness.happensAfter(ms, () => harness.opener.openings.length), `not after ${ms} ms`);
   }
 });
 

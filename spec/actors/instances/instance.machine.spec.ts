@@ -11,18 +11,18 @@ import { CHILD, type Harness, onHarness, settled } from './instance-harness.ts';
 const test = suite('instance machine');
 const check = onHarness(test);
 
-const openings = (stage: Harness) => () => stage.opener.openings.length;
+const openings = (harness: Harness) => () => harness.opener.openings.length;
 
 /** How long each failed opening is waited for, one after the other. */
-async function waits(stage: Harness, count: number): Promise<number[]> {
+async function waits(harness: Harness, count: number): Promise<number[]> {
   const delays: number[] = [];
   for (let round = 0; round < count; round += 1) {
-    stage.opener.last.fail();
+    harness.opener.last.fail();
     await settled();
-    const told = stage.emissions.at(-1);
+    const told = harness.emissions.at(-1);
     const delayMs = told?.type === 'restarting' ? told.delayMs : Number.NaN;
     assert.ok(
-      await stage.happensAfter(delayMs, openings(stage)),
+      await harness.happensAfter(delayMs, openings(harness)),
       `opening ${round} is not after ${delayMs} ms`,
     );
     delays.push(delayMs);
@@ -30,48 +30,48 @@ async function waits(stage: Harness, count: number): Promise<number[]> {
   return delays;
 }
 
-check('starts, and is healthy with the finished handshake', async (stage) => {
-  assert.is(stage.ref.state, 'starting');
-  await stage.healthy();
-  assert.equal(stage.states, ['starting', 'healthy']);
-  assert.is(stage.ref.reason, null);
-  assert.is(stage.ref.era, 'legacy');
+check('starts, and is healthy with the finished handshake', async (harness) => {
+  assert.is(harness.ref.state, 'starting');
+  await harness.healthy();
+  assert.equal(harness.states, ['starting', 'healthy']);
+  assert.is(harness.ref.reason, null);
+  assert.is(harness.ref.era, 'legacy');
 });
 
-check('refuses what comes before the handshake is finished, as not delivered', async (stage) => {
-  const caller = stage.call();
+check('refuses what comes before the handshake is finished, as not delivered', async (harness) => {
+  const caller = harness.call();
   assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
   assert.is(caller.ends, 1);
-  assert.is(stage.ref.inFlight, 0);
-  const transport = await stage.healthy();
+  assert.is(harness.ref.inFlight, 0);
+  const transport = await harness.healthy();
   assert.equal(transport.exchanges, []);
 });
 
-check('is unhealthy with the reason when the opening fails', async (stage) => {
-  stage.opener.last.fail('connection refused');
+check('is unhealthy with the reason when the opening fails', async (harness) => {
+  harness.opener.last.fail('connection refused');
   await settled();
-  assert.is(stage.ref.state, 'unhealthy');
-  assert.match(stage.ref.reason ?? '', 'connection refused');
-  const caller = stage.call();
+  assert.is(harness.ref.state, 'unhealthy');
+  assert.match(harness.ref.reason ?? '', 'connection refused');
+  const caller = harness.call();
   assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
-  const { requests, errors, inFlight } = stage.ref.snapshot(0);
+  const { requests, errors, inFlight } = harness.ref.snapshot(0);
   assert.equal([requests, errors, inFlight], [1, 1, 0]);
 });
 
 check(
   'counts an opening that fails as a failed probe, and one that succeeds as a passed one',
-  async (stage) => {
-    await stage.pass(40);
-    stage.opener.last.fail('connection refused');
+  async (harness) => {
+    await harness.pass(40);
+    harness.opener.last.fail('connection refused');
     await settled();
-    const failed = stage.ref.snapshot(0);
-    assert.equal([failed.consecutiveFailures, failed.restarts, stage.ref.successRate], [1, 0, 0.8]);
+    const failed = harness.ref.snapshot(0);
+    assert.equal([failed.consecutiveFailures, failed.restarts, harness.ref.successRate], [1, 0, 0.8]);
     assert.is(failed.lastCheck, new Date(performance.timeOrigin + 40).toISOString());
-    await stage.pass(500);
-    await stage.pass(10);
-    await stage.healthy();
-    assert.equal([stage.ref.snapshot(0).consecutiveFailures, stage.ref.successRate], [0, ewma(0.8, 1)]);
-    assert.equal(stage.emissions, [
+    await harness.pass(500);
+    await harness.pass(10);
+    await harness.healthy();
+    assert.equal([harness.ref.snapshot(0).consecutiveFailures, harness.ref.successRate], [0, ewma(0.8, 1)]);
+    assert.equal(harness.emissions, [
       { type: 'probed', passed: false, durationMs: 40 },
       { type: 'restarting', reason: 'connection refused', delayMs: 500, isPlanned: false },
       { type: 'probed', passed: true, durationMs: 10 },
@@ -79,24 +79,24 @@ check(
   },
 );
 
-check('counts no opening that was called off', async (stage) => {
-  stage.ref.restart();
+check('counts no opening that was called off', async (harness) => {
+  harness.ref.restart();
   await settled();
-  assert.equal([stage.ref.snapshot(0).consecutiveFailures, stage.ref.successRate], [0, 1]);
+  assert.equal([harness.ref.snapshot(0).consecutiveFailures, harness.ref.successRate], [0, 1]);
 });
 
 check(
   'opens a child again after 0.5 s, doubled up to 30 s',
-  async (stage) => {
-    assert.equal(await waits(stage, 9), [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+  async (harness) => {
+    assert.equal(await waits(harness, 9), [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
   },
   { definition: CHILD, policy: { healthIntervalMs: 3_000 } },
 );
 
 check(
   'opens an endpoint again after 0.5 s, doubled up to the interval of its probes',
-  async (stage) => {
-    assert.equal(await waits(stage, 5), [500, 1_000, 2_000, 3_000, 3_000]);
+  async (harness) => {
+    assert.equal(await waits(harness, 5), [500, 1_000, 2_000, 3_000, 3_000]);
   },
   { policy: { healthIntervalMs: 3_000 } },
 );
@@ -104,84 +104,84 @@ check(
 const drawn = [0, 0.999_999];
 check(
   'spreads the waits between three and five quarters',
-  async (stage) => assert.equal(await waits(stage, 2), [375, 1_250]),
+  async (harness) => assert.equal(await waits(harness, 2), [375, 1_250]),
   { definition: CHILD, random: () => drawn.shift() ?? 0.5 },
 );
 
-check('says why and when it opens again', async (stage) => {
-  (await stage.healthy()).lose('exited with code 7');
+check('says why and when it opens again', async (harness) => {
+  (await harness.healthy()).lose('exited with code 7');
   await settled();
   const expected: InstanceEmission[] = [
     { type: 'restarting', reason: 'exited with code 7', delayMs: 500, isPlanned: false },
   ];
-  assert.equal(stage.emissions.slice(1), expected);
+  assert.equal(harness.emissions.slice(1), expected);
 });
 
-check('is unhealthy at once when its session is lost, and its calls are answered', async (stage) => {
-  const transport = await stage.healthy();
+check('is unhealthy at once when its session is lost, and its calls are answered', async (harness) => {
+  const transport = await harness.healthy();
   transport.closesSlowly = true;
-  const caller = stage.call();
+  const caller = harness.call();
   transport.lose();
   await settled();
   assert.equal([caller.ends, caller.error?.delivered], [1, 'unknown']);
-  assert.equal([stage.ref.state, stage.ref.reason], ['unhealthy', 'exited with code 7']);
-  assert.equal([stage.ref.inFlight, stage.ref.tools, stage.ref.era], [0, undefined, null]);
-  assert.is(stage.call().error?.delivered, 'no');
+  assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'exited with code 7']);
+  assert.equal([harness.ref.inFlight, harness.ref.tools, harness.ref.era], [0, undefined, null]);
+  assert.is(harness.call().error?.delivered, 'no');
 });
 
-check('does not open again before the lost session is gone for good', async (stage) => {
-  const transport = await stage.healthy();
+check('does not open again before the lost session is gone for good', async (harness) => {
+  const transport = await harness.healthy();
   transport.closesSlowly = true;
   transport.lose();
-  await stage.pass(20_000);
-  assert.is(stage.opener.openings.length, 1);
+  await harness.pass(20_000);
+  assert.is(harness.opener.openings.length, 1);
   transport.finishClosing();
   await settled();
-  assert.ok(await stage.happensAfter(500, openings(stage)));
-  await stage.healthy();
-  assert.equal([stage.ref.state, stage.ref.snapshot(0).restarts], ['healthy', 1]);
+  assert.ok(await harness.happensAfter(500, openings(harness)));
+  await harness.healthy();
+  assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);
 });
 
-check('leaves a session behind whose closing never ends', async (stage) => {
-  const transport = await stage.healthy();
+check('leaves a session behind whose closing never ends', async (harness) => {
+  const transport = await harness.healthy();
   transport.closesSlowly = true;
   transport.lose();
   await settled();
-  await stage.pass(LIMITS.drainMs);
-  assert.ok(await stage.happensAfter(500, openings(stage)));
+  await harness.pass(LIMITS.drainMs);
+  assert.ok(await harness.happensAfter(500, openings(harness)));
 });
 
-check('waits longer each time a session does not live long', async (stage) => {
+check('waits longer each time a session does not live long', async (harness) => {
   for (const waitMs of [500, 1_000, 2_000, 4_000]) {
-    (await stage.healthy()).lose();
+    (await harness.healthy()).lose();
     await settled();
-    assert.ok(await stage.happensAfter(waitMs, openings(stage)));
+    assert.ok(await harness.happensAfter(waitMs, openings(harness)));
   }
 });
 
-check('forgives when a session lived for 60 s', async (stage) => {
-  await waits(stage, 4);
-  const transport = await stage.healthy();
+check('forgives when a session lived for 60 s', async (harness) => {
+  await waits(harness, 4);
+  const transport = await harness.healthy();
   transport.onExchange = (probe) => probe.result();
-  await stage.pass(30_000);
-  await stage.pass(30_000);
+  await harness.pass(30_000);
+  await harness.pass(30_000);
   transport.lose();
   await settled();
-  assert.equal(stage.emissions.at(-1), {
+  assert.equal(harness.emissions.at(-1), {
     type: 'restarting',
     reason: 'exited with code 7',
     delayMs: 500,
     isPlanned: false,
   });
-  assert.ok(await stage.happensAfter(500, openings(stage)));
-  assert.equal(await waits(stage, 3), [1_000, 2_000, 4_000]);
+  assert.ok(await harness.happensAfter(500, openings(harness)));
+  assert.equal(await waits(harness, 3), [1_000, 2_000, 4_000]);
 });
 
-check('opens with the definition as it was changed', async (stage) => {
-  stage.ref.change({ ...stage.ref.definition, weight: 9 });
-  assert.is(stage.ref.weight, 9);
-  await waits(stage, 1);
-  assert.is(stage.opener.last.definition.weight, 9);
+check('opens with the definition as it was changed', async (harness) => {
+  harness.ref.change({ ...harness.ref.definition, weight: 9 });
+  assert.is(harness.ref.weight, 9);
+  await waits(harness, 1);
+  assert.is(harness.opener.last.definition.weight, 9);
 });
 
 test.run();

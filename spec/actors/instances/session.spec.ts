@@ -14,28 +14,28 @@ import { SessionHarness, WITH_TOOLS } from './session-harness.ts';
 const test = suite('session');
 
 test('opens once, with the definition, and says so with the peer it found', async () => {
-  const stage = new SessionHarness();
-  assert.equal(stage.told, []);
-  await stage.open();
-  assert.equal(stage.told, ['opened']);
-  assert.is(stage.link.peer.serverName, 'scripted');
-  assert.equal(stage.link.facts(), { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 });
-  assert.is(stage.opener.openings.length, 1);
+  const harness = new SessionHarness();
+  assert.equal(harness.told, []);
+  await harness.open();
+  assert.equal(harness.told, ['opened']);
+  assert.is(harness.link.peer.serverName, 'scripted');
+  assert.equal(harness.link.facts(), { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 });
+  assert.is(harness.opener.openings.length, 1);
 });
 
 test('is closed with the reason when the opening fails', async () => {
-  const stage = new SessionHarness();
-  stage.opener.last.fail('connection refused');
+  const harness = new SessionHarness();
+  harness.opener.last.fail('connection refused');
   await settled();
-  assert.equal(stage.facts, [
+  assert.equal(harness.facts, [
     { type: 'session.closed', reason: 'connection refused', stderr: [], openingMs: 0 },
   ]);
 });
 
 test('carries a request, and its answer inside the emission of the transport', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
-  const { heard } = stage.ask();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
+  const { heard } = harness.ask();
   assert.equal(transport.asked, ['tools/call']);
   transport.last.notify('notifications/progress');
   assert.equal(heard, ['notification']);
@@ -44,173 +44,176 @@ test('carries a request, and its answer inside the emission of the transport', a
 });
 
 test('cancels on the backend when the caller goes away', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
-  stage.ask().leave();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
+  harness.ask().leave();
   assert.is(transport.last.isCancelled, true);
 });
 
 test('remembers when the backend was last heard: by answers and by notifications', async () => {
-  const stage = new SessionHarness();
-  stage.clock.nowMs = 5;
-  const transport = await stage.open();
-  assert.is(stage.link.lastMessageAtMs(), 5);
-  stage.ask();
-  stage.clock.nowMs = 10;
+  const harness = new SessionHarness();
+  harness.clock.nowMs = 5;
+  const transport = await harness.open();
+  assert.is(harness.link.lastMessageAtMs(), 5);
+  harness.ask();
+  harness.clock.nowMs = 10;
   transport.last.notify('notifications/progress');
-  assert.is(stage.link.lastMessageAtMs(), 10);
-  stage.clock.nowMs = 20;
+  assert.is(harness.link.lastMessageAtMs(), 10);
+  harness.clock.nowMs = 20;
   transport.tell('notifications/message');
-  assert.is(stage.link.lastMessageAtMs(), 20);
-  stage.clock.nowMs = 30;
+  assert.is(harness.link.lastMessageAtMs(), 20);
+  harness.clock.nowMs = 30;
   transport.last.fail(notConnected());
-  assert.is(stage.link.lastMessageAtMs(), 20);
+  assert.is(harness.link.lastMessageAtMs(), 20);
 });
 
 test('refuses requests after it was told to close', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   transport.closesSlowly = true;
-  stage.close();
+  harness.close();
   assert.equal(
-    stage.ask().heard.map((end) => typeof end === 'object' && end.delivered),
+    harness.ask().heard.map((end) => typeof end === 'object' && end.delivered),
     ['no'],
   );
   assert.equal(transport.exchanges, []);
 });
 
 test('answers its callers, then says that it is lost, then that it is closed', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   transport.closesSlowly = true;
-  const { heard } = stage.ask();
+  const { heard } = harness.ask();
   transport.lose('exited with code 7');
   assert.equal(
     heard.map((end) => typeof end === 'object' && end.delivered),
     ['unknown'],
   );
   await settled();
-  assert.equal(stage.told, ['opened', 'lost']);
+  assert.equal(harness.told, ['opened', 'lost']);
   assert.is(transport.closings, 1);
   transport.finishClosing();
   await settled();
-  assert.equal(stage.facts.slice(1), [
+  assert.equal(harness.facts.slice(1), [
     { type: 'session.lost', reason: 'exited with code 7', stderr: ['a line'] },
     { type: 'session.closed', reason: 'exited with code 7', stderr: ['a line'] },
   ]);
 });
 
 test('is not lost but closed when it was told to close', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
-  const { heard } = stage.ask();
-  stage.close();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
+  const { heard } = harness.ask();
+  harness.close();
   assert.is(heard.length, 1, 'the caller is answered at once');
   await settled();
-  assert.equal([stage.told, transport.isClosed], [['opened', 'closed'], true]);
+  assert.equal([harness.told, transport.isClosed], [['opened', 'closed'], true]);
 });
 
 test('calls an opening off, and closes what it brings nevertheless', async () => {
-  const stage = new SessionHarness();
-  stage.opener.heedsSignal = false;
-  stage.close();
-  assert.is(stage.opener.last.signal.aborted, true);
-  const transport = await stage.open(new ScriptedTransport(WITH_TOOLS));
-  assert.equal([stage.told, transport.isClosed, transport.asked], [['closed'], true, []]);
+  const harness = new SessionHarness();
+  harness.opener.heedsSignal = false;
+  harness.close();
+  assert.is(harness.opener.last.signal.aborted, true);
+  const transport = await harness.open(new ScriptedTransport(WITH_TOOLS));
+  assert.equal([harness.told, transport.isClosed, transport.asked], [['closed'], true, []]);
 });
 
 test('closes when its parent stops, without a word', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
-  const { heard } = stage.ask();
-  stage.parent.stop();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
+  const { heard } = harness.ask();
+  harness.parent.stop();
   await settled();
-  assert.equal([transport.isClosed, heard.length, stage.told], [true, 1, ['opened']]);
+  assert.equal([transport.isClosed, heard.length, harness.told], [true, 1, ['opened']]);
 });
 
 test('opens conversations for single clients, carries their requests, and ends them with itself', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   const profile = { protocolVersion: '2025-06-18', capabilities: { roots: {} }, clientInfo: { name: 'x' } };
-  const upstream = await stage.link.openUpstream(profile, new AbortController().signal);
+  const upstream = await harness.link.openUpstream(profile, new AbortController().signal);
   assert.equal(transport.profiles, [profile]);
-  stage.clock.nowMs = 10;
-  const { heard } = stage.ask(upstream);
+  harness.clock.nowMs = 10;
+  const { heard } = harness.ask(upstream);
   transport.upstreams[0]?.last.notify('notifications/progress');
-  assert.equal([transport.asked, heard, stage.link.lastMessageAtMs()], [[], ['notification'], 10]);
-  stage.close();
+  assert.equal([transport.asked, heard, harness.link.lastMessageAtMs()], [[], ['notification'], 10]);
+  harness.close();
   await settled();
-  assert.equal([heard.length, transport.upstreams[0]?.isClosed, stage.told], [2, true, ['opened', 'closed']]);
+  assert.equal(
+    [heard.length, transport.upstreams[0]?.isClosed, harness.told],
+    [2, true, ['opened', 'closed']],
+  );
 });
 
 test('ends what single clients have there when it is to, and says that it is closed when nothing is left', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
-  stage.end();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
+  harness.end();
   await settled();
-  assert.equal([stage.leases.ends, transport.isClosed, stage.told], [1, true, ['opened']]);
-  stage.leases.gone();
+  assert.equal([harness.leases.ends, transport.isClosed, harness.told], [1, true, ['opened']]);
+  harness.leases.gone();
   await settled();
-  assert.equal(stage.told, ['opened', 'closed']);
+  assert.equal(harness.told, ['opened', 'closed']);
 });
 
 test('does so while it is being opened, too', async () => {
-  const stage = new SessionHarness();
-  stage.end();
+  const harness = new SessionHarness();
+  harness.end();
   await settled();
-  assert.equal([stage.leases.ends, stage.told], [1, []]);
-  stage.leases.gone();
+  assert.equal([harness.leases.ends, harness.told], [1, []]);
+  harness.leases.gone();
   await settled();
-  assert.equal(stage.told, ['closed']);
+  assert.equal(harness.told, ['closed']);
 });
 
 test('leaves that alone when only its transport is to go, is lost, or it is stopped', async () => {
   for (const leave of ['close', 'lose', 'stop'] as const) {
-    const stage = new SessionHarness();
-    const transport = await stage.open();
-    if (leave === 'close') stage.close();
+    const harness = new SessionHarness();
+    const transport = await harness.open();
+    if (leave === 'close') harness.close();
     else if (leave === 'lose') transport.lose();
-    else stage.parent.stop();
+    else harness.parent.stop();
     await settled();
-    assert.equal([stage.leases.ends, transport.isClosed], [0, true], leave);
+    assert.equal([harness.leases.ends, transport.isClosed], [0, true], leave);
   }
 });
 
 test('goes on when a conversation of one client ends, or cannot be opened', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   const open = () =>
-    stage.link.openUpstream(
+    harness.link.openUpstream(
       { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} },
       new AbortController().signal,
     );
-  const { heard } = stage.ask(await open());
+  const { heard } = harness.ask(await open());
   transport.upstreams[0]?.lose();
   transport.thrownByOpenUpstream = notConnected();
   assert.is(asGatewayError(await open().catch((thrown: unknown) => thrown)).code, 'BACKEND_UNAVAILABLE');
   await settled();
-  assert.equal([heard.length, stage.told], [1, ['opened']]);
+  assert.equal([heard.length, harness.told], [1, ['opened']]);
 });
 
 test('says that its backend is in doubt, as often as its transport does, until that has closed', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   transport.doubts$.next();
   transport.doubts$.next();
-  assert.equal(stage.facts.slice(1), [{ type: 'suspected' }, { type: 'suspected' }]);
-  stage.clock.nowMs = 10;
+  assert.equal(harness.facts.slice(1), [{ type: 'suspected' }, { type: 'suspected' }]);
+  harness.clock.nowMs = 10;
   transport.doubts$.next();
-  assert.is(stage.link.lastMessageAtMs(), 0, 'a doubt is no sign of life');
+  assert.is(harness.link.lastMessageAtMs(), 0, 'a doubt is no sign of life');
   transport.lose();
   transport.doubts$.next();
-  assert.is(stage.facts.filter(({ type }) => type === 'suspected').length, 3);
+  assert.is(harness.facts.filter(({ type }) => type === 'suspected').length, 3);
 });
 
 test('hands the messages of its backend to whoever listens', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   const heard: string[] = [];
-  stage.link.messages$.subscribe({
+  harness.link.messages$.subscribe({
     next: ({ kind, method }) => heard.push(`${kind} ${method}`),
     complete: () => heard.push('completed'),
   });
@@ -220,15 +223,15 @@ test('hands the messages of its backend to whoever listens', async () => {
 });
 
 test('keeps a subscription open that is no call: nobody times it, and it is a sign of life', async () => {
-  const stage = new SessionHarness();
-  const transport = await stage.open();
+  const harness = new SessionHarness();
+  const transport = await harness.open();
   const heard: string[] = [];
-  const subscription = stage.link
+  const subscription = harness.link
     .listen({ method: 'subscriptions/listen' })
     .subscribe({ next: ({ kind }) => heard.push(kind), error: () => heard.push('failed') });
-  stage.clock.nowMs = 1_000_000;
+  harness.clock.nowMs = 1_000_000;
   transport.last.notify('notifications/resources/updated');
-  assert.equal([heard, stage.link.lastMessageAtMs()], [['notification'], 1_000_000]);
+  assert.equal([heard, harness.link.lastMessageAtMs()], [['notification'], 1_000_000]);
   subscription.unsubscribe();
   assert.is(transport.last.isCancelled, true);
 });
@@ -236,13 +239,13 @@ test('keeps a subscription open that is no call: nobody times it, and it is a si
 test('asks for the gateway itself, past notifications, and gives up after the time it was given', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   try {
-    const stage = new SessionHarness();
-    const transport = await stage.open();
-    const answered = stage.link.ask({ method: 'ping' }, 10_000);
+    const harness = new SessionHarness();
+    const transport = await harness.open();
+    const answered = harness.link.ask({ method: 'ping' }, 10_000);
     transport.last.notify('notifications/progress');
     transport.last.refuse(RPC.methodNotFound);
     assert.is((await answered).kind, 'error');
-    const silent = stage.link.ask({ method: 'ping' }, 10_000).catch((thrown: unknown) => thrown);
+    const silent = harness.link.ask({ method: 'ping' }, 10_000).catch((thrown: unknown) => thrown);
     mock.timers.tick(9_999);
     assert.is(transport.last.isOpen, true);
     mock.timers.tick(1);

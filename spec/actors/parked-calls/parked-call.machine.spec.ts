@@ -49,12 +49,12 @@ test('hears of further requests while it gathers or waits without a change', () 
   assert.equal(deeds, ['ask']);
 });
 
-for (const stage of ['gathering', 'parked', 'running'] as const) {
-  test(`ends from ${stage} without a deed`, () => {
+for (const harness of ['gathering', 'parked', 'running'] as const) {
+  test(`ends from ${harness} without a deed`, () => {
     const { clock, deeds, tell, actor } = start();
-    if (stage !== 'gathering') clock.increment(5);
-    if (stage === 'running') tell('resumed');
-    assert.is(actor.getSnapshot().value, stage);
+    if (harness !== 'gathering') clock.increment(5);
+    if (harness === 'running') tell('resumed');
+    assert.is(actor.getSnapshot().value, harness);
     tell('over');
     clock.increment(2 * LIMITS.parkedCallMs);
     assert.equal([deeds.includes('expire'), actor.getSnapshot().status], [false, 'done']);

@@ -18,7 +18,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
 test('can be gone on with from within its question', () => {
-  const { calls, exchange } = stage();
+  const { calls, exchange } = harness();
   let second: Client | undefined;
   calls.follow(ANN, CALL, exchange.answers$).subscribe((asked) => {
     if ('kind' in asked)
@@ -31,7 +31,7 @@ test('can be gone on with from within its question', () => {
 });
 
 test('asks again when the backend asks from within the reply', () => {
-  const { calls, exchange } = stage();
+  const { calls, exchange } = harness();
   const first = new Client(calls.follow(ANN, CALL, exchange.answers$));
   exchange.say({
     kind: 'request',
@@ -46,7 +46,7 @@ test('asks again when the backend asks from within the reply', () => {
 });
 
 test('ends when its client leaves on hearing what was kept, without the replies', () => {
-  const { calls, exchange } = stage();
+  const { calls, exchange } = harness();
   const first = new Client(calls.follow(ANN, CALL, exchange.answers$));
   exchange.ask('roots/list');
   mock.timers.tick(5);
@@ -59,7 +59,7 @@ test('ends when its client leaves on hearing what was kept, without the replies'
 });
 
 test('takes in only so many questions', () => {
-  const { calls, exchange } = stage();
+  const { calls, exchange } = harness();
   const first = new Client(calls.follow(ANN, CALL, exchange.answers$));
   for (let n = 0; n < 66; n += 1) exchange.ask('roots/list');
   assert.equal([exchange.replies.length, exchange.replies[0]], [2, ['roots/list', NO_REPLY]]);
@@ -68,7 +68,7 @@ test('takes in only so many questions', () => {
 });
 
 test('keeps no more of what was said than it has room for', () => {
-  const { calls, exchange } = stage();
+  const { calls, exchange } = harness();
   const first = new Client(calls.follow(ANN, CALL, exchange.answers$));
   exchange.ask('roots/list');
   mock.timers.tick(5);
@@ -80,7 +80,7 @@ test('keeps no more of what was said than it has room for', () => {
 });
 
 test('hears nothing of an exchange that talks on behind its answer', () => {
-  const { calls, exchange } = stage();
+  const { calls, exchange } = harness();
   const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
   exchange.ask('roots/list');
   exchange.result('done');
@@ -92,6 +92,6 @@ test('hears nothing of an exchange that talks on behind its answer', () => {
 
 test.run();
 
-function stage(): { readonly calls: ParkedCalls; readonly exchange: Exchange } {
+function harness(): { readonly calls: ParkedCalls; readonly exchange: Exchange } {
   return { calls: new ParkedCalls(), exchange: new Exchange() };
 }

@@ -27,14 +27,14 @@ const LEVEL = (level: string) => modernCall({ [META.logLevel]: level });
 
 const TOO_LATE = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
 
-let stage = new StatelessHarness();
+let harness = new StatelessHarness();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new StatelessHarness();
+  harness = new StatelessHarness();
 });
 test.after.each(async () => {
-  const closed = stage.close();
+  const closed = harness.close();
   await settled();
   mock.timers.tick(1);
   await closed;
@@ -48,9 +48,9 @@ for (const [what, transport, peer] of [
   ['a function', 'in-process', {}],
 ] as const) {
   test(`goes straight to ${what}`, async () => {
-    await stage.add('a', transport, answers(), peer);
-    assert.is(await stage.call(modernCall()).end, 'a');
-    assert.equal([stage.calls('a'), stage.pool.size], [[1], 0]);
+    await harness.add('a', transport, answers(), peer);
+    assert.is(await harness.call(modernCall()).end, 'a');
+    assert.equal([harness.calls('a'), harness.pool.size], [[1], 0]);
   });
 }
 
@@ -61,10 +61,10 @@ for (const [what, policy, calling, level] of [
 ] as const) {
   test(`opens a conversation with a legacy program for ${what}`, async () => {
     await restage(policy);
-    await stage.add('a', 'stdio', answers());
+    await harness.add('a', 'stdio', answers());
     const request = level === undefined ? modernCall() : LEVEL(level);
-    assert.is(await stage.call(request, calling).end, 'a');
-    assert.equal(stage.calls('a'), [0, 1]);
+    assert.is(await harness.call(request, calling).end, 'a');
+    assert.equal(harness.calls('a'), [0, 1]);
   });
 }
 
@@ -74,7 +74,7 @@ const LISTING = { capabilities: { tools: {} } };
 /** A program that lists so many tools in its shared process, and so many in each other one, where it asks before it does. */
 function lists(shared: number, own: number) {
   return (exchange: ScriptedExchange): void => {
-    const isOwn = stage.upstreams('a').some(({ exchanges }) => exchanges.includes(exchange));
+    const isOwn = harness.upstreams('a').some(({ exchanges }) => exchanges.includes(exchange));
     if (isOwn) exchange.ask('roots/list');
     const tools = Array.from({ length: isOwn ? own : shared }, (_, n) => ({ name: `tool ${n}` }));
     exchange.result(exchange.request.method === 'tools/list' ? { tools } : {});
@@ -82,7 +82,7 @@ function lists(shared: number, own: number) {
 }
 
 async function listed(capabilities: JsonObject = {}, owner = 'ann'): Promise<unknown> {
-  const listing = stage.call(LIST, { profile: profile(capabilities), owner });
+  const listing = harness.call(LIST, { profile: profile(capabilities), owner });
   await listing.end;
   const [answer] = listing.answers;
   assert.is(listing.answers.length, 1, 'it is asked nothing');
@@ -90,83 +90,83 @@ async function listed(capabilities: JsonObject = {}, owner = 'ann'): Promise<unk
 }
 
 test('lists the tools of a program that it offers to a client with these capabilities', async () => {
-  await stage.add('a', 'stdio', lists(13, 17), LISTING);
+  await harness.add('a', 'stdio', lists(13, 17), LISTING);
   await settled();
   const asking = { elicitation: {}, roots: {} };
   assert.equal([await listed(), await listed(asking), await listed(asking, 'bob')], [13, 17, 17]);
-  const [own] = stage.upstreams('a');
+  const [own] = harness.upstreams('a');
   assert.equal(own?.exchanges[0]?.replies, [NO_SUBSCRIBER]);
-  assert.equal([stage.upstreams('a').length, stage.backend('a').profiles[0]?.capabilities], [2, asking]);
+  assert.equal([harness.upstreams('a').length, harness.backend('a').profiles[0]?.capabilities], [2, asking]);
 });
 
 test('lists in the shared process once it is known that capabilities make no difference', async () => {
-  await stage.add('a', 'stdio', lists(13, 13), LISTING);
+  await harness.add('a', 'stdio', lists(13, 13), LISTING);
   await settled();
   const asking = { elicitation: {} };
   assert.equal([await listed(asking), await listed(asking, 'bob')], [13, 13]);
-  assert.is(stage.upstreams('a').length, 1);
-  assert.equal([await listed({ sampling: {} }), stage.upstreams('a').length], [13, 2]);
+  assert.is(harness.upstreams('a').length, 1);
+  assert.equal([await listed({ sampling: {} }), harness.upstreams('a').length], [13, 2]);
 });
 
 test('lists in the shared process where there is no room for another one', async () => {
-  await stage.add('a', 'stdio', lists(13, 17), LISTING);
-  stage.backend('a').openUpstream = () => Promise.reject(queueFull('t'));
+  await harness.add('a', 'stdio', lists(13, 17), LISTING);
+  harness.backend('a').openUpstream = () => Promise.reject(queueFull('t'));
   assert.is(await listed({ elicitation: {} }), 13);
 });
 
 test('lets clients share a program where the template says so', async () => {
   await restage({ session: 'shared' });
-  await stage.add('a', 'stdio', answers());
-  await stage.call(LEVEL('info'), { profile: ASKABLE }).end;
-  assert.equal(stage.calls('a'), [1]);
+  await harness.add('a', 'stdio', answers());
+  await harness.call(LEVEL('info'), { profile: ASKABLE }).end;
+  assert.equal(harness.calls('a'), [1]);
 });
 
 test('opens a conversation with a function for nobody', async () => {
   await restage({ session: 'isolated' });
-  await stage.add('a', 'in-process', answers());
-  await stage.call(LEVEL('info'), { profile: ASKABLE }).end;
-  assert.equal(stage.calls('a'), [1]);
+  await harness.add('a', 'in-process', answers());
+  await harness.call(LEVEL('info'), { profile: ASKABLE }).end;
+  assert.equal(harness.calls('a'), [1]);
 });
 
 test('shares a conversation over HTTP among the calls of one owner that declare the same', async () => {
-  await stage.add('a', 'http', silent);
+  await harness.add('a', 'http', silent);
   const callers = [
-    stage.call(modernCall(), { profile: profile({ roots: {}, sampling: {} }) }),
-    stage.call(modernCall(), { profile: profile({ sampling: {}, roots: {} }) }),
+    harness.call(modernCall(), { profile: profile({ roots: {}, sampling: {} }) }),
+    harness.call(modernCall(), { profile: profile({ sampling: {}, roots: {} }) }),
   ];
   await settled();
-  assert.equal(stage.calls('a'), [0, 2]);
-  stage.call(modernCall(), { profile: profile({ sampling: {} }) });
+  assert.equal(harness.calls('a'), [0, 2]);
+  harness.call(modernCall(), { profile: profile({ sampling: {} }) });
   await settled();
-  assert.equal(stage.calls('a'), [0, 2, 1]);
+  assert.equal(harness.calls('a'), [0, 2, 1]);
   for (const { subscription } of callers) subscription.unsubscribe();
   assert.equal(
-    stage.upstreams('a').map(({ isClosed }) => isClosed),
+    harness.upstreams('a').map(({ isClosed }) => isClosed),
     [false, false],
   );
 });
 
 test('never shares one between owners, whatever their ids look like', async () => {
-  await stage.add('a', 'http', answers());
+  await harness.add('a', 'http', answers());
   for (const owner of ['ann', 'bob', 'ann,{}', '"ann"', 'ann', 'bob']) {
-    await stage.call(modernCall(), { owner }).end;
+    await harness.call(modernCall(), { owner }).end;
   }
-  assert.equal(stage.calls('a'), [0, 2, 2, 1, 1]);
+  assert.equal(harness.calls('a'), [0, 2, 2, 1, 1]);
 });
 
 test('mixes no two owners up, however their calls interleave', async () => {
-  for (const id of ['a', 'b']) await stage.add(id, 'http', answers());
-  for (const id of ['c', 'd']) await stage.add(id, 'stdio', answers());
+  for (const id of ['a', 'b']) await harness.add(id, 'http', answers());
+  for (const id of ['c', 'd']) await harness.add(id, 'stdio', answers());
   const owners = ['ann', 'bob', 'cid', 'dan', 'eve'];
   const calls = Array.from({ length: 240 }, (_, n) => {
     const owner = owners[n % 5] ?? '';
     const declared = { ...ASKABLE, clientInfo: { name: owner } };
-    return stage.call(modernCall({ progressToken: 1, owner }), { owner, profile: declared });
+    return harness.call(modernCall({ progressToken: 1, owner }), { owner, profile: declared });
   });
   const ends = await Promise.all(calls.map(({ end }) => end));
   assert.is(ends.filter((end) => typeof end === 'string').length, 240);
   for (const id of ['a', 'b', 'c', 'd']) {
-    const { upstreams, profiles } = stage.backend(id);
+    const { upstreams, profiles } = harness.backend(id);
     assert.is(
       upstreams.reduce((sum, { exchanges }) => sum + exchanges.length, 0),
       60,
@@ -179,102 +179,108 @@ test('mixes no two owners up, however their calls interleave', async () => {
 });
 
 test('keeps tasks where nobody else sees them, or refuses them', async () => {
-  await stage.add('a', 'stdio', answers());
+  await harness.add('a', 'stdio', answers());
   const task = { method: 'tasks/list', params: {} };
-  await stage.call(task).end;
-  assert.equal([stage.backend('a').asked.includes('tasks/list'), stage.upstreams('a').length], [false, 1]);
-  await stage.close();
-  stage = new StatelessHarness({ session: 'shared' });
-  await stage.add('a', 'stdio', answers());
-  const refused = stage.call(task);
+  await harness.call(task).end;
+  assert.equal(
+    [harness.backend('a').asked.includes('tasks/list'), harness.upstreams('a').length],
+    [false, 1],
+  );
+  await harness.close();
+  harness = new StatelessHarness({ session: 'shared' });
+  await harness.add('a', 'stdio', answers());
+  const refused = harness.call(task);
   assert.is(await refused.end, 'a');
   const [answer] = refused.answers;
   assert.equal(answer?.event.kind === 'error' && answer.event.error.code, -32601);
-  assert.equal([stage.backend('a').asked.includes('tasks/list'), stage.upstreams('a').length], [false, 0]);
+  assert.equal(
+    [harness.backend('a').asked.includes('tasks/list'), harness.upstreams('a').length],
+    [false, 0],
+  );
 });
 
 test('gives a program to one call at a time, and to the next one afterwards', async () => {
-  await stage.add('a', 'stdio', silent);
-  const first = stage.call(modernCall(), { profile: ASKABLE });
-  stage.call(modernCall(), { profile: ASKABLE });
+  await harness.add('a', 'stdio', silent);
+  const first = harness.call(modernCall(), { profile: ASKABLE });
+  harness.call(modernCall(), { profile: ASKABLE });
   await settled();
-  assert.equal(stage.calls('a'), [0, 1, 1]);
-  stage.upstreams('a')[0]?.last.result();
+  assert.equal(harness.calls('a'), [0, 1, 1]);
+  harness.upstreams('a')[0]?.last.result();
   assert.is(await first.end, 'a');
-  stage.call(modernCall(), { profile: ASKABLE });
-  assert.equal(stage.calls('a'), [0, 2, 1]);
+  harness.call(modernCall(), { profile: ASKABLE });
+  assert.equal(harness.calls('a'), [0, 2, 1]);
 });
 
 test('gives nobody a program that may still ask about the call of somebody who left', async () => {
-  await stage.add('a', 'stdio', silent);
-  const first = stage.call(modernCall(), { profile: ASKABLE });
+  await harness.add('a', 'stdio', silent);
+  const first = harness.call(modernCall(), { profile: ASKABLE });
   await settled();
   first.subscription.unsubscribe();
-  stage.call(modernCall(), { profile: ASKABLE });
+  harness.call(modernCall(), { profile: ASKABLE });
   await settled();
-  assert.equal(stage.calls('a'), [0, 1, 1]);
-  assert.equal([stage.upstreams('a')[0]?.isClosed, stage.pool.size], [true, 1]);
+  assert.equal(harness.calls('a'), [0, 1, 1]);
+  assert.equal([harness.upstreams('a')[0]?.isClosed, harness.pool.size], [true, 1]);
 });
 
 test('gives a program on that can ask nobody, whoever left', async () => {
   await restage({ session: 'isolated' });
-  await stage.add('a', 'stdio', silent);
-  const first = stage.call(modernCall());
+  await harness.add('a', 'stdio', silent);
+  const first = harness.call(modernCall());
   await settled();
   first.subscription.unsubscribe();
-  stage.call(modernCall());
-  assert.equal(stage.calls('a'), [0, 2]);
+  harness.call(modernCall());
+  assert.equal(harness.calls('a'), [0, 2]);
 });
 
 test('tells a backend the newest legacy revision, and what the client declared and is called', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.call(modernCall(), { profile: ASKABLE }).end;
-  assert.equal(stage.backend('a').profiles, [{ ...ASKABLE, protocolVersion: '2025-11-25' }]);
+  await harness.add('a', 'http', answers());
+  await harness.call(modernCall(), { profile: ASKABLE }).end;
+  assert.equal(harness.backend('a').profiles, [{ ...ASKABLE, protocolVersion: '2025-11-25' }]);
 });
 
 test('keeps the envelope of the modern era from legacy backends, and everything else as it is', async () => {
-  await stage.add('a', 'http', answers());
+  await harness.add('a', 'http', answers());
   const kept = { progressToken: 7, traceparent: '00-1', 'com.example/x': { y: 1 } };
-  await stage.call(modernCall(kept)).end;
-  assert.equal(stage.upstreams('a')[0]?.last.request.params?._meta, kept);
-  await stage.inner.fleet.remove('t', 'a', 0);
-  await stage.add('b', 'http', answers(), MODERN);
+  await harness.call(modernCall(kept)).end;
+  assert.equal(harness.upstreams('a')[0]?.last.request.params?._meta, kept);
+  await harness.inner.fleet.remove('t', 'a', 0);
+  await harness.add('b', 'http', answers(), MODERN);
   const request = modernCall(kept);
-  await stage.call(request).end;
-  assert.equal(stage.backend('b').last.request, request);
+  await harness.call(request).end;
+  assert.equal(harness.backend('b').last.request, request);
 });
 
 test('chooses and counts in one block where a conversation is at hand', async () => {
   await restage({ strategy: 'least_connections' });
   for (const id of ['a', 'b', 'c', 'd']) {
-    await stage.add(id, 'http', silent);
-    stage.call(modernCall(), { instanceId: id });
+    await harness.add(id, 'http', silent);
+    harness.call(modernCall(), { instanceId: id });
   }
   await settled();
-  for (let n = 0; n < 396; n += 1) stage.call(modernCall());
+  for (let n = 0; n < 396; n += 1) harness.call(modernCall());
   assert.equal(
-    stage.inner.fleet.refs('t').map(({ inFlight }) => inFlight),
+    harness.inner.fleet.refs('t').map(({ inFlight }) => inFlight),
     [100, 100, 100, 100],
   );
 });
 
 test('decides by the instance that was picked where they differ', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.add('b', 'http', answers(), MODERN);
-  await stage.add('c', 'stdio', answers());
-  for (let n = 0; n < 6; n += 1) await stage.call(modernCall({ progressToken: n })).end;
-  assert.equal([stage.calls('a'), stage.calls('b'), stage.calls('c')], [[0, 2], [2], [2]]);
+  await harness.add('a', 'http', answers());
+  await harness.add('b', 'http', answers(), MODERN);
+  await harness.add('c', 'stdio', answers());
+  for (let n = 0; n < 6; n += 1) await harness.call(modernCall({ progressToken: n })).end;
+  assert.equal([harness.calls('a'), harness.calls('b'), harness.calls('c')], [[0, 2], [2], [2]]);
   const metas = ['b', 'c'].map(
-    (id) => Object.keys(Object(stage.backend(id).last.request.params?._meta)).length,
+    (id) => Object.keys(Object(harness.backend(id).last.request.params?._meta)).length,
   );
   assert.equal(metas, [4, 1]);
 });
 
 test('asks only the instance that is named', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.add('b', 'http', answers());
-  for (let n = 0; n < 3; n += 1) assert.is(await stage.call(modernCall(), { instanceId: 'b' }).end, 'b');
-  assert.equal(told(await stage.call(modernCall(), { instanceId: 'c' }).end), {
+  await harness.add('a', 'http', answers());
+  await harness.add('b', 'http', answers());
+  for (let n = 0; n < 3; n += 1) assert.is(await harness.call(modernCall(), { instanceId: 'b' }).end, 'b');
+  assert.equal(told(await harness.call(modernCall(), { instanceId: 'c' }).end), {
     code: 'SERVER_NOT_FOUND',
     delivered: 'no',
   });
@@ -286,10 +292,10 @@ for (const [transport, peer] of [
   ['http', MODERN],
 ] as const) {
   test(`goes on at the ${peer.era ?? 'legacy'} instance over ${transport} that is named while it is drained`, async () => {
-    await stage.add('a', transport, answers(), peer);
-    stage.inner.ref('a').drain();
-    assert.is(await stage.call(modernCall(), { instanceId: 'a' }).end, 'a');
-    assert.equal(told(await stage.call(modernCall()).end), {
+    await harness.add('a', transport, answers(), peer);
+    harness.inner.ref('a').drain();
+    assert.is(await harness.call(modernCall(), { instanceId: 'a' }).end, 'a');
+    assert.equal(told(await harness.call(modernCall()).end), {
       code: 'NO_HEALTHY_INSTANCE',
       delivered: 'no',
       retryAfterSeconds: 2,
@@ -298,104 +304,107 @@ for (const [transport, peer] of [
 }
 
 test('fails like any other call where nobody can answer', async () => {
-  assert.equal(told(await stage.call(modernCall()).end), {
+  assert.equal(told(await harness.call(modernCall()).end), {
     code: 'NO_HEALTHY_INSTANCE',
     delivered: 'no',
     retryAfterSeconds: 2,
   });
-  const unknown$ = stage.stateless.exchange('x', modernCall(), { owner: { id: 'ann' }, profile: profile() });
+  const unknown$ = harness.stateless.exchange('x', modernCall(), {
+    owner: { id: 'ann' },
+    profile: profile(),
+  });
   assert.equal(told(await listen(unknown$).end), { code: 'TEMPLATE_NOT_FOUND', delivered: 'no' });
 });
 
 test('goes on to another instance when no conversation can be opened, or the call did not arrive', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.add('b', 'http', fails('no'));
-  await stage.add('c', 'http', answers());
-  stage.backend('a').thrownByOpenUpstream = new Error('no conversation');
-  for (let n = 0; n < 3; n += 1) assert.is(await stage.call(modernCall()).end, 'c');
-  assert.ok(stage.inner.told('exchange.retried').length > 0);
+  await harness.add('a', 'http', answers());
+  await harness.add('b', 'http', fails('no'));
+  await harness.add('c', 'http', answers());
+  harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
+  for (let n = 0; n < 3; n += 1) assert.is(await harness.call(modernCall()).end, 'c');
+  assert.ok(harness.inner.told('exchange.retried').length > 0);
 });
 
 test('repeats nothing that may have arrived, unless that does no harm', async () => {
-  await stage.add('a', 'http', fails('unknown'));
-  await stage.add('b', 'http', fails('unknown'));
-  assert.equal(told(await stage.call(modernCall()).end), {
+  await harness.add('a', 'http', fails('unknown'));
+  await harness.add('b', 'http', fails('unknown'));
+  assert.equal(told(await harness.call(modernCall()).end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'unknown',
   });
-  assert.is(stage.inner.told('exchange.retried').length, 0);
-  await stage.call({ method: 'resources/list' }).end;
-  assert.is(stage.inner.told('exchange.retried').length, 1);
+  assert.is(harness.inner.told('exchange.retried').length, 0);
+  await harness.call({ method: 'resources/list' }).end;
+  assert.is(harness.inner.told('exchange.retried').length, 1);
 });
 
 test('opens a conversation anew, once, that had ended unnoticed', async () => {
   let isLost = false;
-  await stage.add('a', 'http', (exchange) => (isLost ? fails('no')(exchange) : answers()(exchange)));
-  await stage.call(modernCall()).end;
+  await harness.add('a', 'http', (exchange) => (isLost ? fails('no')(exchange) : answers()(exchange)));
+  await harness.call(modernCall()).end;
   isLost = true;
-  assert.equal(told(await stage.call(modernCall()).end), {
+  assert.equal(told(await harness.call(modernCall()).end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'no',
     retryAfterSeconds: 1,
   });
-  assert.equal(stage.calls('a'), [0, 2, 1]);
+  assert.equal(harness.calls('a'), [0, 2, 1]);
 });
 
 test('uses no conversation that ended', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.call(modernCall()).end;
-  stage.upstreams('a')[0]?.lose();
-  await stage.call(modernCall()).end;
-  assert.equal(stage.calls('a'), [0, 1, 1]);
+  await harness.add('a', 'http', answers());
+  await harness.call(modernCall()).end;
+  harness.upstreams('a')[0]?.lose();
+  await harness.call(modernCall()).end;
+  assert.equal(harness.calls('a'), [0, 1, 1]);
 });
 
 test('opens conversations anew after a restart, and leaves none of the old ones behind', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.call(modernCall()).end;
-  const before = stage.backend('a');
-  stage.inner.ref('a').restart();
+  await harness.add('a', 'http', answers());
+  await harness.call(modernCall()).end;
+  const before = harness.backend('a');
+  harness.inner.ref('a').restart();
   await settled();
-  assert.equal([before.upstreams[0]?.isClosed, stage.pool.size], [true, 0]);
-  assert.is(await stage.call(modernCall()).end, 'a');
-  assert.equal([stage.calls('a'), before === stage.backend('a')], [[0, 1], false]);
+  assert.equal([before.upstreams[0]?.isClosed, harness.pool.size], [true, 0]);
+  assert.is(await harness.call(modernCall()).end, 'a');
+  assert.equal([harness.calls('a'), before === harness.backend('a')], [[0, 1], false]);
 });
 
 test('goes on in a process of its own, with its call, while the one that others share is lost', async () => {
-  const ref = await stage.add('a', 'stdio', silent);
-  stage.backend('a').ownStandsAlone = true;
-  const call = stage.call(modernCall(), { profile: ASKABLE });
+  const ref = await harness.add('a', 'stdio', silent);
+  harness.backend('a').ownStandsAlone = true;
+  const call = harness.call(modernCall(), { profile: ASKABLE });
   await settled();
-  const [own] = stage.upstreams('a');
-  const other = stage.call(modernCall(), { profile: profile({ sampling: {} }) });
-  stage.backend('a').lose(); // while the conversation of the other is being opened
+  const [own] = harness.upstreams('a');
+  const other = harness.call(modernCall(), { profile: profile({ sampling: {} }) });
+  harness.backend('a').lose(); // while the conversation of the other is being opened
   await settled();
   assert.equal([ref.state, own?.isClosed], ['unhealthy', false]);
-  for (const { last } of stage.upstreams('a')) last.result('done');
+  for (const { last } of harness.upstreams('a')) last.result('done');
   assert.equal([await call.end, await other.end, ref.inFlight], ['a', 'a', 0]);
 });
 
 test('leaves no process of its own behind when its instance goes, whatever becomes of the shared one', async () => {
-  await stage.add('a', 'stdio', silent);
-  stage.backend('a').ownStandsAlone = true;
-  const call = stage.call(modernCall(), { profile: ASKABLE });
+  await harness.add('a', 'stdio', silent);
+  harness.backend('a').ownStandsAlone = true;
+  const call = harness.call(modernCall(), { profile: ASKABLE });
   await settled();
-  const [own] = stage.upstreams('a');
-  stage.backend('a').lose();
+  const [own] = harness.upstreams('a');
+  harness.backend('a').lose();
   await settled();
-  const removed = stage.inner.fleet.remove('t', 'a', 0);
+  const removed = harness.inner.fleet.remove('t', 'a', 0);
   await settled();
   mock.timers.tick(1);
   await removed;
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.equal([own?.isClosed, stage.pool.size], [true, 0]);
+  assert.equal([own?.isClosed, harness.pool.size], [true, 0]);
 });
 
 test('sets the level of log lines before the first call that wants them, and when one wants more', async () => {
-  await stage.add('a', 'stdio', answers(), LOGGING);
-  await stage.call(LEVEL('warning')).end;
-  await stage.call(LEVEL('error')).end;
-  await stage.call(LEVEL('debug')).end;
-  await stage.call(LEVEL('debug')).end;
+  await harness.add('a', 'stdio', answers(), LOGGING);
+  await harness.call(LEVEL('warning')).end;
+  await harness.call(LEVEL('error')).end;
+  await harness.call(LEVEL('debug')).end;
+  await harness.call(LEVEL('debug')).end;
   assert.equal(heard(0), [
     'logging/setLevel warning',
     'tools/call',
@@ -407,24 +416,24 @@ test('sets the level of log lines before the first call that wants them, and whe
 });
 
 test('waits with a call for the level that another one has it set to', async () => {
-  await stage.add('a', 'http', answers(), LOGGING);
-  await stage.call(modernCall()).end;
-  const callers = [stage.call(LEVEL('info')), stage.call(LEVEL('info'))];
+  await harness.add('a', 'http', answers(), LOGGING);
+  await harness.call(modernCall()).end;
+  const callers = [harness.call(LEVEL('info')), harness.call(LEVEL('info'))];
   for (const { end } of callers) await end;
   assert.equal(heard(0), ['tools/call', 'logging/setLevel info', 'tools/call', 'tools/call']);
 });
 
 test('sets no level where the backend writes no log lines', async () => {
-  await stage.add('a', 'stdio', answers());
-  await stage.call(LEVEL('info')).end;
+  await harness.add('a', 'stdio', answers());
+  await harness.call(LEVEL('info')).end;
   assert.equal(heard(0), ['tools/call']);
 });
 
 test('lets a client hear the log lines it opted in to, and no others', async () => {
-  await stage.add('a', 'http', silent, LOGGING);
-  const [deaf, picky] = [stage.call(modernCall()), stage.call(LEVEL('error'))];
+  await harness.add('a', 'http', silent, LOGGING);
+  const [deaf, picky] = [harness.call(modernCall()), harness.call(LEVEL('error'))];
   await settled();
-  for (const exchange of stage.upstreams('a')[0]?.open ?? []) {
+  for (const exchange of harness.upstreams('a')[0]?.open ?? []) {
     exchange.notify('notifications/message', { level: 'info' });
     exchange.notify('notifications/message', { level: 'error' });
     exchange.notify('notifications/progress', {});
@@ -435,77 +444,77 @@ test('lets a client hear the log lines it opted in to, and no others', async () 
 });
 
 test('ends a conversation that nobody used for a minute', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.call(modernCall()).end;
+  await harness.add('a', 'http', answers());
+  await harness.call(modernCall()).end;
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
-  await stage.call(modernCall()).end;
+  await harness.call(modernCall()).end;
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
-  assert.is(stage.pool.size, 1);
+  assert.is(harness.pool.size, 1);
   mock.timers.tick(1);
   await settled();
-  assert.equal([stage.pool.size, stage.upstreams('a').map(({ closings }) => closings)], [0, [1]]);
+  assert.equal([harness.pool.size, harness.upstreams('a').map(({ closings }) => closings)], [0, [1]]);
 });
 
 test('waits for a conversation no longer than for an answer, and it is opened for the others', async () => {
   await restage({ callTimeoutMs: 4_000 });
-  await stage.add('a', 'http', answers());
-  const thaw = stage.freeze('a');
-  const first = stage.call(modernCall());
+  await harness.add('a', 'http', answers());
+  const thaw = harness.freeze('a');
+  const first = harness.call(modernCall());
   mock.timers.tick(3_000);
-  const second = stage.call(modernCall());
+  const second = harness.call(modernCall());
   mock.timers.tick(1_000);
   assert.equal(told(await first.end), TOO_LATE);
   thaw();
-  assert.equal([await second.end, stage.calls('a')], ['a', [0, 1]]);
+  assert.equal([await second.end, harness.calls('a')], ['a', [0, 1]]);
   assert.equal(
-    stage.inner.told('exchange.refused').map(({ code }) => code),
+    harness.inner.told('exchange.refused').map(({ code }) => code),
     ['BACKEND_TIMEOUT'],
   );
 });
 
 test('counts what a call waited for its conversation as part of its time', async () => {
   await restage({ callTimeoutMs: 4_000 });
-  await stage.add('a', 'http', silent);
-  const thaw = stage.freeze('a');
-  const call = stage.call(modernCall());
+  await harness.add('a', 'http', silent);
+  const thaw = harness.freeze('a');
+  const call = harness.call(modernCall());
   mock.timers.tick(3_000);
   thaw();
   await settled();
-  assert.equal(stage.calls('a'), [0, 1]);
+  assert.equal(harness.calls('a'), [0, 1]);
   mock.timers.tick(1_000);
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });
 
 test('waits no longer for a log level, either', async () => {
   await restage({ callTimeoutMs: 4_000 });
-  await stage.add('a', 'http', answers(), LOGGING);
-  await stage.call(modernCall()).end;
-  const [upstream] = stage.upstreams('a');
+  await harness.add('a', 'http', answers(), LOGGING);
+  await harness.call(modernCall()).end;
+  const [upstream] = harness.upstreams('a');
   if (upstream !== undefined) upstream.onExchange = undefined;
-  const call = stage.call(LEVEL('info'));
+  const call = harness.call(LEVEL('info'));
   mock.timers.tick(4_000);
   assert.equal(told(await call.end), TOO_LATE);
 });
 
 test('leaves half of its time to another instance over the network, where there is one', async () => {
   await restage({ callTimeoutMs: 4_000 });
-  for (const id of ['a', 'b']) await stage.add(id, 'http', answers());
-  const thaw = stage.freeze('a');
-  const calls = [stage.call(modernCall()), stage.call(modernCall())];
+  for (const id of ['a', 'b']) await harness.add(id, 'http', answers());
+  const thaw = harness.freeze('a');
+  const calls = [harness.call(modernCall()), harness.call(modernCall())];
   await settled();
   mock.timers.tick(2_000);
   assert.equal(await Promise.all(calls.map(({ end }) => end)), ['b', 'b']);
   thaw();
   await settled();
   assert.equal(
-    [stage.calls('a'), stage.calls('b')],
+    [harness.calls('a'), harness.calls('b')],
     [
       [0, 0],
       [0, 2],
     ],
   );
-  for (const id of ['a', 'b']) stage.freeze(id);
-  const late = stage.call(modernCall(), { owner: 'bob' });
+  for (const id of ['a', 'b']) harness.freeze(id);
+  const late = harness.call(modernCall(), { owner: 'bob' });
   for (const waitMs of [2_000, 1_999]) {
     mock.timers.tick(waitMs);
     await settled();
@@ -517,16 +526,16 @@ test('leaves half of its time to another instance over the network, where there 
 
 test('sends what may be repeated to a second instance, too, when the first is silent and a conversation is at hand', async () => {
   await restage({ callTimeoutMs: 6_000 });
-  await stage.add('a', 'http', silent);
-  await stage.add('b', 'http', answers());
-  const list = () => stage.call({ method: 'resources/list' });
-  await stage.call(modernCall(), { instanceId: 'b' }).end;
+  await harness.add('a', 'http', silent);
+  await harness.add('b', 'http', answers());
+  const list = () => harness.call({ method: 'resources/list' });
+  await harness.call(modernCall(), { instanceId: 'b' }).end;
   const first = list();
   await settled();
   mock.timers.tick(2_000);
   assert.is(await first.end, 'b');
-  assert.is(stage.upstreams('a')[0]?.last.isCancelled, true);
-  await stage.pool.endOf('ann');
+  assert.is(harness.upstreams('a')[0]?.last.isCancelled, true);
+  await harness.pool.endOf('ann');
   const second = [list(), list()];
   await settled();
   mock.timers.tick(2_000);
@@ -535,31 +544,31 @@ test('sends what may be repeated to a second instance, too, when the first is si
   assert.equal(await Promise.all(second.map(({ end }) => end)), ['b', 'b'], 'it was opened meanwhile');
   mock.timers.tick(2 * LIMITS.statelessIdleMs);
   await settled();
-  assert.is(stage.pool.size, 0);
+  assert.is(harness.pool.size, 0);
 });
 
 test('gives up where the instance that is named takes nothing, though a conversation is at hand', async () => {
-  await stage.add('a', 'http', answers());
-  await stage.call(modernCall(), { instanceId: 'a' }).end;
-  const ref = stage.inner.ref('a');
+  await harness.add('a', 'http', answers());
+  await harness.call(modernCall(), { instanceId: 'a' }).end;
+  const ref = harness.inner.ref('a');
   Object.defineProperties(ref, { takes: { value: () => false }, state: { value: 'starting' } });
-  assert.equal(told(await stage.call(modernCall(), { instanceId: 'a' }).end), {
+  assert.equal(told(await harness.call(modernCall(), { instanceId: 'a' }).end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'no',
     retryAfterSeconds: 1,
   });
-  assert.equal(stage.calls('a'), [0, 1]);
+  assert.equal(harness.calls('a'), [0, 1]);
 });
 
 test('waits for a program, or the instance that is named, all of its time', async () => {
   await restage({ callTimeoutMs: 4_000 });
-  for (const id of ['a', 'b']) await stage.add(id, 'stdio', answers());
-  for (const id of ['a', 'b']) stage.freeze(id);
-  await stage.add('c', 'http', answers());
-  stage.freeze('c');
+  for (const id of ['a', 'b']) await harness.add(id, 'stdio', answers());
+  for (const id of ['a', 'b']) harness.freeze(id);
+  await harness.add('c', 'http', answers());
+  harness.freeze('c');
   const calls = [
-    stage.call(modernCall(), { profile: ASKABLE, instanceId: 'c' }),
-    stage.call(modernCall(), { profile: ASKABLE, instanceId: 'a' }),
+    harness.call(modernCall(), { profile: ASKABLE, instanceId: 'c' }),
+    harness.call(modernCall(), { profile: ASKABLE, instanceId: 'a' }),
   ];
   mock.timers.tick(3_999);
   await settled();
@@ -572,38 +581,38 @@ test('waits for a program, or the instance that is named, all of its time', asyn
 });
 
 test('tells of a call that came no further than its conversation', async () => {
-  await stage.add('a', 'http', answers());
-  stage.backend('a').thrownByOpenUpstream = new Error('no conversation');
-  assert.equal(told(await stage.call(modernCall()).end), { code: 'INTERNAL_ERROR', delivered: 'no' });
+  await harness.add('a', 'http', answers());
+  harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
+  assert.equal(told(await harness.call(modernCall()).end), { code: 'INTERNAL_ERROR', delivered: 'no' });
   assert.equal(
-    stage.inner.told('exchange.refused').map(({ code }) => code),
+    harness.inner.told('exchange.refused').map(({ code }) => code),
     ['INTERNAL_ERROR'],
   );
 });
 
 test('leaves nothing behind when its caller leaves, at whatever point that is', async () => {
-  await stage.add('a', 'http', silent);
-  stage.call(modernCall()).subscription.unsubscribe();
+  await harness.add('a', 'http', silent);
+  harness.call(modernCall()).subscription.unsubscribe();
   await settled();
-  assert.equal(stage.calls('a'), [0, 0]);
-  const caller = stage.call(modernCall());
+  assert.equal(harness.calls('a'), [0, 0]);
+  const caller = harness.call(modernCall());
   caller.subscription.unsubscribe();
-  const [upstream] = stage.upstreams('a');
+  const [upstream] = harness.upstreams('a');
   assert.is(upstream?.last.isCancelled, true);
   mock.timers.tick(2 * LIMITS.statelessIdleMs);
   await settled();
-  assert.is(stage.pool.size, 0);
+  assert.is(harness.pool.size, 0);
 });
 
 test.run();
 
 async function restage(policy: Partial<BalancerPolicy>): Promise<void> {
-  await stage.close();
-  stage = new StatelessHarness(policy);
+  await harness.close();
+  harness = new StatelessHarness(policy);
 }
 
 function heard(index: number): string[] {
-  return (stage.upstreams('a')[index]?.exchanges ?? []).map(({ request: { method, params } }) =>
+  return (harness.upstreams('a')[index]?.exchanges ?? []).map(({ request: { method, params } }) =>
     method === 'logging/setLevel' ? `${method} ${params?.level}` : method,
   );
 }
