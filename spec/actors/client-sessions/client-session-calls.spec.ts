@@ -114,7 +114,7 @@ test('dismisses only those that are between two rounds', async () => {
 test('goes on where the session is when it is not known any more who asked', async () => {
   const { calls } = await begin();
   const answer = { event: { kind: 'interrupted', retryMs: 1 }, instanceId: 'a', serverId: 'a' } as const;
-  const stay = calls.stay(answer, () => undefined);
+  const stay = calls.reserve(answer, () => undefined);
   const call = listen(stay.exchange(toolCall('write')));
   harness.transport('a').last.result('done');
   assert.is(await resultOf(call), 'done');
@@ -185,7 +185,7 @@ function keep(
   before: Pick<SessionReservation, 'exchange'> = calls,
 ): SessionReservation {
   const stays: SessionReservation[] = [];
-  before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.stay(answer, lost)));
+  before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.reserve(answer, lost)));
   harness.transport('a').last.result();
   const [stay] = stays;
   if (stay === undefined) throw new Error('there was no answer');

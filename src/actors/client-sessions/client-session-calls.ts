@@ -1,4 +1,4 @@
-// The calls of one session: those that are under way, and the places kept for those that are between two rounds. Where one call
+// The calls of one session: those that are under way, and the reservations of those that are between two rounds. Where one call
 // goes is session-route.ts, a reservation held-reservation.ts.
 
 import { Observable, Subscription } from 'rxjs';
@@ -36,7 +36,7 @@ export class SessionCalls {
   // A session that rests has none: what only calls need is made at the first call.
   /** Each call with its reservation, if it goes on there. */
   #calls: Map<SessionRoute, Binding | undefined> | undefined;
-  #stays: Set<HeldReservation> | undefined;
+  #reservations: Set<HeldReservation> | undefined;
   #isAway = false;
 
   constructor(place: CallsPlace, owner: CallsOwner) {
@@ -46,11 +46,11 @@ export class SessionCalls {
 
   /** Includes calls that are about to go on. */
   get size(): number {
-    return (this.#calls?.size ?? 0) + (this.#stays?.size ?? 0);
+    return (this.#calls?.size ?? 0) + (this.#reservations?.size ?? 0);
   }
   /** True when some calls are at an instance, or are about to go on there. */
   get arePlaced(): boolean {
-    if (this.#stays !== undefined && this.#stays.size > 0) return true;
+    if (this.#reservations !== undefined && this.#reservations.size > 0) return true;
     return [...(this.#calls?.keys() ?? [])].some(({ binding }) => binding !== undefined);
   }
 
@@ -60,8 +60,8 @@ export class SessionCalls {
     return only?.binding === binding && others.length === 0;
   }
 
-  /** See ClientSession.exchange. `stay`: the reservation of the call, for as long as that lasts. */
-  exchange(request: ExchangeRequest, stay?: Binding): Observable<Answer> {
+  /** See ClientSession.exchange. `reservation`: that of the call, for as long as it lasts. */
+  exchange(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
       const { endedFor } = this.#owner;
       if (endedFor !== undefined) {
@@ -69,10 +69,10 @@ export class SessionCalls {
         return;
       }
       this.#owner.used();
-      const route = new SessionRoute(this.#place, { request, stay });
+      const route = new SessionRoute(this.#place, { request, reservation });
       const call = new Subscription();
       this.#calls ??= new Map();
-      this.#calls.set(route, stay);
+      this.#calls.set(route, reservation);
       subscriber.add(() => {
         if (this.#isAway) this.#place.queue.withdraw(route);
         call.unsubscribe();
@@ -81,7 +81,7 @@ export class SessionCalls {
       });
       call.add(
         this.#place.carry(request, route).subscribe({
-          next: (answer) => subscriber.next(route.hear(answer)),
+          next: (answer) => subscriber.next(route.deliver(answer)),
           error: (thrown: unknown) => subscriber.error(thrown),
           complete: () => subscriber.complete(),
         }),
@@ -90,12 +90,12 @@ export class SessionCalls {
   }
 
   /** See Session.reserve of protocol/ports.ts. */
-  stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
+  reserve(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     const place = this.#place;
     // Not by the id of the instance: its successor may have the same.
-    const [route, before] = [...(this.#calls ?? [])].find(([{ heard }]) => heard === answer) ?? [];
+    const [route, before] = [...(this.#calls ?? [])].find(([{ lastAnswer }]) => lastAnswer === answer) ?? [];
     const binding = route?.binding;
-    const kept = new HeldReservation({
+    const reservation = new HeldReservation({
       binding,
       ownerId: this.#owner.ownerId,
       goesOn: before !== undefined && before === binding,
@@ -103,14 +103,14 @@ export class SessionCalls {
       isBound: () => place.binding === binding && !place.mayMove,
       lost,
       left: () => {
-        this.#stays?.delete(kept);
+        this.#reservations?.delete(reservation);
         this.#owner.rested();
       },
     });
-    this.#stays ??= new Set();
-    this.#stays.add(kept);
-    kept.watch();
-    return kept;
+    this.#reservations ??= new Set();
+    this.#reservations.add(reservation);
+    reservation.watch();
+    return reservation;
   }
 
   /** The client is away, or is back: while it is away its calls end as soon as others wait for their places. */
@@ -126,7 +126,7 @@ export class SessionCalls {
 
   /** Answers the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
-    for (const kept of [...(this.#stays ?? [])]) kept.end(perhapsDelivered(error));
+    for (const reservation of [...(this.#reservations ?? [])]) reservation.end(perhapsDelivered(error));
   }
 
   /** Answers all of them. */
@@ -138,6 +138,6 @@ export class SessionCalls {
   /** Gives up what is not needed without calls. */
   rest(): void {
     this.#calls = undefined;
-    this.#stays = undefined;
+    this.#reservations = undefined;
   }
 }

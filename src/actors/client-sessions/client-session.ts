@@ -108,7 +108,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
 
   /** Reserves a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
-    return this.#calls.stay(answer, lost);
+    return this.#calls.reserve(answer, lost);
   }
 
   /** Ends the calls that are between two rounds: there will be no next round. */

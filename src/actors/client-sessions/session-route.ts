@@ -48,7 +48,7 @@ export interface RouteHost {
 export interface SessionCall {
   readonly request: ExchangeRequest;
   /** The reservation of the call, for as long as that lasts, even if its instance takes nothing new. */
-  readonly stay: Binding | undefined;
+  readonly reservation: Binding | undefined;
 }
 
 export class SessionRoute implements CallRoute, YieldingCall {
@@ -60,7 +60,7 @@ export class SessionRoute implements CallRoute, YieldingCall {
   /** The binding of the attempt. */
   #binding: Binding | undefined;
   #needsOwn = false;
-  #heard: Answer | undefined;
+  #lastAnswer: Answer | undefined;
   /** Questions that the client has not answered. */
   #unanswered = 0;
   #repeats = 0;
@@ -85,16 +85,16 @@ export class SessionRoute implements CallRoute, YieldingCall {
   }
 
   wait(): Observable<unknown> | undefined {
-    const { request, stay } = this.#call;
+    const { request, reservation } = this.#call;
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
-    const binding = this.#isStaying ? stay : this.#host.usableBinding;
+    const binding = this.#isReserved ? reservation : this.#host.usableBinding;
     if (binding === undefined) return this.#settled();
     if (!this.#needsOwn && this.#host.mayUpgrade && needsOwn(request, binding)) {
       this.#needsOwn = true; // once: it may have one, or will be refused
       return this.#settled();
     }
     if (this.#way?.binding !== binding) {
-      const options = { goesOn: binding === stay, upstream: binding.upstream };
+      const options = { goesOn: binding === reservation, upstream: binding.upstream };
       this.#way = { binding, route: new BoundRoute(binding.ref, request, options) };
     }
     return undefined;
@@ -115,7 +115,7 @@ export class SessionRoute implements CallRoute, YieldingCall {
   }
 
   passageTo(ref: InstanceRef): Passage {
-    const { request, stay } = this.#call;
+    const { request, reservation } = this.#call;
     const binding = this.#way?.binding;
     if (binding === undefined) throw new Error('a call of a session waits for a binding');
     const refusal = this.#refusalAt(binding) ?? request.refusedAt?.(ref.id);
@@ -126,7 +126,7 @@ export class SessionRoute implements CallRoute, YieldingCall {
     this.#binding = binding;
     const { upstream } = binding;
     return {
-      ...(binding === stay ? { request, upstream } : this.#host.passage(request, binding)),
+      ...(binding === reservation ? { request, upstream } : this.#host.passage(request, binding)),
       failed: (error) => this.#failed(binding, isRepeatable, error),
       slow: (error) => isRepeatable && this.#slow(binding, error),
       ended: (ending) => this.#ended(isRepeatable, ending),
@@ -151,16 +151,16 @@ export class SessionRoute implements CallRoute, YieldingCall {
     return this.#unanswered > 0 ? undefined : this.#binding?.ref;
   }
 
-  /** Its last answer. */
-  get heard(): Answer | undefined {
-    return this.#heard;
+  /** As the client got it. */
+  get lastAnswer(): Answer | undefined {
+    return this.#lastAnswer;
   }
 
   /** The same answer, as the client gets it. */
-  hear(answer: Answer): Answer {
+  deliver(answer: Answer): Answer {
     const { event } = answer;
-    this.#heard = event.kind === 'request' ? { ...answer, event: this.#asking(event) } : answer;
-    return this.#heard;
+    this.#lastAnswer = event.kind === 'request' ? { ...answer, event: this.#asking(event) } : answer;
+    return this.#lastAnswer;
   }
 
   /** Its client is away, and another call waits for its place. */
@@ -177,10 +177,10 @@ export class SessionRoute implements CallRoute, YieldingCall {
 
   // ---------------------------------------------------------------------------------------------------------------------
 
-  get #isStaying(): boolean {
-    const { stay } = this.#call;
-    if (stay?.isIntact !== true) return false;
-    const { ref, upstream } = stay;
+  get #isReserved(): boolean {
+    const { reservation } = this.#call;
+    if (reservation?.isIntact !== true) return false;
+    const { ref, upstream } = reservation;
     if (ref.takes(upstream) || ref.state === 'draining') return true;
     return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy one may still answer
   }
@@ -242,7 +242,7 @@ export class SessionRoute implements CallRoute, YieldingCall {
 
   /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
-    if (this.#hasMoved || binding === this.#call.stay) return false;
+    if (this.#hasMoved || binding === this.#call.reservation) return false;
     this.#hasMoved = this.#host.leave(binding);
     return this.#hasMoved;
   }
