@@ -16,8 +16,8 @@ import { isRunning } from './helpers/is-running.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
-const test = suite('gateway: closing', { timeoutMs: 30_000 });
-const WAIT = { waitMs: 20_000 };
+const test = suite('gateway: closing', { timeoutMs: 120_000 });
+const WAIT = { waitMs: 60_000 };
 const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
 
 test('closes right after it was made, and leaves the store to whoever opened it', async () => {
@@ -189,7 +189,7 @@ test('ends the calls of an instance that was deregistered before within the grac
 
 test.run();
 
-const crash = suite('gateway: crashes', { timeoutMs: 30_000 });
+const crash = suite('gateway: crashes', { timeoutMs: 120_000 });
 let gateway: Gateway;
 crash.before.each(async () => {
   gateway = await createGateway({ graceMs: 1_000 });

@@ -63,15 +63,15 @@ export interface Harness {
 export function onHarness(
   test: Suite,
   declare: ReturnType<typeof together>,
-  { url, skip }: Service,
+  service: Service,
 ): (name: string, body: (harness: Harness) => Promise<void>) => void {
-  const why = canFindDescendants ? skip : 'descendants are found through /proc, which is Linux';
-  const isPossible = canFindDescendants && url !== undefined;
+  const why = canFindDescendants ? service.skip : 'descendants are found through /proc, which is Linux';
+  const isPossible = canFindDescendants && service.url !== undefined;
   return (name, body) =>
     (isPossible ? declare : test.needs(false, why))(name, async () => {
       const ends: (() => Promise<unknown>)[] = [];
       try {
-        await body(await open({ url, skip }, (end) => ends.unshift(end)));
+        await body(await open(service, (end) => ends.unshift(end)));
       } finally {
         for (const end of ends) await end();
       }
