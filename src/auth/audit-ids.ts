@@ -9,19 +9,18 @@ export function timeOrderedIds(now: () => number): () => string {
   // 62 random bits per process; within one, time and sequence make the difference.
   const node = randomBytes(8);
   node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
-  const tail = node.toString('hex');
+  const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;
   let lastMs = 0;
+  let head = idAt(lastMs);
   let sequence = 0;
   return () => {
     const nowMs = Math.floor(now());
-    sequence = nowMs > lastMs ? 0 : sequence + 1;
-    lastMs = Math.max(lastMs, nowMs);
-    if (sequence === SEQUENCES) {
-      lastMs += 1;
-      sequence = 0;
+    sequence = nowMs > lastMs ? 0 : (sequence + 1) % SEQUENCES;
+    if (nowMs > lastMs || sequence === 0) {
+      lastMs = Math.max(lastMs + 1, nowMs);
+      head = idAt(lastMs);
     }
-    const rand = sequence.toString(16).padStart(3, '0');
-    return `${idAt(lastMs)}-7${rand}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+    return `${head}-7${sequence.toString(16).padStart(3, '0')}-${tail}`;
   };
 }
 

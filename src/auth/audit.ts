@@ -2,8 +2,9 @@
 // recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77.
 
 import { hash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type AuditEntry, CALL_ACTION } from '../domain/audit.ts';
+import { type AuditEntry, type AuditedCall, CALL_ACTION } from '../domain/audit.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -19,14 +20,18 @@ const FLUSH_ENTRIES = 1_000;
 /** Changes, and as many calls, that wait while the database is away; the next ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
 /**
- * Entries in one writing, and those with arguments: a database far away has to take them within the time of one operation. A
- * file is synchronized once for each.
+ * Entries in one writing, and those with arguments: a database far away has to take them within the time of one operation, and
+ * a file takes them in one turn of the event loop.
  */
 const CHUNK_ENTRIES = 500;
 const CHUNK_WITH_ARGUMENTS = 100;
-/** The newest changes are kept. The log is cut at the first writing, then each time this many entries were written, and hourly. */
+/**
+ * The newest changes are kept. The log is cut at the first writing, then each time this many entries were written, or this share
+ * of the calls that are kept, which costs a count of them all; and hourly.
+ */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
+const TRIM_EVERY_SHARE = 0.05;
 const TRIM_MS = 3_600_000;
 /** Bytes of arguments that are digested in one turn of the event loop, about: 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
@@ -56,19 +61,24 @@ export interface AuditOptions {
   readonly settings?: AuditSettings | undefined;
 }
 
-/** An entry of a call whose arguments are not digested yet. */
-interface Undigested {
-  readonly entry: AuditEntry;
-  readonly call: NewCall['call'];
+/** A call whose arguments are not digested yet. */
+interface Undigested extends Stamp {
+  readonly entry: NewCall;
   readonly source: Uint8Array | string | undefined;
 }
+
+type Stamp = Pick<AuditEntry, 'id' | 'at'>;
 
 export class AuditLog implements Audit {
   readonly #store: AuditStore;
   readonly #log: Pick<Logger, 'warn'>;
   readonly #now: () => number;
   readonly #settings: AuditSettings;
+  readonly #trimEvery: number;
   readonly #nextId: () => string;
+  /** Time of the last entry, in both forms: many entries have the same. */
+  #lastMs = Number.NaN;
+  #lastAt = '';
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #waiting: AuditEntry[] = [];
@@ -76,7 +86,7 @@ export class AuditLog implements Audit {
   #waitingCalls = 0;
   #dropped = 0;
   #silentUntilMs = Number.NEGATIVE_INFINITY;
-  #sinceTrim = TRIM_EVERY_ENTRIES;
+  #sinceTrim = Number.POSITIVE_INFINITY;
   #trimTimer: NodeJS.Timeout | undefined;
 
   constructor({ store, log, now, settings = CHANGES_ONLY }: AuditOptions) {
@@ -84,6 +94,8 @@ export class AuditLog implements Audit {
     this.#log = log;
     this.#now = now;
     this.#settings = settings;
+    const share = settings.recordsCalls ? settings.keptCalls * TRIM_EVERY_SHARE : 0;
+    this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, share);
     this.#nextId = timeOrderedIds(now);
   }
 
@@ -93,7 +105,7 @@ export class AuditLog implements Audit {
 
   record(entry: NewEntry): void {
     if (this.#waiting.length - this.#waitingCalls >= BUFFER_ENTRIES) this.#drop();
-    else this.#wait(this.#stamped(entry));
+    else this.#wait(entryOf(entry, entry.action, this.#stamp()));
   }
 
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
@@ -103,9 +115,8 @@ export class AuditLog implements Audit {
       return;
     }
     this.#waitingCalls += 1;
-    const { call, ...common } = entry;
-    const stamped = this.#stamped({ ...common, action: CALL_ACTION });
-    this.#undigested.push({ entry: stamped, call: cutCall(call), source: sourceOf(callArguments) });
+    const { id, at } = this.#stamp();
+    this.#undigested.push({ id, at, entry, source: sourceOf(callArguments) });
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
@@ -131,8 +142,13 @@ export class AuditLog implements Audit {
     if (lost > 0) this.#log.warn({ entries: lost }, 'entries of the audit log were lost');
   }
 
-  #stamped(entry: NewEntry): AuditEntry {
-    return { ...cutTexts(entry), id: this.#nextId(), at: new Date(this.#now()).toISOString() };
+  #stamp(): Stamp {
+    const now = this.#now();
+    if (now !== this.#lastMs) {
+      this.#lastMs = now;
+      this.#lastAt = new Date(now).toISOString();
+    }
+    return { id: this.#nextId(), at: this.#lastAt };
   }
 
   /** Digests arguments up to a number of bytes, the rest in the turns that follow. Default: all. */
@@ -144,7 +160,7 @@ export class AuditLog implements Audit {
       if (next === undefined) break;
       bytes += next.source?.length ?? 0;
       done += 1;
-      this.#wait(digested(next, this.#settings.storesArguments));
+      this.#wait(entryOfCall(next, this.#settings.storesArguments));
     }
     this.#undigested = this.#undigested.slice(done);
     if (this.#undigested.length > 0) setImmediate(() => this.#digest(mostBytes));
@@ -168,9 +184,10 @@ export class AuditLog implements Audit {
     this.#log.warn({ entries: this.#dropped }, message);
   }
 
+  /** Others have their turn between two chunks; entries that come meanwhile wait for the next writing, unless they fill a chunk. */
   async #write(): Promise<boolean> {
-    while (this.#waiting.length > 0) {
-      const most = this.#settings.storesArguments ? CHUNK_WITH_ARGUMENTS : CHUNK_ENTRIES;
+    const most = this.#settings.storesArguments ? CHUNK_WITH_ARGUMENTS : CHUNK_ENTRIES;
+    for (let due = this.#waiting.length; due > 0 || this.#waiting.length >= most; due -= most) {
       const chunk = this.#waiting.slice(0, most);
       try {
         await this.#store.append(chunk);
@@ -181,15 +198,16 @@ export class AuditLog implements Audit {
         this.#log.warn({ entries: chunk.length, reason: code }, 'entries of the audit log were refused');
       }
       this.#waiting = this.#waiting.slice(chunk.length);
-      this.#waitingCalls -= chunk.filter(({ call }) => call !== undefined).length;
+      for (const { call } of chunk) if (call !== undefined) this.#waitingCalls -= 1;
       this.#sinceTrim += chunk.length;
+      await nextTurn();
     }
     if (this.#dropped > 0) {
       this.#log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
       this.#dropped = 0;
       this.#silentUntilMs = Number.NEGATIVE_INFINITY;
     }
-    if (this.#sinceTrim >= TRIM_EVERY_ENTRIES) await this.#trim();
+    if (this.#sinceTrim >= this.#trimEvery) await this.#trim();
     return false;
   }
 
@@ -219,11 +237,19 @@ function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | unde
   return callArguments instanceof JsonText ? callArguments.source : JSON.stringify(callArguments);
 }
 
-function digested({ entry, call, source }: Undigested, storesArguments: boolean): AuditEntry {
-  if (source === undefined) return { ...entry, call };
-  const digest = hash('sha256', source);
-  const stored = storesArguments ? { arguments: beginningOf(source) } : {};
-  return { ...entry, call: { ...call, digest, ...stored } };
+function entryOfCall(undigested: Undigested, storesArguments: boolean): AuditEntry {
+  const { entry, source } = undigested;
+  const { template, tool, instance, outcome, durationMs, attempts } = entry.call;
+  return entryOf(entry, CALL_ACTION, undigested, {
+    template: cut(template),
+    tool: cut(tool),
+    ...(instance === undefined ? {} : { instance: cut(instance) }),
+    outcome,
+    durationMs,
+    attempts,
+    ...(source === undefined ? {} : { digest: hash('sha256', source) }),
+    ...(source === undefined || !storesArguments ? {} : { arguments: beginningOf(source) }),
+  });
 }
 
 function beginningOf(source: Uint8Array | string): string {
@@ -235,23 +261,26 @@ function beginningOf(source: Uint8Array | string): string {
 }
 
 /** No entry is lost over its length. */
-function cutTexts({ address, requestId, ...entry }: NewEntry): NewEntry {
+function entryOf(
+  { actor, actorName, subject, status, address, requestId }: Omit<NewEntry, 'action' | 'call'>,
+  action: string,
+  { id, at }: Stamp,
+  call?: AuditedCall,
+): AuditEntry {
   return {
-    actor: cutText(entry.actor, LIMITS.auditTextUnits),
-    actorName: cutText(entry.actorName, LIMITS.auditTextUnits),
-    action: cutText(entry.action, LIMITS.auditTextUnits),
-    subject: cutText(entry.subject, LIMITS.auditTextUnits),
-    status: entry.status,
-    ...(address === undefined ? {} : { address: cutText(address, LIMITS.auditTextUnits) }),
-    ...(requestId === undefined ? {} : { requestId: cutText(requestId, LIMITS.auditTextUnits) }),
+    id,
+    at,
+    actor: cut(actor),
+    actorName: cut(actorName),
+    action: cut(action),
+    subject: cut(subject),
+    status,
+    ...(address === undefined ? {} : { address: cut(address) }),
+    ...(requestId === undefined ? {} : { requestId: cut(requestId) }),
+    ...(call === undefined ? {} : { call }),
   };
 }
 
-function cutCall({ template, tool, instance, ...call }: NewCall['call']): NewCall['call'] {
-  return {
-    ...call,
-    template: cutText(template, LIMITS.auditTextUnits),
-    tool: cutText(tool, LIMITS.auditTextUnits),
-    ...(instance === undefined ? {} : { instance: cutText(instance, LIMITS.auditTextUnits) }),
-  };
+function cut(text: string): string {
+  return cutText(text, LIMITS.auditTextUnits);
 }
