@@ -46,6 +46,13 @@ export interface ConnectOptions {
 /** Runs plain SQL and resolves with its rows. */
 export type Execute = (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
+/** Rows of one table; the names are plain words. */
+export interface Rows {
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly values: readonly (readonly (string | number | null)[])[];
+}
+
 /** One kind of database. */
 export interface Database {
   readonly kind: DatabaseKind;
@@ -76,8 +83,20 @@ export interface Database {
   readonly clockSql?: string;
   /** Reads the whole file; throws an error of the driver that is the trouble `damaged`. Absent for servers. */
   check?(execute: Execute): Promise<void>;
+  /** Inserts rows by the driver's own client, on the connection of the transaction that is open. Absent for servers. */
+  insert?(client: unknown, rows: Rows): void;
+  readonly writeBehind?: WriteBehind;
   /** Undefined when the error concerns the statement itself. */
   trouble(error: DriverError): Trouble | undefined;
+}
+
+/** How a file takes transactions that nobody waits for without holding up the event loop for the disk. Absent for servers. */
+interface WriteBehind {
+  /** Statement after which a commit does not wait for the disk, outside of transactions. */
+  readonly begin: string;
+  readonly end: string;
+  /** Synchronizes what was written to the file, on another thread. */
+  synchronize(file: string): Promise<void>;
 }
 
 /** How one process excludes the others from migrating at the same time. */

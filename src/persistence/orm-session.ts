@@ -21,6 +21,8 @@ const PROBE_BYTES = 64 * 1024;
 
 /** Longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
+/** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
+const SYNCHRONIZE_MS = 1_000;
 /** Longest wait of close() for earlier operations, in ms: a program that ends does not wait for a silent server. */
 const CLOSE_MS = 2_000;
 
@@ -61,6 +63,7 @@ export class OrmSession {
   /** The file could not take the last change: an answer to a query says little then. */
   #refusesChanges = false;
   #isClosed = false;
+  #synchronizing: NodeJS.Timeout | undefined;
 
   constructor(deps: OrmSessionDeps) {
     this.#deps = deps;
@@ -83,15 +86,31 @@ export class OrmSession {
    * commit in doubt, and on a connection that was never opened there is no commit.
    */
   write<T>(work: Work<T>): Promise<T> {
-    return this.#changing((em, tables, operation) =>
-      em.transactional(async (inner) => {
-        const result = await work(inner, tables);
-        // The commit is next: without it nothing has changed.
-        if (operation.hasEnded) throw new Error('the time of this change is over');
-        operation.delivered = 'unknown';
-        return result;
-      }),
-    );
+    return this.#changing((em, tables, operation) => transaction(em, tables, operation, work));
+  }
+
+  /**
+   * As `write`, for what nobody waits for: on a file its commit does not wait for the disk. It outlives this process; a power cut
+   * loses those of the last second, and of the time that the disk takes.
+   */
+  async writeBehind<T>(work: Work<T>): Promise<T> {
+    const { writeBehind } = this.database;
+    if (writeBehind === undefined) return this.write(work);
+    const result = await this.#changing(async (em, tables, operation) => {
+      const connection = em.getConnection();
+      await connection.execute(writeBehind.begin);
+      const undo = () => connection.execute(writeBehind.end);
+      const result = await transaction(em, tables, operation, work).catch(async (thrown: unknown) => {
+        await undo().catch(() => {
+          // The connection is of no use: what was thrown first says why.
+        });
+        throw thrown;
+      });
+      await undo();
+      return result;
+    });
+    this.#synchronizing ??= setTimeout(() => void this.#synchronize(), SYNCHRONIZE_MS).unref();
+    return result;
   }
 
   /**
@@ -151,6 +170,8 @@ export class OrmSession {
       const isClosed = this.#writers
         .take(async () => {
           if (this.#hasLostConnection) return false;
+          // Closing the file synchronizes it, unless another process has it open.
+          if (this.#synchronizing !== undefined) await this.#synchronize();
           await this.#orm?.close();
           return true;
         })
@@ -162,6 +183,16 @@ export class OrmSession {
       timer.abort();
       this.#orm = undefined;
     }
+  }
+
+  async #synchronize(): Promise<void> {
+    clearTimeout(this.#synchronizing);
+    this.#synchronizing = undefined;
+    const { database, file } = this.#deps;
+    if (file === undefined) return;
+    await database.writeBehind?.synchronize(file).catch(() => {
+      // The file is away, which the next statement says.
+    });
   }
 
   async #changing<T>(work: OperationWork<T>): Promise<T> {
@@ -269,6 +300,21 @@ export class OrmSession {
       });
     return this.#connecting;
   }
+}
+
+function transaction<T>(
+  em: SqlEntityManager,
+  tables: Tables,
+  operation: Operation,
+  work: Work<T>,
+): Promise<T> {
+  return em.transactional(async (inner) => {
+    const result = await work(inner, tables);
+    // The commit is next: without it nothing has changed.
+    if (operation.hasEnded) throw new Error('the time of this change is over');
+    operation.delivered = 'unknown';
+    return result;
+  });
 }
 
 type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operation) => Promise<T>;
