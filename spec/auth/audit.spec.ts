@@ -45,6 +45,25 @@ test('writes what was recorded after a second, or at a thousand entries, togethe
   assert.equal(appended, [3, 500, 500]);
 });
 
+test('gives others their turn between two chunks; what comes meanwhile waits, unless it fills a chunk', async () => {
+  const { audit, appended, database } = made();
+  const inBetween: number[] = [];
+  let left = [400, 200];
+  database.onAppend = () =>
+    setImmediate(() => {
+      inBetween.push(appended.length);
+      for (let count = left.shift() ?? 0; count > 0; count -= 1) audit.record(entry('meanwhile'));
+    });
+  for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
+  await turns();
+  assert.equal(appended, [500, 500, 500]);
+  assert.equal(inBetween.slice(0, 3), [1, 2, 3]);
+  left = [];
+  mock.timers.tick(1_000);
+  await turns();
+  assert.equal(appended, [500, 500, 500, 100]);
+});
+
 test('lists what was recorded before, newest first, in pages', async () => {
   const { audit, clock } = made();
   for (let index = 0; index < 25; index += 1) {
@@ -215,12 +234,17 @@ function made(settings?: AuditSettings) {
   const store = new MemoryStore();
   const appended: number[] = [];
   const warnings: unknown[][] = [];
-  const database = { failure: undefined as Error | undefined, trims: [] as AuditBounds[] };
+  const database = {
+    failure: undefined as Error | undefined,
+    trims: [] as AuditBounds[],
+    onAppend: () => {},
+  };
   const audit = new AuditLog({
     store: {
       append: async (entries) => {
         if (database.failure !== undefined) throw database.failure;
         appended.push(entries.length);
+        database.onAppend();
         await store.audit.append(entries);
       },
       list: (page) => store.audit.list(page),

@@ -21,7 +21,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
-import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
+import type { AccountStore, AuditPage, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 
 /** A Store in memory. Lists are in the order of the first saving; it always answers. */
 export class MemoryStore implements Store {
@@ -111,28 +111,37 @@ function memorySettings(): SettingStore {
 }
 
 function memoryAudit(): AuditStore {
-  let changes: AuditEntry[] = [];
-  let calls: AuditEntry[] = [];
+  // Oldest first, as they come but for rare exceptions.
+  const changes: AuditEntry[] = [];
+  const calls: AuditEntry[] = [];
+  const add = (entries: AuditEntry[], added: AuditEntry): void => {
+    const isOutOfOrder = added.id < (entries.at(-1)?.id ?? '');
+    entries.push(copyOf(added));
+    if (isOutOfOrder) entries.sort((one, other) => newestFirst(other, one));
+  };
+  const newest = (entries: AuditEntry[], { limit, before, from = '', filter = {} }: AuditPage) => {
+    const found: AuditEntry[] = [];
+    for (let index = entries.length - 1; index >= 0 && found.length < limit; index -= 1) {
+      const entry = entries[index];
+      if (entry === undefined || entry.id < from) break;
+      if ((before === undefined || entry.id < before) && matches(entry, filter)) found.push(copyOf(entry));
+    }
+    return found;
+  };
+  const cut = (entries: AuditEntry[], most: number, from = ''): void => {
+    const firstKept = entries.findIndex(({ id }) => id >= from);
+    const expired = firstKept === -1 ? entries.length : firstKept;
+    entries.splice(0, Math.max(expired, entries.length - most));
+  };
   return {
     append: async (added) => {
-      for (const entry of added) (entry.call === undefined ? changes : calls).push(copyOf(entry));
+      for (const entry of added) add(entry.call === undefined ? changes : calls, entry);
     },
-    list: async ({ limit, before, from = '', filter = {} }) =>
-      [...changes, ...calls]
-        .filter(({ id }) => (before === undefined || id < before) && id >= from)
-        .filter((entry) => matches(entry, filter))
-        .sort(newestFirst)
-        .slice(0, limit)
-        .map(copyOf),
+    list: async (page) =>
+      [...newest(changes, page), ...newest(calls, page)].sort(newestFirst).slice(0, page.limit),
     trim: async (bounds) => {
-      const kept = (entries: AuditEntry[], most: number) =>
-        entries
-          .filter(({ id }) => id >= (bounds.from ?? ''))
-          .sort(newestFirst)
-          .slice(0, most)
-          .reverse();
-      changes = kept(changes, bounds.changes);
-      calls = kept(calls, bounds.calls);
+      cut(changes, bounds.changes, bounds.from);
+      cut(calls, bounds.calls, bounds.from);
     },
   };
 }
