@@ -114,6 +114,25 @@ test('a change that nobody waits for any more is not made', () =>
     { timeoutMs: 200 },
   ));
 
+test('a commit behind does not wait for the disk, and every other one does', () =>
+  withSession(async ({ session, other }) => {
+    const level = async () => Object.values((await session.run((em) => em.execute('pragma synchronous')))[0]);
+    const failure = new Error('refused');
+    const during: unknown[] = [];
+    const behind = (fails: boolean) =>
+      session.writeBehind(async (em, { settings }) => {
+        during.push(...(await em.execute('pragma synchronous')));
+        await em.insert(settings, { name: String(fails), value: 'v' });
+        if (fails) throw failure;
+      });
+    assert.is(await behind(true).catch((thrown: unknown) => thrown), failure);
+    assert.equal(await level(), [2]);
+    await behind(false);
+    assert.equal(await level(), [2]);
+    assert.equal(during, [{ synchronous: 1 }, { synchronous: 1 }]);
+    assert.equal(await other('select name from settings'), [{ name: 'false' }]);
+  }));
+
 test('a file that had no room for a change is usable again when there is room', () =>
   inFolder(async (folder) => {
     const options = connectOptions(`sqlite:////${folder}/x.db`);

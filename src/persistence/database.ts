@@ -92,9 +92,9 @@ export interface Database {
 
 /** How a file takes transactions that nobody waits for without holding up the event loop for the disk. Absent for servers. */
 interface WriteBehind {
-  /** Statement after which a commit does not wait for the disk, outside of transactions. */
-  readonly begin: string;
-  readonly end: string;
+  /** Commits of the driver's own client do not wait for the disk from now on. Outside of transactions, as `end`. */
+  begin(client: unknown): void;
+  end(client: unknown): void;
   /** Synchronizes what was written to the file, on another thread. */
   synchronize(file: string): Promise<void>;
 }

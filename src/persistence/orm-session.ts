@@ -97,17 +97,13 @@ export class OrmSession {
     const { writeBehind } = this.database;
     if (writeBehind === undefined) return this.write(work);
     const result = await this.#changing(async (em, tables, operation) => {
-      const connection = em.getConnection();
-      await connection.execute(writeBehind.begin);
-      const undo = () => connection.execute(writeBehind.end);
-      const result = await transaction(em, tables, operation, work).catch(async (thrown: unknown) => {
-        await undo().catch(() => {
-          // The connection is of no use: what was thrown first says why.
-        });
-        throw thrown;
-      });
-      await undo();
-      return result;
+      const client = await em.getConnection().getNativeClient();
+      writeBehind.begin(client);
+      try {
+        return await transaction(em, tables, operation, work);
+      } finally {
+        writeBehind.end(client);
+      }
     });
     this.#synchronizing ??= setTimeout(() => void this.#synchronize(), SYNCHRONIZE_MS).unref();
     return result;

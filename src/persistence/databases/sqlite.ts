@@ -41,13 +41,11 @@ export const sqlite: Database = {
     const found = Object.values(row ?? {})[0];
     if (found !== 'ok') throw Object.assign(new Error(String(found)), { code: 'SQLITE_CORRUPT' });
   },
-  insert: (client, rows) => {
-    if (!isBetterSqlite(client)) throw new TypeError('the driver has no client that takes statements');
-    insert(client, rows);
-  },
+  insert: (client, rows) => insert(betterSqlite(client), rows),
   writeBehind: {
-    begin: 'pragma synchronous = normal',
-    end: 'pragma synchronous = full',
+    begin: (client) => betterSqlite(client).pragma('synchronous = normal'),
+    // After an operation that took too long its connection is closed.
+    end: (client) => betterSqlite(client).open && betterSqlite(client).pragma('synchronous = full'),
     synchronize: async (file) => {
       const log = await open(`${file}-wal`, 'r+');
       try {
@@ -79,11 +77,18 @@ async function tryUntil(deadline: number, work: () => Promise<unknown>): Promise
 
 /** The part of better-sqlite3 that is used here. */
 interface BetterSqlite {
+  readonly open: boolean;
+  pragma(text: string): unknown;
   prepare(sql: string): { run(parameters: readonly unknown[]): unknown };
 }
 
+function betterSqlite(client: unknown): BetterSqlite {
+  if (!isBetterSqlite(client)) throw new TypeError('the driver of SQLite is another one');
+  return client;
+}
+
 function isBetterSqlite(client: unknown): client is BetterSqlite {
-  return typeof client === 'object' && client !== null && 'prepare' in client;
+  return typeof client === 'object' && client !== null && 'pragma' in client && 'prepare' in client;
 }
 
 /** A statement with parameters is twice as fast as one with literals, and one for many rows faster than one for each. */
