@@ -1,33 +1,46 @@
 // The stream of events of the gateway. Hot, no replay. A listener that throws does not harm the others or the gateway.
 
-import { filter, Observable, type Observer, Subject, Subscriber, type Subscription } from 'rxjs';
+import { filter, Observable, type Observer, Subscriber, type Subscription } from 'rxjs';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
 export class EventStream {
-  readonly #subject = new Subject<GatewayEvent>();
+  /** Made anew at each change: an event goes to those that listened before it. A Subject makes five objects per listener and event. */
+  #subscribers: readonly Subscriber<GatewayEvent>[] = [];
+  #isClosed = false;
+  readonly #all$ = new Observable<GatewayEvent>((subscriber) => {
+    if (this.#isClosed) return subscriber.complete();
+    this.#subscribers = [...this.#subscribers, subscriber];
+    return () => {
+      this.#subscribers = this.#subscribers.filter((one) => one !== subscriber);
+    };
+  });
   readonly #pending: GatewayEvent[] = [];
   #isTelling = false;
   /** Isolated: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
-  readonly events$: Observable<GatewayEvent> = isolateListeners(this.#subject);
+  readonly events$: Observable<GatewayEvent> = isolateListeners(this.#all$);
 
   /** Emits to all listeners. Events that follow from it are emitted afterwards, so that all listeners get the same order. */
   emit(event: GatewayEvent): void {
     this.#pending.push(event);
     if (this.#isTelling) return;
     this.#isTelling = true;
-    for (let next = this.#pending.shift(); next; next = this.#pending.shift()) this.#subject.next(next);
+    for (let next = this.#pending.shift(); next; next = this.#pending.shift()) {
+      for (const subscriber of this.#subscribers) subscriber.next(next);
+    }
     this.#isTelling = false;
   }
 
   /** The events of one name. Hot, no replay; listeners are isolated. */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     const isMeant = (event: GatewayEvent): event is Extract<GatewayEvent, { type: N }> => event.type === name;
-    return isolateListeners(this.#subject.pipe(filter(isMeant)));
+    return isolateListeners(this.#all$.pipe(filter(isMeant)));
   }
 
   /** Completes the stream. */
   close(): void {
-    this.#subject.complete();
+    this.#isClosed = true;
+    for (const subscriber of this.#subscribers) subscriber.complete();
+    this.#subscribers = [];
   }
 }
 
@@ -41,7 +54,13 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
     }
     const observer = typeof listener === 'function' ? { next: listener } : listener;
     return subscribe({
-      next: (value) => attempt(() => observer.next?.(value)),
+      next: (value) => {
+        try {
+          observer.next?.(value);
+        } catch (thrown) {
+          warn(thrown);
+        }
+      },
       error: (error) => attempt(() => observer.error?.(error)),
       complete: () => attempt(() => observer.complete?.()),
     });
@@ -53,9 +72,13 @@ function attempt(listener: () => void): void {
   try {
     listener();
   } catch (thrown) {
-    process.emitWarning(
-      thrown instanceof Error ? thrown : new Error(String(thrown)),
-      'StagedoorListenerWarning',
-    );
+    warn(thrown);
   }
+}
+
+function warn(thrown: unknown): void {
+  process.emitWarning(
+    thrown instanceof Error ? thrown : new Error(String(thrown)),
+    'StagedoorListenerWarning',
+  );
 }
