@@ -261,7 +261,8 @@ export function whenGone(response: ServerResponse, listener: () => void): void {
     if (!response.writableFinished) listener();
     return;
   }
-  response.once('close', () => {
+  // It comes once; `once` would make two more functions for each request.
+  response.on('close', () => {
     if (!response.writableFinished) listener();
   });
 }

@@ -38,6 +38,7 @@ function listen(
   let first: Buffer | undefined;
   let others: Buffer[] | undefined;
   let length = 0;
+  let isWhole = false;
   const onData = (chunk: Buffer): void => {
     length += chunk.length;
     try {
@@ -53,10 +54,11 @@ function listen(
     else others.push(chunk);
   };
   const onEnd = (): void => {
-    leave();
+    isWhole = true; // the listeners stay: the request comes to its end with them, and removing them costs more
     resolve(others === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(others, length));
   };
   const onGone = (): void => {
+    if (isWhole) return;
     leave();
     reject(new ClientGone());
   };

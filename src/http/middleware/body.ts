@@ -44,7 +44,7 @@ export function body(
     } else {
       context.state.body = parseJson(NO_BYTES);
     }
-    return next();
+    await next(); // to return its promise would take two more turns of the queue
   };
 }
 
@@ -52,15 +52,20 @@ export function body(
  * Reads a body and counts its memory and its requests, as early as its size is known. A body without a length is refused
  * once it is large and its caller has no request left; its requests are counted at the end.
  */
-async function readCounted(
+function readCounted(read: ReadBody, context: HttpContext, costs: BodyCosts): Promise<Buffer> {
+  const length = Number(context.req.headers['content-length'] ?? Number.NaN);
+  return length <= HTTP_LIMITS.uncountedBodyBytes ? read(context) : readLarge(read, context, length, costs);
+}
+
+/** `length`: NaN while it is unknown. */
+async function readLarge(
   read: ReadBody,
   context: HttpContext,
+  length: number,
   { held, limiter }: BodyCosts,
 ): Promise<Buffer> {
-  const { req: request, res: response, state } = context;
+  const { res: response, state } = context;
   const { principal = NO_PRINCIPAL } = state;
-  const length = Number(request.headers['content-length'] ?? Number.NaN);
-  if (length <= HTTP_LIMITS.uncountedBodyBytes) return read(context);
   requireClient(response); // it may have disconnected while its credentials were verified
   const body = held.open(principal);
   response.once('close', () => body.release());

@@ -5,7 +5,7 @@ import { CLIENT_CLOSED_REQUEST, type HttpMiddleware } from '../request.ts';
 
 export function countAnswers(counts: HttpCounts): HttpMiddleware {
   return ({ res, state }, next) => {
-    res.once('close', () =>
+    res.on('close', () =>
       counts.count(res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST, state.errorCode),
     );
     return next();

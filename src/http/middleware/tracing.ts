@@ -17,7 +17,7 @@ export function tracing(door: Tracing): HttpMiddleware {
     if (spans === undefined || PROBES.has(context.path)) return next();
     const span = spans.request(context.req.headers);
     context.state.trace = span;
-    context.res.once('close', () => {
+    context.res.on('close', () => {
       const { state } = context;
       const isOpen = state.report !== undefined && state.report.outcome === undefined;
       // A call that goes on without its connection ends its span itself; those of a batch are too many for one.
