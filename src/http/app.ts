@@ -4,7 +4,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
-import Koa, { type Next } from 'koa';
+import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
@@ -28,11 +28,12 @@ import { accessLog, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { authorize, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
+import { compose } from './middleware/compose.ts';
 import { countAnswers } from './middleware/count-answers.ts';
 import { errors, refuse, rpcErrors } from './middleware/errors.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { requestId } from './middleware/request-id.ts';
-import { handle, knownPath, unmatched } from './middleware/routing.ts';
+import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
 import { tracing } from './middleware/tracing.ts';
 import { createProxies } from './proxies.ts';
 import { json } from './reply.ts';
@@ -143,46 +144,51 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
 
   // Per route, after the list below. A body is read after authorization only.
-  const stepsOf = (route: Route): RouteMiddleware[] => [
-    ...trail(route),
-    ...localAccounts(route, auth.isEnabled, proxies),
-    authorize(route, auth, gateway),
-    ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
-    ...(route.scope === 'tools:call' ? [streams.unread.room] : []),
-    ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
-    handle(route, services, proxies, streams, onReport),
-  ];
-  const routerOf = (routes: readonly Route[]): Router<RequestState, Record<never, never>> => {
+  const stepsOf = (route: Route): RouteMiddleware =>
+    compose([
+      ...trail(route),
+      ...localAccounts(route, auth.isEnabled, proxies),
+      authorize(route, auth, gateway),
+      ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+      ...(route.scope === 'tools:call' ? [streams.unread.room] : []),
+      ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
+      handle(route, services, proxies, streams, onReport),
+    ]);
+  const rows = ROUTES.map((route) => ({ route, steps: unlessTemplate(route, gateway, stepsOf(route)) }));
+  const routerOf = (some: typeof rows): Router<RequestState, Record<never, never>> => {
     const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
-    for (const route of routes) {
-      const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, stepsOf(route)));
+    for (const { route, steps } of some) {
+      const row = router.register(route.path, [route.method], steps);
       // The router adds HEAD to every GET: here it would open a stream that is never read.
       if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
     }
     return router;
   };
   // A router matches a path against all of its rows, 60 ns each: calls have a router of their own.
-  const isForCalls = ({ path }: Route): boolean => path.startsWith('/mcp');
-  const routers = [ROUTES.filter(isForCalls), ROUTES.filter((route) => !isForCalls(route))].map(routerOf);
+  const isForCalls = ({ route }: (typeof rows)[number]): boolean => route.path.startsWith('/mcp');
+  const routers = [rows.filter(isForCalls), rows.filter((row) => !isForCalls(row))].map(routerOf);
 
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
+  app.use(errors(log));
   app.use(countAnswers(metrics.http));
   app.use(tracing(new Tracing()));
   app.use(accessLog(log));
-  app.use(errors(log));
   app.use(hostOriginCheck({ ...options, proxies }));
+  app.use(plainCalls(rows));
   for (const router of routers) app.use(router.routes());
   app.use(unmatched(routers));
-  // Broken connections only: every other error is answered by `errors`.
-  app.on('error', (error: Error) => log.debug({ err: error }, 'connection broke'));
-
-  const callback = app.callback();
+  // As app.callback() without listeners for the end of the connection, 1.5 us per request, and without its answers: respond.ts and
+  // sse/ write every reply. It rejects only when the answer to an error fails.
+  const run = compose(app.middleware);
   return {
     metrics,
     callback: () => (request, response) => {
       if (arrivals.hasSubscribers) arrivals.publish({ request, response });
-      void callback(request, response);
+      run(app.createContext<RequestState>(request, response), nothing).catch((thrown: unknown) => {
+        log.error({ err: thrown }, 'request failed');
+        response.destroy();
+      });
     },
     closeStreams: () => streams.close(),
   };
@@ -199,19 +205,17 @@ export function createStartingApp(): RequestListener {
   return app.callback();
 }
 
+/** Follows the last step, which calls no other. */
+async function nothing(): Promise<void> {}
+
 /** The steps of a route, skipped while a template of this name exists. */
 function unlessTemplate(
   { unlessTemplate: template }: Route,
   gateway: Pick<Gateway, 'hasTemplate'>,
-  steps: RouteMiddleware[],
-): RouteMiddleware[] {
+  steps: RouteMiddleware,
+): RouteMiddleware {
   if (template === undefined) return steps;
-  return [
-    (context, next) => {
-      if (gateway.hasTemplate(template)) return next();
-      return steps.reduceRight<Next>((rest, step) => async () => step(context, rest), next)();
-    },
-  ];
+  return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
 }
 
 function readerOf({ speaks, reader = 'koa-body' }: Route): NonNullable<Route['reader']> | 'bytes' {

@@ -21,8 +21,10 @@ export function accessLog(log: Logger): HttpMiddleware {
   return (context, next) => {
     if (!log.isLevelEnabled('info')) return next();
     const startMs = performance.now();
-    context.res.once('close', () => {
+    context.res.on('close', () => {
       log.info(lineOf(context, performance.now() - startMs), 'request');
+      const { errored } = context.req.socket;
+      if (errored) log.debug({ err: errored }, 'connection broke');
       context.state.isLogged = true;
     });
     return next();
