@@ -134,7 +134,7 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
   const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
   let at = skipSpace(buffer, 0);
   if (buffer[at] !== OPEN_BRACE) return undefined;
-  let version = '';
+  let hasVersion = false;
   let id: JsonRpcId | undefined;
   let result: Buffer | undefined;
   do {
@@ -143,29 +143,45 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
     const value = keyEnd === NONE ? NONE : skipColon(buffer, keyEnd);
     const end = value === NONE ? NONE : skipValue(source, value, 1);
     if (end === NONE) return undefined;
-    switch (keyEnd - key > LONGEST_KEY ? '' : buffer.toString('latin1', key, keyEnd)) {
-      case '"jsonrpc"':
-        if (version !== '') return undefined;
-        version = end - value === VERSION.length ? buffer.toString('latin1', value, end) : 'another one';
-        break;
-      case '"id"':
-        if (id !== undefined || end - value > LONGEST_ID) return undefined;
-        id = readId(parseExact(buffer.toString('utf8', value, end)));
-        break;
-      case '"result"':
-        if (result !== undefined) return undefined;
-        result = buffer.subarray(value, end);
-        break;
-      default:
-        if (isOtherKind(buffer.subarray(key, keyEnd))) return undefined;
-    }
+    if (spells(JSONRPC, buffer, key, keyEnd)) {
+      if (hasVersion || !spells(VERSION, buffer, value, end)) return undefined;
+      hasVersion = true;
+    } else if (spells(ID, buffer, key, keyEnd)) {
+      if (id !== undefined || end - value > LONGEST_ID) return undefined;
+      id = digitsAt(buffer, value, end) ?? readId(parseExact(buffer.toString('utf8', value, end)));
+    } else if (spells(RESULT, buffer, key, keyEnd)) {
+      if (result !== undefined) return undefined;
+      result = buffer.subarray(value, end);
+    } else if (isOtherKind(buffer.subarray(key, keyEnd))) return undefined;
     at = skipSpace(buffer, end);
   } while (buffer[at] === COMMA);
   const isWhole = buffer[at] === CLOSE_BRACE && skipSpace(buffer, at + 1) === buffer.length;
-  if (!isWhole || version !== VERSION || id === undefined || result === undefined || !isUtf8(buffer))
+  if (!isWhole || !hasVersion || id === undefined || result === undefined || !isUtf8(buffer))
     return undefined;
   return { kind: 'result', id, result: JsonText.ofBytes(result) };
 }
+
+/** True for those bytes there. Byte by byte: to make a text of a few bytes takes ten times as long. */
+function spells(word: Buffer, buffer: Buffer, start: number, end: number): boolean {
+  if (end - start !== word.length) return false;
+  for (let at = 0; at < word.length; at += 1) if (buffer[start + at] !== word[at]) return false;
+  return true;
+}
+
+/** The number of JSON there, if it is written in a few digits and nothing else. */
+function digitsAt(buffer: Buffer, start: number, end: number): number | undefined {
+  if (end - start > MOST_DIGITS) return undefined;
+  let number = 0;
+  for (let at = start; at < end; at += 1) {
+    const digit = (buffer[at] ?? 0) - ZERO;
+    if (digit < 0 || digit > 9) return undefined;
+    number = number * 10 + digit;
+  }
+  return number;
+}
+
+const ZERO = 0x30;
+const MOST_DIGITS = 15;
 
 /** Levels of arrays and objects in an answer. */
 const DEEPEST_ANSWER = 500;
@@ -181,7 +197,9 @@ const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const METHOD = Buffer.from('"method"');
 const ERROR = Buffer.from('"error"');
-const VERSION = '"2.0"';
-const LONGEST_KEY = '"jsonrpc"'.length;
+const JSONRPC = Buffer.from('"jsonrpc"');
+const VERSION = Buffer.from('"2.0"');
+const ID = Buffer.from('"id"');
+const RESULT = Buffer.from('"result"');
 /** Ids that we give are short; a longer one is left to the parser. */
 const LONGEST_ID = 256;
