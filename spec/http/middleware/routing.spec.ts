@@ -59,4 +59,19 @@ test('decodes the names of the path once', async () => {
   assert.is((await (await started).ask('GET', '/mcp/%2564emo/health')).status, 404);
 });
 
+test('answers a call alike however its path is written', async () => {
+  const app = await started;
+  const call = { body: { name: 'name' } };
+  const paths = ['demo/tools/call', '%64emo/tools/call', 'demo/tools/call/', 'demo/tools/call?a=1'];
+  for (const path of paths) {
+    const answer = await app.ask('POST', `/mcp/${path}`, call);
+    assert.equal([path, answer.status, answer.headers.get('x-instance-id')], [path, 200, 'one']);
+  }
+  for (const path of ['other/tools/call', 'Demo/tools/call', 'demo-/tools/call'])
+    assert.is((await app.ask('POST', `/mcp/${path}`, call)).status, 404, path);
+  const wrong = await app.ask('DELETE', '/mcp/demo/tools/call');
+  assert.equal([wrong.status, wrong.headers.get('allow')], [405, 'OPTIONS, POST']);
+  assert.is((await app.ask('POST', '/mcp/demo/tools/other', call)).status, 404);
+});
+
 test.run();
