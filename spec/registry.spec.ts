@@ -1,5 +1,5 @@
-// What is registered: store and fleet say the same, whatever is asked and whatever fails. Concurrent changes are in
-// registry-races.spec.ts, registry files in registry-import.spec.ts. Time is simulated.
+// What is registered: store and fleet say the same, whatever is asked and whatever fails. What callers see of it is in
+// http/routes/, concurrent changes in registry-races.spec.ts, files in registry-import.spec.ts. Time is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -9,7 +9,6 @@ import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { Registry } from '../src/registry.ts';
 import type { InProcessHandler } from '../src/transports/transport.ts';
 import { Harness, settled, startsForEver } from './helpers/failing-backend.ts';
-import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry');
@@ -70,72 +69,6 @@ test('says how the instance is when it was waited for, and when it was not', asy
   mock.timers.tick(1_000);
   const { state: late, healthy: isHealthy, reason } = await waiting;
   assert.equal([late, isHealthy, reason], ['unhealthy', false, 'connection refused']);
-});
-
-test('refuses settings that nobody could follow, before anything is stored', async () => {
-  await registry.settle('r', {});
-  const bogus = Object({ strategy: 'bogus' });
-  for (const refused of [
-    registry.changeTemplate('r', bogus),
-    registry.settle('r', bogus),
-    registry.register('r', ENDPOINT, { loadBalancer: bogus }),
-  ]) {
-    const error = await refused.catch((reason: unknown) => reason);
-    assert.match(
-      String(error),
-      /The request is not valid: load_balancer: strategy: must be one of round_robin, /,
-    );
-    assert.is(await codeOf(refused), 'VALIDATION_ERROR');
-  }
-  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
-  assert.equal(await store.listInstances(), []);
-});
-
-test('takes a setting away that is changed to null, and stores nothing of it', async () => {
-  await registry.settle('r', { timeout: 7, session: 'shared' });
-  const { loadBalancer } = await registry.changeTemplate('r', { timeout: null, max_retries: null });
-  assert.equal(loadBalancer, { session: 'shared' });
-  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: { session: 'shared' } }]);
-});
-
-test('deletes a template that nothing is registered under, with its settings', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 7 } });
-  const refused = await registry.deleteTemplate('r').catch((thrown: unknown) => thrown);
-  assert.match(String(refused), 'template: 1 instance is registered: deregister it first');
-  await registry.deregister('r', 'a');
-  await registry.deleteTemplate('r');
-  assert.equal([await store.listTemplates(), harness.fleet.has('r')], [[], false]);
-  assert.not.ok(harness.fleet.templates.includes('r'));
-  assert.is(await codeOf(registry.deleteTemplate('r')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(registry.changeTemplate('r', {})), 'TEMPLATE_NOT_FOUND');
-  await registry.register('r', { ...ENDPOINT, id: 'a' });
-  assert.equal([registry.settings('r').loadBalancer, harness.fleet.has('r')], [{}, true]);
-});
-
-test('refuses an endpoint whose address is denied, and keeps nothing of it', async () => {
-  registry = make((address) => address === '10.0.0.1');
-  const refused = registry.register('r', { endpoint: 'http://10.0.0.1' });
-  assert.is(await codeOf(refused), 'ENDPOINT_NOT_ALLOWED');
-  assert.equal([await store.listTemplates(), registry.definitions()], [[], []]);
-  await registry.register('r', ENDPOINT);
-});
-
-test('gives an id to an instance without one', async () => {
-  const { definition } = await registry.register('r', ENDPOINT);
-  assert.match(definition.id, /^r-[0-9a-f]{8}$/);
-  assert.is(definition.serverId, definition.id);
-});
-
-test('gives instances of the same id in two templates different server ids', async () => {
-  const first = await registry.register('r', { ...ENDPOINT, id: 'a' });
-  const second = await registry.register('s', { ...ENDPOINT, id: 'a' });
-  assert.equal([first.definition.serverId, second.definition.serverId], ['a', 's.a']);
-});
-
-test('waits until the instance is healthy when it is told to', async () => {
-  const registered = registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
-  await registered;
-  assert.is(harness.fleet.get('r', 'a').state, 'healthy');
 });
 
 test('rejects for an instance that did not become healthy in time, and keeps it', async () => {
@@ -234,82 +167,12 @@ test('forgets the function when an endpoint takes its place, and when it is dere
   assert.equal([...handlers.keys()], []);
 });
 
-test('takes an instance out of store and fleet, and says so of an unknown one', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { max_retries: 7 } });
-  await registry.deregister('r', 'a');
-  assert.equal([await store.listInstances(), registry.definitions()], [[], []]);
-  assert.equal(registry.settings('r').loadBalancer, { max_retries: 7 });
-  assert.is(await codeOf(registry.deregister('r', 'a')), 'SERVER_NOT_FOUND');
-  assert.is(await codeOf(registry.deregister('x', 'a')), 'TEMPLATE_NOT_FOUND');
-});
-
-test('takes an id again that was deregistered', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' });
-  await registry.deregister('r', 'a');
-  const { replaced, definition } = await registry.register('r', { ...ENDPOINT, id: 'a' });
-  assert.equal([replaced, definition.serverId], [false, 'a']);
-  assert.equal(await store.listInstances(), [definition]);
-});
-
-test('changes weight and metadata while the instance goes on', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
-  await tick(1_000);
-  const ref = harness.fleet.get('r', 'a');
-  const changed = await registry.changeInstance('r', 'a', { weight: 9, metadata: { zone: 'x' } });
-  assert.equal(
-    [changed.weight, changed.metadata, changed.updatedAt],
-    [9, { zone: 'x' }, '2026-01-01T00:00:01.000Z'],
-  );
-  assert.is(harness.fleet.get('r', 'a'), ref);
-  assert.equal([ref.state, ref.weight, ref.definition], ['healthy', 9, changed]);
-  assert.equal(await store.listInstances(), [changed]);
-  assert.is(await codeOf(registry.changeInstance('r', 'b', { weight: 1 })), 'SERVER_NOT_FOUND');
-});
-
-test('lays settings over those a template has', async () => {
-  await registry.settle('r', { strategy: 'weighted', timeout: 5 });
-  const settings = await registry.changeTemplate('r', { max_retries: 0 });
-  assert.equal(settings, {
-    name: 'r',
-    loadBalancer: { strategy: 'weighted', timeout: 5, max_retries: 0 },
-  });
-  await registry.register('r', ENDPOINT, { loadBalancer: { timeout: 6 } });
-  assert.equal(await store.listTemplates(), [
-    { name: 'r', loadBalancer: { strategy: 'weighted', timeout: 6, max_retries: 0 } },
-  ]);
-  const { strategy, callTimeoutMs, maxRetries, healthIntervalMs } = harness.fleet.group('r').policy;
-  assert.equal(
-    [strategy, callTimeoutMs, maxRetries, healthIntervalMs],
-    ['weighted_round_robin', 6_000, 0, 30_000],
-  );
-});
-
-test('does not know the settings of a template that was never registered', async () => {
-  assert.is(await codeOf(registry.changeTemplate('x', {})), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => registry.settings('x')), 'TEMPLATE_NOT_FOUND');
-});
-
 test('tells no change of a template that is none', async () => {
   await registry.settle('r', { timeout: 5 });
   await registry.settle('r', { timeout: 5 });
   await registry.settle('r', {});
   await registry.register('r', ENDPOINT, { loadBalancer: { timeout: 5 } });
   assert.is(harness.told('template.changed').length, 1);
-});
-
-test('starts what the store holds, with the settings that it holds', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 5 } });
-  await registry.settle('empty', { strategy: 'random' });
-  const before = registry.definitions();
-  await harness.close();
-  harness = new Harness();
-  registry = make();
-  await registry.load();
-  assert.equal(registry.definitions(), before);
-  assert.equal(harness.fleet.templates, ['empty', 'r', 't']);
-  assert.is(harness.fleet.group('r').policy.callTimeoutMs, 5_000);
-  assert.is(harness.fleet.group('empty').policy.strategy, 'random');
-  assert.equal(registry.settings('r').loadBalancer, { timeout: 5 });
 });
 
 test('finds nothing wrong with a stored instance whose template is not stored', async () => {

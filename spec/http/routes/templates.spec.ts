@@ -110,7 +110,8 @@ test('bring a setting back to the default of the gateway by null', async () => {
 test('delete one that nothing is registered under', async () => {
   const path = '/gateway/templates/plain';
   const held = await ask('DELETE', path);
-  assert.equal([held.status, held.body.error_code], [422, 'VALIDATION_ERROR']);
+  const msg = '1 instance is registered: deregister it first';
+  assert.equal(held.body.detail, [{ loc: ['path', 'template'], msg, type: 'value_error' }]);
   await ask('DELETE', '/gateway/deregister/plain/p');
   assert.equal((await ask('DELETE', path)).status, 204);
   const gone = await ask('DELETE', path);
