@@ -68,66 +68,6 @@ test('sets the variables that the definition maps its settings to, over the defa
   });
 });
 
-test('names what is missing', () => {
-  assert.equal(refusal({}, undefined), [
-    'CONFIG_INCOMPLETE',
-    'The server has neither "config.endpoint" nor "config.command", and there is no template.json for "weather".',
-  ]);
-  assert.equal(refusal({}, definition()), [
-    'CONFIG_INCOMPLETE',
-    'The server has neither "config.endpoint" nor "config.command", and neither is in the template "weather".',
-  ]);
-  assert.equal(refusal({ region: 'eu' }, program), [
-    'CONFIG_INCOMPLETE',
-    'The template needs "config.api_key".',
-  ]);
-  assert.equal(refusal({ api_key: 'k', nowhere: 'x' }, program), [
-    'CONFIG_INCOMPLETE',
-    'The template does not say where "config.nowhere" goes.',
-  ]);
-});
-
-test('names the placeholders that nothing fills, unless the caller does', () => {
-  const scratch = '${' + 'SCRATCH}';
-  const files = definition({ command: 'serve', args: [scratch], environment: { FILE: `${scratch}/x` } });
-  assert.equal(refusal({}, files), [
-    'CONFIG_INCOMPLETE',
-    'The template needs a folder of its own for each server: give "config.args", "config.env_vars.FILE".',
-  ]);
-  assert.equal(serverInput('weather', { args: ['/srv'], env_vars: { FILE: '/srv/x' } }, files), {
-    ...{ command: 'serve', args: ['/srv'], env_vars: { FILE: '/srv/x' } },
-  });
-});
-
-test('refuses settings that nobody knows and values of the wrong type', () => {
-  assert.equal(refusal({ unheard_of: 1 }, undefined), [
-    'VALIDATION_ERROR',
-    [['body', 'config', 'unheard_of', 'extra_forbidden']],
-  ]);
-  assert.equal(refusal({ api_key: 'k', constructor: 1, ['__proto__']: 1 }, program), [
-    'VALIDATION_ERROR',
-    [
-      ['body', 'config', 'constructor', 'extra_forbidden'],
-      ['body', 'config', '__proto__', 'extra_forbidden'],
-    ],
-  ]);
-  assert.equal(refusal({ api_key: 5, region: 'mars', days: 1.5 }, program), [
-    'VALIDATION_ERROR',
-    [
-      ['body', 'config', 'api_key', 'string_type'],
-      ['body', 'config', 'region', 'enum'],
-      ['body', 'config', 'days', 'int_from_float'],
-    ],
-  ]);
-});
-
-test('refuses a setting that is too long for a variable', () => {
-  assert.equal(refusal({ api_key: 'k'.repeat(40_000) }, program), [
-    'VALIDATION_ERROR',
-    [['body', 'config', 'env_vars', 'WEATHER_KEY', 'string_too_long']],
-  ]);
-});
-
 const placed = definition({
   ...{ command: 'serve', args: ['--quiet'], endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' },
   config_schema: {
@@ -158,55 +98,80 @@ test('makes words, variables and headers of settings, and of the defaults of oth
   assert.equal([args, env_vars], [['--quiet', '/x', '/y'], { USER_NAME: 'u', LEVEL: '3' }]);
 });
 
-test('makes no option, and no word that others can read, of a setting', () => {
-  assert.equal(refusal({ user: 'u', folders: ['/x', '--evil'] }, placed), [
-    'VALIDATION_ERROR',
-    [['body', 'config', 'folders', 'value_error']],
-  ]);
-  assert.equal(refusal({ user: 'u', secret: 'planted' }, placed), [
-    'CONFIG_INCOMPLETE',
-    'The template does not say where "config.secret" goes.',
-  ]);
-  assert.equal(refusal({ user: 'u', command: 'other', root: '/r' }, placed), [
-    'VALIDATION_ERROR',
-    [['body', 'config', 'root', 'extra_forbidden']],
-  ]);
-});
-
-test('holds settings against all of the schema', () => {
-  assert.is(refusal({ root: '/r' }, placed)[0], 'VALIDATION_ERROR');
-  assert.is(refusal({ user: 'u', level: 'high' }, placed)[0], 'VALIDATION_ERROR');
-});
-
-test('names the setting that fills a placeholder', () => {
-  const scratch = '${' + 'SCRATCH}';
-  const files = definition({
-    ...{ command: 'serve', environment: { FILE: `${scratch}/x` } },
-    config_schema: {
-      properties: {
-        folder: { type: 'string', default: scratch, command_arg: true },
-        file: { type: 'string', env_mapping: 'FILE' },
-      },
+const scratch = '${' + 'SCRATCH}';
+const files = definition({ command: 'serve', args: [scratch], environment: { FILE: `${scratch}/x` } });
+const settable = definition({
+  ...{ command: 'serve', environment: { FILE: `${scratch}/x` } },
+  config_schema: {
+    properties: {
+      folder: { type: 'string', default: scratch, command_arg: true },
+      file: { type: 'string', env_mapping: 'FILE' },
     },
-  });
-  assert.equal(refusal({}, files), [
-    'CONFIG_INCOMPLETE',
-    'The template needs a folder of its own for each server: give "config.folder", "config.file".',
-  ]);
-  const given: object = { folder: '/srv', file: '/srv/x' };
-  assert.equal(serverInput('weather', given, files), {
-    ...{ command: 'serve', args: ['/srv'], env_vars: { FILE: '/srv/x' } },
-  });
+  },
 });
+const image = definition({ docker_image: 'example/weather:1', command: 'python', args: ['server.py'] });
 
-test('starts no container', () => {
-  const image = definition({ docker_image: 'example/weather:1', command: 'python', args: ['server.py'] });
-  assert.equal(refusal({}, image), [
-    'CONFIG_INCOMPLETE',
-    'The server has neither "config.endpoint" nor "config.command", and the template "weather" runs in containers of example/weather:1, which the gateway does not start.',
-  ]);
+test('fills placeholders where the caller does, and starts a container where the caller says how', () => {
+  const filled = { command: 'serve', args: ['/srv'], env_vars: { FILE: '/srv/x' } };
+  assert.equal(serverInput('weather', { args: ['/srv'], env_vars: { FILE: '/srv/x' } }, files), filled);
+  const given: object = { folder: '/srv', file: '/srv/x' };
+  assert.equal(serverInput('weather', given, settable), filled);
   const command = { command: 'docker', args: ['run', '-i', '--rm', 'example/weather:1'] };
   assert.equal(serverInput('weather', command, image), command);
+});
+
+const NEITHER = 'The server has neither "config.endpoint" nor "config.command", and';
+const SCRATCHED = 'The template needs a folder of its own for each server: give';
+const key = { api_key: 'k' };
+const user = { user: 'u' };
+
+/** The config, the definition, and what is missing. */
+const INCOMPLETE: readonly (readonly [config: object, from: TemplateDefinition | undefined, said: string])[] =
+  [
+    [{}, undefined, `${NEITHER} there is no template.json for "weather".`],
+    [{}, definition(), `${NEITHER} neither is in the template "weather".`],
+    [
+      {},
+      image,
+      `${NEITHER} the template "weather" runs in containers of example/weather:1, which the gateway does not start.`,
+    ],
+    [{ region: 'eu' }, program, 'The template needs "config.api_key".'],
+    [{ ...key, nowhere: 'x' }, program, 'The template does not say where "config.nowhere" goes.'],
+    // A word of a command can be read by others.
+    [{ ...user, secret: 'planted' }, placed, 'The template does not say where "config.secret" goes.'],
+    [{}, files, `${SCRATCHED} "config.args", "config.env_vars.FILE".`],
+    [{}, settable, `${SCRATCHED} "config.folder", "config.file".`],
+  ];
+test('names what is missing', () => {
+  for (const [config, from, said] of INCOMPLETE)
+    assert.equal(refusal(config, from), ['CONFIG_INCOMPLETE', said]);
+});
+
+/** The config, the definition, and the settings that are refused. */
+const INVALID: readonly (readonly [config: object, from: TemplateDefinition | undefined, issues: string])[] =
+  [
+    [{ unheard_of: 1 }, undefined, 'unheard_of extra_forbidden'],
+    [{ ...key, ['__proto__']: 1 }, program, '__proto__ extra_forbidden'],
+    [{ ...key, constructor: 1 }, program, 'constructor extra_forbidden'],
+    [
+      { api_key: 5, region: 'mars', days: 1.5 },
+      program,
+      'api_key string_type, region enum, days int_from_float',
+    ],
+    [{ api_key: 'k'.repeat(40_000) }, program, 'env_vars.WEATHER_KEY string_too_long'],
+    [{ ...user, folders: ['/x', '--evil'] }, placed, 'folders value_error'],
+    [{ ...user, command: 'other', root: '/r' }, placed, 'root extra_forbidden'],
+    [{ root: '/r' }, placed, ' value_error'],
+    [{ ...user, level: 'high' }, placed, 'level int_type'],
+  ];
+test('refuses settings that nobody knows, values of the wrong type, and what does not fit together', () => {
+  for (const [config, from, said] of INVALID) {
+    const [code, issues] = refusal(config, from);
+    const told = Array.isArray(issues)
+      ? issues.map((one) => `${one.slice(2, -1).join('.')} ${one.at(-1)}`)
+      : [];
+    assert.equal([code, told.join(', ')], ['VALIDATION_ERROR', said]);
+  }
 });
 
 test('knows which variables a template declares', () => {

@@ -74,4 +74,15 @@ test('answers a call alike however its path is written', async () => {
   assert.is((await app.ask('POST', '/mcp/demo/tools/other', call)).status, 404);
 });
 
+test('keeps a sane request id of the client, and gives a new one instead of anything else', async () => {
+  const idFor = async (sent?: string) => {
+    const headers: Record<string, string> = sent === undefined ? {} : { 'x-request-id': sent };
+    return (await (await started).ask('GET', '/livez', { headers })).headers.get('x-request-id') ?? '';
+  };
+  for (const id of ['a', 'A.b_c-9', 'x'.repeat(128)]) assert.is(await idFor(id), id);
+  for (const id of ['', 'x'.repeat(129), 'a b', 'a,b', '<script>', 'ümlaut'])
+    assert.match(await idFor(id), /^[0-9a-f-]{36}$/);
+  assert.is.not(await idFor(), await idFor());
+});
+
 test.run();

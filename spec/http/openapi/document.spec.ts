@@ -55,6 +55,12 @@ test('points only to what is there', () => {
   }
 });
 
+test('says of every route that needs the registry that it may not be loaded yet', () => {
+  for (const { scope, errors, path } of ROUTES)
+    if (scope !== 'open' && ![scope].flat().includes('admin'))
+      assert.ok(errors.includes('NO_HEALTHY_INSTANCE'), path);
+});
+
 test('uses every component', () => {
   const pointers = new Set(everywhere('$ref'));
   for (const kind of ['schemas', 'responses', 'headers']) {

@@ -1,5 +1,9 @@
+import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
+import { InstanceRecord, instanceRecord } from '../../../src/http/routes/instances.ts';
 import { startApp } from '../../helpers/http-app.ts';
+import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of instances');
@@ -57,3 +61,87 @@ test('are 404 for a change of what is not there', async () => {
 });
 
 test.run();
+
+const record = suite('the instance record');
+
+const isRecord = Compile(InstanceRecord);
+const clients = { sessions: 0, ownProcesses: 0, processes: [] };
+
+record('shows what was registered and what is true now, with secrets masked', () => {
+  const shown = instanceRecord(
+    {
+      definition: definitionSample(),
+      snapshot: snapshotSample({ pid: 7 }),
+      clients: { sessions: 3, ownProcesses: 2, processes: [{ pid: 8, principal: 'user:1' }] },
+    },
+    ANONYMOUS,
+  );
+  assert.equal(shown, {
+    ...{ id: 'one', server_id: 'one', template_name: 'demo', transport: 'http' },
+    ...{ endpoint: 'http://127.0.0.1:9000/mcp', command: 'serve', args: ['--fast'], working_dir: '/srv' },
+    ...{ env_vars: { TOKEN: '***' }, headers: { Authorization: '***' }, weight: 2, metadata: { team: 'a' } },
+    ...{ source: 'api', node_id: null, status: 'healthy', healthy: true, state: 'healthy', in_flight: 1 },
+    ...{ sessions: 3, own_processes: 2, pid: 7, own_pids: [{ pid: 8, principal: 'user:1' }], reason: null },
+    ...{ warnings: [], restarts: 0, stderr: [], ejection: null },
+    ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-02T00:00:00.000Z' },
+    last_check: '2026-01-03T00:00:00.000Z',
+  });
+  assert.ok(isRecord.Check(shown));
+});
+
+record('shows null for what was not given, and why an instance is not healthy', () => {
+  const { endpoint, command, workingDir, ...definition } = definitionSample();
+  const snapshot = snapshotSample({ state: 'unhealthy', healthy: false, reason: 'exited', stderr: ['oops'] });
+  const shown = instanceRecord({ definition, snapshot, clients }, ANONYMOUS);
+  assert.equal([shown.endpoint, shown.command, shown.working_dir], [null, null, null]);
+  assert.equal(
+    [shown.status, shown.healthy, shown.reason, shown.stderr],
+    ['unhealthy', false, 'exited', ['oops']],
+  );
+  assert.ok(isRecord.Check(shown));
+});
+
+record('adds to the reason of a program without a session what it wrote last, to a bound', () => {
+  const stderr = ['Error: one', '    at two (three.js:4:5)', 'x'.repeat(500), 'last'];
+  const facts = { state: 'unhealthy', healthy: false, reason: 'exited with code 1', stderr } as const;
+  const reasonOf = (era: string | null) =>
+    instanceRecord(
+      { definition: definitionSample(), snapshot: snapshotSample({ ...facts, era }), clients },
+      ANONYMOUS,
+    ).reason;
+  assert.is(reasonOf('legacy'), 'exited with code 1');
+  const said = `Error: one | ${'x'.repeat(200)} | last`;
+  assert.is(reasonOf(null), `exited with code 1; it wrote last: ${said}`);
+});
+
+record('masks a variable called __proto__ like any other', () => {
+  const env = JSON.parse('{"__proto__":"secret"}');
+  const server = { definition: definitionSample({ env }), snapshot: snapshotSample(), clients };
+  const { env_vars } = instanceRecord(server, ANONYMOUS);
+  assert.is(JSON.stringify(env_vars), '{"__proto__":"***"}');
+});
+
+record('tells those who may not change an instance nothing about the machine it runs on', () => {
+  const endpoint = 'http://127.0.0.1:9000/mcp?key=secret?more#x';
+  const definition = definitionSample({ endpoint, nodeId: 'n1', force: true });
+  const facts = { healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'], pid: 7 };
+  const snapshot = snapshotSample(facts);
+  const clients = { sessions: 0, ownProcesses: 1, processes: [{ pid: 8, principal: 'user:1' }] };
+  const viewer = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
+  const whole = instanceRecord({ definition, snapshot, clients }, viewer('gateway:write'));
+  assert.equal([whole.endpoint, whole.command, whole.reason], [endpoint, 'serve', 'spawn /srv/serve ENOENT']);
+  const { force, ...others } = whole;
+  assert.is(force, true);
+  assert.ok(isRecord.Check(whole));
+  for (const scopes of [['gateway:read'], ['gateway:read', 'tools:call'], []] as const) {
+    const shown = instanceRecord({ definition, snapshot, clients }, viewer(...scopes));
+    assert.equal(shown, {
+      ...{ ...others, endpoint: 'http://127.0.0.1:9000/mcp', command: null, args: [], working_dir: null },
+      ...{ pid: null, own_pids: [], reason: null, stderr: [] },
+    });
+    assert.ok(isRecord.Check(shown));
+  }
+  assert.equal(instanceRecord({ definition, snapshot, clients }, viewer('admin')), whole);
+});
+
+record.run();
