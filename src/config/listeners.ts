@@ -56,8 +56,7 @@ export function resolveListeners(
       const own = sources.variable(prefix, rows.host);
       const isOpen = portsDefaulted || found !== undefined;
       if (isOpen) add(label, found, sources.flag(rows.host) ?? own, defaultPort);
-      else if (own)
-        warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, another port is`);
+      else if (own) warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, another port is`);
     }
   }
   return { listeners, portsDefaulted, warnings };

@@ -37,7 +37,7 @@ export interface VisibleClients extends Omit<ClientStats, 'parkedSessions'> {
 }
 
 /** The counts of the templates that the viewer may use. Parked sessions are not counted by template. */
-export function visibleClients(stats: ClientStats, viewer: Principal): VisibleClients {
+function visibleClients(stats: ClientStats, viewer: Principal): VisibleClients {
   if (viewer.templates === undefined) return stats;
   const templates = [...stats.templates].filter(([template]) => mayUse(viewer, template));
   return { maxSessions: stats.maxSessions, parkedSessions: null, templates: new Map(templates) };

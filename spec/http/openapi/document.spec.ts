@@ -61,6 +61,12 @@ test('says of every route that needs the registry that it may not be loaded yet'
       assert.ok(errors.includes('NO_HEALTHY_INSTANCE'), path);
 });
 
+test('has no errors of bodies and counts where JSON-RPC is spoken: these are in its messages', () => {
+  for (const { speaks, errors, path } of ROUTES)
+    for (const code of ['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'RATE_LIMIT_EXCEEDED'] as const)
+      if (speaks === 'json-rpc') assert.not(errors.includes(code), `${path} ${code}`);
+});
+
 test('uses every component', () => {
   const pointers = new Set(everywhere('$ref'));
   for (const kind of ['schemas', 'responses', 'headers']) {

@@ -112,7 +112,7 @@ const LONGEST = 128;
  * The id of the API key in a refused request: it shows the use of a revoked key, and is no secret. Undefined without a
  * key, or for an unreadable one.
  */
-export function namedKey(headers: IncomingHttpHeaders): string | undefined {
+function namedKey(headers: IncomingHttpHeaders): string | undefined {
   const { 'x-api-key': key, authorization } = headers;
   const sent = typeof key === 'string' ? key : authorization?.slice(0, LONGEST).replace(/^bearer +/i, '');
   return sent === undefined ? undefined : parseKey(sent.trim())?.id;
