@@ -253,7 +253,7 @@ export class Verifier {
 }
 
 /** True for the form of an API key; tokens have dots and never start like that. */
-export function isKey(credential: string): boolean {
+function isKey(credential: string): boolean {
   return credential.startsWith('sd_');
 }
 

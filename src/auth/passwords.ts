@@ -71,7 +71,7 @@ const ISSUES: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'type'
 };
 
 /** Runs a few expensive jobs at a time; a bounded number waits in order, and further jobs are refused. */
-export class HashQueue {
+class HashQueue {
   readonly #atOnce: number;
   readonly #waitingAtMost: number;
   readonly #refusal: () => Error;

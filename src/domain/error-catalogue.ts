@@ -193,13 +193,13 @@ export function commandExposes(reason: string): GatewayError {
   return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: OTHER_STATUS.COMMAND_NOT_ALLOWED });
 }
 
-/** A registration did not lead to a healthy instance within its `waitMs`: it was taken out, or it is not healthy yet. */
 /** Connection tests open programs and connections beside those that are registered. */
 export function tooManyTests(): GatewayError {
   const message = 'Too many connection tests are running; wait until one has ended.';
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
+/** A registration did not lead to a healthy instance within its `waitMs`: it was taken out, or it is not healthy yet. */
 export function notHealthyInTime(
   { template, id }: Pick<InstanceDefinition, 'template' | 'id'>,
   { state, reason }: Pick<InstanceSnapshot, 'state' | 'reason'>,

@@ -322,18 +322,14 @@ function badParams(why: string): RpcFailure {
 // Opens a session and answers `initialize`. A session whose id does not reach its client is closed.
 
 /** The request for a session, and its client. */
-export interface SessionRequest {
+interface SessionRequest {
   readonly id: JsonRpcId;
   readonly owner: Owner;
   readonly profile: ClientProfile;
 }
 
 /** Opens and answers. Rejects before anything was answered; then, and when the client has left, nothing is left open. */
-export async function openSession(
-  opener: SessionRequest,
-  reply: McpReply,
-  backends: Backends,
-): Promise<void> {
+async function openSession(opener: SessionRequest, reply: McpReply, backends: Backends): Promise<void> {
   const leaving = new AbortController();
   reply.onGone(() => leaving.abort());
   const session = await backends.openSession(opener.owner, opener.profile, leaving.signal);
