@@ -21,14 +21,7 @@ test('a new key is told apart by its id and kept as the SHA-256 of its secret', 
 test('any other form is no key', () => {
   const { key } = newKey();
   const others = [
-    '',
-    'sd_',
-    key.slice(1),
-    key.slice(0, -1),
-    `${key}A`,
-    `${key}\n`,
-    ` ${key}`,
-    key.toUpperCase(),
+    ...['', 'sd_', key.slice(1), key.slice(0, -1), `${key}A`, `${key}\n`, ` ${key}`, key.toUpperCase()],
   ];
   const foreign = [
     key.replace('sd_', 'sk_'),

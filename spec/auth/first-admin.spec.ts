@@ -129,22 +129,6 @@ test('is made beside users who are no admins, but not beside an admin or somebod
   }
 });
 
-test('of eight gateways that start at once, one makes it, and its password reaches the operator', async () => {
-  for (const isTerminal of [true, false]) {
-    const { accounts, results } = await startAtOnce(Array(8).fill({ isTerminal }));
-    assert.equal(results.map(({ kind }) => kind).sort(), ['created', ...Array(7).fill('exists')]);
-    const [admin, ...others] = await accounts.listUsers();
-    assert.equal(others, []);
-    const winner = results.find(({ kind }) => kind === 'created');
-    assert.ok(winner?.kind === 'created' && winner.by !== 'configuration');
-    const password =
-      winner.by === 'terminal' ? winner.password : (await readFile(winner.path, 'utf8')).trimEnd();
-    assert.is(await passwords.matches(password, admin?.passwordHash), true);
-    if (!isTerminal) assert.equal(await readdir(join(folder, 'state')), ['first-password']);
-    await rm(join(folder, 'state'), { recursive: true, force: true });
-  }
-});
-
 test('whichever ways the gateways that start at once have, the file is of the admin or not there', async () => {
   const way = fc.constantFrom({ isTerminal: true }, {}, {}, { configuredPassword: 'configured password' });
   await fc.assert(

@@ -1,14 +1,7 @@
 // What users and keys may do, and when that has changed.
 
 import * as assert from 'uvu/assert';
-import {
-  isActive,
-  keyEndsAtMs,
-  keyPrincipal,
-  keyStatus,
-  userPrincipal,
-  userStatus,
-} from '../../src/auth/permissions.ts';
+import { keyPrincipal, keyStatus, userPrincipal, userStatus } from '../../src/auth/permissions.ts';
 import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -115,14 +108,6 @@ test('the stamp of a key is that of its owner for a key, until it ends', () => {
     endsAtMs: Date.parse(at),
   });
   assert.equal(keyStatus(key, undefined), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
-});
-
-test('nobody is not active', () => {
-  assert.equal(
-    [isActive(user), isActive({ ...user, isActive: false }), isActive(undefined)],
-    [true, false, false],
-  );
-  assert.is(keyEndsAtMs(key), Number.POSITIVE_INFINITY);
 });
 
 test.run();

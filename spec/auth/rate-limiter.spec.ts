@@ -23,21 +23,6 @@ const principal = (id: string, hourlyLimit?: number): Principal => ({
 test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: startMs }));
 test.after.each(() => mock.timers.reset());
 
-test('counts down, refuses what is too much, and starts anew after an hour from the first request, without a promise', () => {
-  const limiter = createRateLimiter({ now: Date.now });
-  const ada = principal('ada', 3);
-  const resetAtSeconds = (startMs + hourMs) / 1000;
-  assert.equal(limiter.take(ada), { limit: 3, remaining: 2, resetAtSeconds });
-  mock.timers.tick(1_800_000);
-  assert.equal(limiter.take(ada), { limit: 3, remaining: 1, resetAtSeconds });
-  assert.equal(limiter.take(ada), { limit: 3, remaining: 0, resetAtSeconds });
-  assert.equal(limiter.take(ada), { limit: 3, remaining: 0, resetAtSeconds, retryAfterSeconds: 1_800 });
-  mock.timers.tick(1_799_999);
-  assert.equal(limiter.take(ada), { limit: 3, remaining: 0, resetAtSeconds, retryAfterSeconds: 1 });
-  mock.timers.tick(1);
-  assert.equal(limiter.take(ada), { limit: 3, remaining: 2, resetAtSeconds: resetAtSeconds + 3_600 });
-});
-
 test('takes several at once, none of which count when they are too many, and looks without counting', () => {
   const limiter = createRateLimiter({ now: Date.now });
   const ada = principal('ada', 5);

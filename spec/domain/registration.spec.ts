@@ -18,20 +18,11 @@ const test = suite('registration');
 /** Those of the inputs that are taken, so that a wrong one is seen in the difference. */
 const taken = (inputs: readonly unknown[]) => inputs.filter((input) => Value.Check(InstanceInput, input));
 
-test('takes letters, digits, dots, hyphens and underscores for an id', () => {
-  const ids = ['a', 'A1', '7', 'weather-0a1b', 'a.b_c-d', 'a'.repeat(128)];
-  assert.equal(
-    ids.filter((id) => Value.Check(InstanceId, id)),
-    ids,
-  );
-});
-
-test('takes nothing else for an id', () => {
-  const ids = ['', '.a', '-a', '_a', 'a b', 'a/b', 'a\n', 'ä', 'a'.repeat(129), 7];
-  assert.equal(
-    ids.filter((id) => Value.Check(InstanceId, id)),
-    [],
-  );
+test('takes letters, digits, dots, hyphens and underscores for an id, and nothing else', () => {
+  const good = ['a', 'A1', '7', 'weather-0a1b', 'a.b_c-d', 'a'.repeat(128)];
+  const bad = ['', '.a', '-a', '_a', 'a b', 'a/b', 'a\n', 'ä', 'a'.repeat(129), 7];
+  const ids = [...good, ...bad].filter((id) => Value.Check(InstanceId, id));
+  assert.equal(ids, good);
 });
 
 test('takes an endpoint, a command, or everything there is', () => {
@@ -77,28 +68,18 @@ test('takes whole weights from 1 to 1 000', () => {
   assert.equal(taken(weights), [{ weight: 1 }, { weight: 1_000 }]);
 });
 
-test('refuses the name of an environment variable that no shell would take', () => {
-  const names = ['', '1A', 'A B', 'A=B', 'A-B', 'A\n', 'A\0'];
-  assert.equal(taken(names.map((name) => ({ env_vars: { [name]: 'x' } }))), []);
+test('refuses names of variables and headers that a shell or HTTP would not take, and values that are no text', () => {
+  const variables = ['', '1A', 'A B', 'A=B', 'A-B', 'A\n', 'A\0'].map((name) => ({
+    env_vars: { [name]: 'x' },
+  }));
+  const headers = ['', 'a b', 'a:b', 'a\r\nb', 'ä', 'a\0'].map((name) => ({ headers: { [name]: 'x' } }));
+  const values = [{ env_vars: { A: 1 } }, { env_vars: { A: null } }, { headers: { a: ['x'] } }];
+  assert.equal(taken([...variables, ...headers, ...values]), []);
 });
 
-test('refuses the name of a header that HTTP would not take', () => {
-  const names = ['', 'a b', 'a:b', 'a\r\nb', 'ä', 'a\0'];
-  assert.equal(taken(names.map((name) => ({ headers: { [name]: 'x' } }))), []);
-});
-
-test('refuses variables and headers whose value is no text', () => {
-  assert.equal(taken([{ env_vars: { A: 1 } }, { env_vars: { A: null } }, { headers: { a: ['x'] } }]), []);
-});
-
-test('refuses a key of metadata longer than 256 characters', () => {
-  const longest = { metadata: { ['k'.repeat(256)]: 1 } };
-  assert.equal(taken([longest, { metadata: { ['k'.repeat(257)]: 1 } }]), [longest]);
-});
-
-test('takes a key of metadata that has several lines', () => {
-  const input = { metadata: { 'a\nb': 1 } };
-  assert.equal(taken([input]), [input]);
+test('takes keys of metadata of several lines, and refuses those longer than 256 characters', () => {
+  const good = [{ metadata: { ['k'.repeat(256)]: 1 } }, { metadata: { 'a\nb': 1 } }];
+  assert.equal(taken([...good, { metadata: { ['k'.repeat(257)]: 1 } }]), good);
 });
 
 test('takes a registration with a template, an instance and perhaps settings', () => {

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
 import * as assert from 'uvu/assert';
-import { DEFAULT_POLICY, STRATEGY_NAMES } from '../../src/domain/policy.ts';
+import { DEFAULT_POLICY, STRATEGY_NAMES, strategyName } from '../../src/domain/policy.ts';
 import { changedSettings, LoadBalancerSettings, policyOf, TemplateId } from '../../src/domain/template.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -15,20 +15,11 @@ test('lays a change over settings, and takes away what is null', () => {
   });
 });
 
-test('takes lower-case words with digits and hyphens for a name', () => {
-  const names = ['weather', 'a', 'brave-search-2', 'a'.repeat(128)];
-  assert.equal(
-    names.filter((name) => Value.Check(TemplateId, name)),
-    names,
-  );
-});
-
-test('takes nothing else for a name', () => {
-  const names = ['', 'Weather', '2fast', '-a', 'a_b', 'a b', 'a/b', 'a\n', 'ä', 'a'.repeat(129), 7];
-  assert.equal(
-    names.filter((name) => Value.Check(TemplateId, name)),
-    [],
-  );
+test('takes lower-case words with digits and hyphens for a name, and nothing else', () => {
+  const good = ['weather', 'a', 'brave-search-2', 'a'.repeat(128)];
+  const bad = ['', 'Weather', '2fast', '-a', 'a_b', 'a b', 'a/b', 'a\n', 'ä', 'a'.repeat(129), 7];
+  const taken = [...good, ...bad].filter((name) => Value.Check(TemplateId, name));
+  assert.equal(taken, good);
 });
 
 test('takes settings that name any strategy, and their bounds', () => {
@@ -66,6 +57,11 @@ test('refuses settings out of bounds, in fractions, of another type or unknown',
   }
 });
 
+test('means weighted round robin by weighted, and every strategy by its own name', () => {
+  assert.is(strategyName('weighted'), 'weighted_round_robin');
+  assert.equal(STRATEGY_NAMES.map(strategyName), STRATEGY_NAMES);
+});
+
 test('has the defaults of the settings as its default policy', () => {
   assert.equal(DEFAULT_POLICY, {
     strategy: 'round_robin',
@@ -78,11 +74,8 @@ test('has the defaults of the settings as its default policy', () => {
   });
 });
 
-test('keeps the defaults where a template sets nothing', () => {
+test('lays the settings of a template over the defaults, in milliseconds', () => {
   assert.equal(policyOf({}, DEFAULT_POLICY), DEFAULT_POLICY);
-});
-
-test('lays all settings of a template over the defaults, in milliseconds', () => {
   const settings: LoadBalancerSettings = {
     strategy: 'weighted',
     health_check_interval: 5,

@@ -1,10 +1,10 @@
-// Backends for the specs of the legacy endpoint: their sessions answer when the spec says so, and record what they were
+// Backends for the specs of the endpoint of the legacy era, and the exchanges of both eras: their sessions answer when the spec says so, and record what they were
 // asked. They honour the contracts of protocol/ports.ts.
 
 import { NEVER, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer, Tool } from '../../src/domain/mcp.ts';
@@ -24,18 +24,20 @@ export const PEER: Peer = {
   },
 };
 
-/** One request that reached a session. */
+/** One request that reached a session, or the backends. */
 export class ScriptedExchange {
   readonly request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
+  readonly #instanceId: string;
   isCancelled = false;
   isOpen = true;
   readonly replies: ClientReply[] = [];
   onCancelled: () => void = () => {};
 
-  constructor(request: ExchangeRequest, subscriber: Subscriber<Answer>) {
+  constructor(request: ExchangeRequest, subscriber: Subscriber<Answer>, instanceId = 'one') {
     this.request = request;
     this.#subscriber = subscriber;
+    this.#instanceId = instanceId;
     subscriber.add(() => {
       this.isCancelled = this.isOpen;
       this.isOpen = false;
@@ -43,25 +45,36 @@ export class ScriptedExchange {
     });
   }
 
+  /** Emits an event, as said by an instance. The last one ends the exchange. */
+  say(event: ExchangeEvent, instanceId = this.#instanceId, memory: Pick<Answer, 'isRemembered'> = {}): void {
+    const isLast = isFinal(event);
+    if (isLast) this.isOpen = false;
+    this.#subscriber.next({ event, instanceId, serverId: `t.${instanceId}`, ...memory });
+    if (isLast) this.#subscriber.complete();
+  }
+
   notify(method: string, params: JsonObject = {}): void {
-    this.#emit({ kind: 'notification', method, params });
+    this.say({ kind: 'notification', method, params });
   }
 
   ask(method: string, params: JsonObject = {}): void {
-    this.#emit({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
+    this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
 
   interrupt(retryMs?: number): void {
-    this.#emit({ kind: 'interrupted', retryMs });
+    this.say({ kind: 'interrupted', retryMs });
   }
 
-  /** A result in its bytes. */
-  result(text = '{}'): void {
-    this.#end({ kind: 'result', result: JsonText.ofBytes(Buffer.from(text)) });
+  /** A result by its value, or in its bytes. */
+  result(value: unknown = {}, instanceId?: string): void {
+    const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+    this.say({ kind: 'result', result: JsonText.ofBytes(bytes) }, instanceId);
   }
 
-  refuse(error: JsonRpcError): void {
-    this.#end({ kind: 'error', error });
+  /** An error, or one of this code. */
+  refuse(error: JsonRpcError | number, data?: JsonObject): void {
+    const ofCode = (code: number) => ({ code, message: 'no', ...(data === undefined ? {} : { data }) });
+    this.say({ kind: 'error', error: typeof error === 'number' ? ofCode(error) : error });
   }
 
   fail(error: Error): void {
@@ -72,16 +85,6 @@ export class ScriptedExchange {
   complete(): void {
     this.isOpen = false;
     this.#subscriber.complete();
-  }
-
-  #end(event: ExchangeEvent): void {
-    this.isOpen = false;
-    this.#emit(event);
-    this.#subscriber.complete();
-  }
-
-  #emit(event: ExchangeEvent): void {
-    this.#subscriber.next({ event, instanceId: 'one', serverId: 't.one' });
   }
 }
 

@@ -62,13 +62,6 @@ test('asks who may know, in the words of the client, and remembers for him who d
   assert.is(finder.memory.find({ ownerId: 'eve', template: 't' }, '1'), undefined);
 });
 
-test('looks over all templates even for one instance, and finds nobody where there is none', () => {
-  const one = setUp(['t/a'], ['t/a']);
-  assert.equal([one.seek(undefined), one.askedIds()], [['t/a'], ['t/a']]);
-  const none = setUp([], []);
-  assert.equal([none.seek(undefined), none.seek('t')], [[NOT_FOUND], 'no choice']);
-});
-
 test('takes what two templates know for nobody’s, and remembers neither', () => {
   const { finder, seek } = setUp(['t/a', 'u/a'], ['t/a', 'u/a']);
   assert.equal(seek(undefined), [undefined]);
@@ -231,16 +224,6 @@ test('a task that nobody knew is not looked for within a second, by him', () => 
 const EVERYWHERE = { ownerId: 'ann', template: undefined };
 const EVE = { ownerId: 'eve', template: 't' };
 
-test('tells templates apart that give one id, and means the last one where none is named', () => {
-  const memory = new TaskMemory();
-  memory.begun(ANN, '1', 'one');
-  memory.begun({ ...ANN, template: 'u' }, '1', 'two');
-  assert.equal(
-    [memory.find(ANN, '1'), memory.find({ ...ANN, template: 'u' }, '1'), memory.find(EVERYWHERE, '1')],
-    ['one', 'two', 'u/two'],
-  );
-});
-
 test('knows an id at each instance that gave it, which may be another’s at each', () => {
   const memory = new TaskMemory();
   memory.begun(ANN, '1', 'one');
@@ -254,15 +237,6 @@ test('knows an id at each instance that gave it, which may be another’s at eac
   memory.begun(EVE, '1', 'one'); // it gave the id to both
   assert.equal([others(ANN), others(EVE)], [['two'], []]);
   assert.is(memory.isOthers({ ...EVERYWHERE, ownerId: 'bob' }, '1', 't/one'), true);
-});
-
-test('what he found is his way no more once another one has begun it there', () => {
-  const memory = new TaskMemory();
-  memory.found(EVE, '1', 'one');
-  memory.begun(ANN, '1', 'one');
-  assert.equal([memory.find(EVE, '1'), memory.isOthers(EVE, '1', 'one')], [undefined, true]);
-  memory.found(ANN, '1', 'one'); // takes nothing from who began it
-  assert.equal([memory.find(ANN, '1'), memory.isOthers(EVE, '1', 'one')], ['one', true]);
 });
 
 test('remembers 10,000 tasks, and forgets the one that was not asked about for longest', () => {

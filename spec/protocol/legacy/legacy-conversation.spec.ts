@@ -95,19 +95,6 @@ test('after that minute it is gone', async () => {
   assert.equal(await listen(reply.events.lastEventId).done, { status: 400, code: -32000, id: null });
 });
 
-test('what a connection has not taken when the stream ends is kept', async () => {
-  const { call, listen, session, endpoint } = legacyHarness();
-  const { reply } = call(1);
-  session.last.notify('a');
-  const { lastEventId } = reply.events;
-  reply.events.unsentBytes = 10;
-  session.last.result();
-  assert.is(endpoint.conversations, 1);
-  reply.lose();
-  const again = listen(lastEventId);
-  assert.equal(again.reply.events.messages, [answer(1)]);
-});
-
 test('what a connection has taken when the stream ends may not be with its client: it is kept for 15 s', async () => {
   const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
@@ -122,16 +109,6 @@ test('what a connection has taken when the stream ends may not be with its clien
   const again = listen(lastEventId);
   assert.equal(again.reply.events.messages, [answer(1, { ok: true })]);
   assert.is(again.reply.events.isEnded, true);
-});
-
-test('after that nothing is left of it', async () => {
-  const { call, listen, session, endpoint } = legacyHarness();
-  const { reply } = call(1);
-  session.last.notify('a');
-  session.last.result();
-  pass(30_000);
-  assert.is(endpoint.conversations, 0);
-  assert.equal(await listen(reply.events.lastEventId).done, { status: 400, code: -32000, id: null });
 });
 
 test('a connection that hangs is replaced by the one that resumes', () => {

@@ -46,24 +46,6 @@ test('spares go for what needs their room, oldest first, and only as many as tha
   assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.spares], [true, ['a', 'b', 'c'], 0, 0]);
 });
 
-test('they stay when not even all of them would do', () => {
-  const budget = new EventBudget({ ...WIDE, bytes: 40 });
-  budget.count(15);
-  const gone = withSpares(budget, 'a', 'b');
-  assert.equal([budget.couldHold(25), budget.couldHold(26)], [true, false]);
-  assert.equal([budget.makeRoom(26), gone, budget.bytes], [false, [], 35]);
-});
-
-test('what is needed again does not go', () => {
-  const budget = new EventBudget({ ...WIDE, bytes: 30 });
-  const gone: string[] = [];
-  const [first, second] = [kept(budget, 'a', 10, gone), kept(budget, 'b', 10, gone)];
-  for (const spare of [first, second]) budget.addSpare(spare);
-  budget.removeSpare(first);
-  budget.removeSpare(first);
-  assert.equal([budget.couldHold(21), budget.makeRoom(20), gone], [false, true, ['b']]);
-});
-
 test('what a session lacks is its own; what is lacking in all is the oldest, whose ever it is', () => {
   const all = new EventBudget({ ...WIDE, bytes: 60 });
   const [one, two] = twoOf(all);
@@ -77,14 +59,6 @@ test('what a session lacks is its own; what is lacking in all is the oldest, who
   two.count(20);
   assert.is(two.makeRoom(10), true);
   assert.equal([others, one.bytes, all.bytes], [['a', 'b'], 30, 50]);
-});
-
-test('a session that is full makes nobody else give way', () => {
-  const all = new EventBudget(WIDE);
-  const [one, two] = twoOf(all);
-  const gone = withSpares(two, 'a');
-  one.count(40);
-  assert.equal([one.makeRoom(1), gone], [false, []]);
 });
 
 test('so many of them, and bytes of them, stay: of a session and of all', () => {

@@ -27,16 +27,7 @@ function begun() {
 
 test('what is no event id is none', () => {
   const texts = [
-    '',
-    '1',
-    'k1.',
-    '.1',
-    'k1.1.1',
-    'k1.-1',
-    'K1.1',
-    'k1.9999999999',
-    ' k1.1',
-    `${'k'.repeat(30)}.1`,
+    ...['', '1', 'k1.', '.1', 'k1.1.1', 'k1.-1', 'K1.1', 'k1.9999999999', ' k1.1', `${'k'.repeat(30)}.1`],
   ];
   for (const text of texts) assert.is(positionOf(text), undefined, text);
 });

@@ -3,11 +3,11 @@
 import { mock } from 'node:test';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage, ServerNotification } from '../../../src/domain/client.ts';
+import type { ServerMessage } from '../../../src/domain/client.ts';
 import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
-import { CachedBackends, listNotices, withListNotices } from '../../../src/protocol/lists/cached-backends.ts';
+import { CachedBackends, listNotices } from '../../../src/protocol/lists/cached-backends.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
@@ -206,19 +206,6 @@ test('leaves no timer behind when nobody listens', () => {
   subscription.unsubscribe();
   mock.timers.tick(5_000);
   assert.equal([heard, changes$.observed], [[], false]);
-});
-
-test('ends with the messages', () => {
-  const [messages$, changes$] = [new Subject<ServerNotification>(), new Subject<ListField>()];
-  let isOver = false;
-  withListNotices(messages$, changes$).subscribe({
-    complete: () => {
-      isOver = true;
-    },
-  });
-  changes$.next('tools');
-  messages$.complete();
-  assert.equal([isOver, changes$.observed], [true, false]);
 });
 
 test.run();

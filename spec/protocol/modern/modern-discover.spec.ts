@@ -25,18 +25,6 @@ function peer(capabilities: JsonObject, change: Partial<Peer> = {}): Peer {
   };
 }
 
-test('capabilities are those of every instance', () => {
-  const one = { tools: { listChanged: true }, prompts: {}, logging: {}, completions: {} };
-  const two = { completions: {}, tools: { listChanged: true }, resources: { subscribe: true } };
-  assert.equal(commonCapabilities([peer(one)]), one);
-  assert.equal(commonCapabilities([peer(one), peer(two)]), {
-    tools: { listChanged: true },
-    completions: {},
-  });
-  assert.equal(commonCapabilities([peer(one), peer({})]), {});
-  assert.equal(commonCapabilities([]), {});
-});
-
 test('one instance is enough to have news of a list, all are needed for subscriptions', () => {
   const full = { resources: { listChanged: true, subscribe: true } };
   const poor = { resources: {} };
@@ -56,10 +44,6 @@ test('extensions are shared by name, and by what they say alike', () => {
   assert.equal(commonCapabilities([peer(one), peer(two)]), { extensions: { a: { y: [1] } } });
 });
 
-test('tasks of the legacy era are not offered', () => {
-  assert.equal(commonCapabilities([peer({ tools: {}, tasks: { list: {} } })]), { tools: {} });
-});
-
 test('the server names itself when it is one, in the words of its greeting', () => {
   const legacy = { serverInfo: { name: 'notes', version: '1', title: 'Notes' } };
   const modern = { _meta: { [KEY]: { name: 'notes', version: '1', websiteUrl: 'https://x' } } };
@@ -73,12 +57,6 @@ test('the server names itself when it is one, in the words of its greeting', () 
     name: 'notes',
     version: '1',
   });
-});
-
-test('the gateway names itself for several servers, and for one without a name', () => {
-  assert.equal(serverInfoOf([peer({}), peer({}, { serverName: 'other' })], own), own);
-  assert.equal(serverInfoOf([peer({}, { serverName: '' })], own), own);
-  assert.equal(serverInfoOf([], own), own);
 });
 
 test('the whole result', () => {

@@ -108,13 +108,8 @@ test('a refusal carries the id of its request', async () => {
 test('methods of the legacy era are unknown, whoever would answer them', async () => {
   const { backends, send } = modernHarness();
   for (const method of [
-    'initialize',
-    'ping',
-    'logging/setLevel',
-    'resources/subscribe',
-    'resources/unsubscribe',
-    'tasks/list',
-    'tasks/result',
+    ...['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'],
+    ...['tasks/list', 'tasks/result'],
   ]) {
     assert.is(outcomeOf(await send(method, { uri: 'x' })), '404 -32601', method);
   }

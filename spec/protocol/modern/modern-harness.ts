@@ -4,16 +4,10 @@
 import { map, Observable, Subject, type Subscriber } from 'rxjs';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import type { ClientProfile, ClientReply, ServerNotification } from '../../../src/domain/client.ts';
+import type { ClientProfile, ServerNotification } from '../../../src/domain/client.ts';
 import { serverNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import {
-  isJsonObject,
-  type JsonObject,
-  JsonText,
-  type JsonValue,
-  plainValue,
-} from '../../../src/domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, plainValue } from '../../../src/domain/json.ts';
 import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
 import { createEndpoint } from '../../../src/protocol/endpoint.ts';
@@ -28,6 +22,7 @@ import type {
 } from '../../../src/protocol/ports.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { RecordedReply } from '../recorded-reply.ts';
+import { ScriptedExchange } from '../scripted-backends.ts';
 
 export const VERSION = '2026-07-28';
 export const KEY = {
@@ -50,63 +45,16 @@ export const PEER: Peer = {
 export const SERVER_INFO = { name: 'notes', version: '1' };
 
 /** One request that reached the backends. */
-export class ModernScriptedExchange {
-  readonly request: ExchangeRequest;
+export class ModernScriptedExchange extends ScriptedExchange {
   readonly options: SessionlessOptions;
-  isOpen = true;
-  isCancelled = false;
-  readonly replies: ClientReply[] = [];
-  readonly #subscriber: Subscriber<Answer>;
 
   constructor(request: ExchangeRequest, options: SessionlessOptions, subscriber: Subscriber<Answer>) {
-    this.request = request;
+    super(request, subscriber, 'a');
     this.options = options;
-    this.#subscriber = subscriber;
-    subscriber.add(() => {
-      this.isCancelled = this.isOpen;
-      this.isOpen = false;
-    });
   }
 
   get params(): JsonObject {
     return plainValue(this.request.params ?? {});
-  }
-
-  /** Emits an event, as said by an instance. The last one ends the exchange. */
-  say(event: ExchangeEvent, instanceId = 'a', memory: Pick<Answer, 'isRemembered'> = {}): void {
-    const isLast = event.kind === 'result' || event.kind === 'error';
-    if (isLast) this.isOpen = false;
-    this.#subscriber.next({ event, instanceId, serverId: `t.${instanceId}`, ...memory });
-    if (isLast) this.#subscriber.complete();
-  }
-
-  /** A result by its value, or in its bytes. */
-  result(value: unknown, instanceId = 'a'): void {
-    const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
-    this.say({ kind: 'result', result: JsonText.ofBytes(bytes) }, instanceId);
-  }
-
-  refuse(code: number, data?: JsonObject): void {
-    const error = { code, message: 'no', ...(data === undefined ? {} : { data }) };
-    this.say({ kind: 'error', error });
-  }
-
-  notify(method: string, params: JsonObject = {}): void {
-    this.say({ kind: 'notification', method, params });
-  }
-
-  ask(method: string, params: JsonObject = {}): void {
-    this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
-  }
-
-  fail(error: Error): void {
-    this.isOpen = false;
-    this.#subscriber.error(error);
-  }
-
-  complete(): void {
-    this.isOpen = false;
-    this.#subscriber.complete();
   }
 }
 

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
 
@@ -136,6 +136,14 @@ const NOT_HERE = {
   data: { reason: 'call_not_here' },
 };
 
+/** Answers to both questions of a parked call. */
+const ANSWERS = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
+const retryWith = (requestState: JsonValue | undefined, inputResponses: JsonValue = ANSWERS) => ({
+  ...call,
+  requestState: requestState ?? '',
+  inputResponses,
+});
+
 /** A call that was parked; what the client got. */
 async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<JsonObject> {
   const reply = await harness.send('tools/call', call, { capabilities });
@@ -158,7 +166,7 @@ test('a call that asks its client is parked, and goes on with the retry', async 
     _meta: { [KEY.serverInfo]: SERVER_INFO },
   });
   const answers = { 'request-1': { action: 'decline' }, 'request-2': { roots: [] }, extra: {} };
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
+  const retry = retryWith(requestState, answers);
   const reply = await harness.send('tools/call', retry, { id: 2, capabilities });
   assert.equal(last.replies, [{ result: { action: 'decline' } }, { result: { roots: [] } }]);
   last.result({ content: [] });
@@ -170,8 +178,7 @@ test('a call that asks its client is parked, and goes on with the retry', async 
 test('progress after a retry carries the token of the retry', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
-  const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
+  const retry = retryWith(requestState);
   const reply = await harness.send('tools/call', retry, { capabilities, meta: { progressToken: 'new' } });
   harness.backends.last.notify('notifications/progress', { progressToken: 'old', progress: 1 });
   harness.backends.last.notify('notifications/progress', { progress: 2 });
@@ -190,7 +197,7 @@ test('what was not answered is asked again', async () => {
     'request-1': { action: 'accept' },
     'request-2': { method: 'roots/list', result: { roots: [] } },
   };
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
+  const retry = retryWith(requestState, answers);
   const reply = await harness.send('tools/call', retry, { capabilities });
   mock.timers.tick(10);
   const again = resultOf(reply);
@@ -202,14 +209,13 @@ test('what was not answered is asked again', async () => {
 test('a parked call goes on once, and only for its own client', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: {} };
+  const retry = retryWith(requestState, {});
   assert.is(outcomeOf(await harness.send('tools/call', retry, { capabilities, owner: 'bob' })), '200 -32602');
   const other = { ...retry, arguments: {} };
   assert.is(outcomeOf(await harness.send('tools/call', other, { capabilities })), '200 -32602');
   const odd = { ...retry, inputResponses: 7 };
   assert.is(outcomeOf(await harness.send('tools/call', odd, { capabilities })), '200 -32602');
-  const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
-  const good = { ...retry, inputResponses: answers };
+  const good = { ...retry, inputResponses: ANSWERS };
   await harness.send('tools/call', good, { capabilities });
   assert.is(outcomeOf(await harness.send('tools/call', good, { capabilities })), '200 -32602');
   harness.backends.last.result({ content: [] });
@@ -221,15 +227,14 @@ test('a parked call is forgotten after ten minutes', async () => {
   const { requestState } = await parkedRound(harness);
   mock.timers.tick(10 * 60_000);
   assert.is(harness.backends.last.isCancelled, true);
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: {} };
+  const retry = retryWith(requestState, {});
   assert.equal((await harness.send('tools/call', retry, { capabilities })).message.error, NOT_HERE);
 });
 
 test('a parked call is not at another node, which says so, and goes on where it is', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
-  const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
+  const retry = retryWith(requestState);
   const other = modernHarness();
   const elsewhere = await other.send('tools/call', retry, { capabilities });
   assert.equal([outcomeOf(elsewhere), elsewhere.message.error], ['200 -32602', NOT_HERE]);
@@ -244,8 +249,7 @@ test('leaving after the question keeps the call, leaving during the retry cancel
   const { requestState } = await parkedRound(harness);
   const { last } = harness.backends;
   assert.is(last.isOpen, true);
-  const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
-  const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
+  const retry = retryWith(requestState);
   const reply = await harness.send('tools/call', retry, { capabilities });
   assert.is(last.isOpen, true);
   reply.lose();

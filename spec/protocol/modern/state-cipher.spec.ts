@@ -27,21 +27,6 @@ test('encrypts the same thing differently each time, and shows nothing of it', (
   assert.not.match(Buffer.from(one.slice(4), 'base64url').toString('latin1'), /secret/);
 });
 
-test('does not open with another key', () => {
-  assert.is(
-    new StateCipher(Buffer.alloc(32, 8)).decrypt(encryptedText(new StateCipher(KEY)), 'ada call-1'),
-    undefined,
-  );
-});
-
-test('does not open for another owner or another call', () => {
-  const cipher = new StateCipher(KEY);
-  const text = encryptedText(cipher);
-  for (const bound of ['bob call-1', 'ada call-2', '', 'ada call-1 ']) {
-    assert.is(cipher.decrypt(text, bound), undefined, bound);
-  }
-});
-
 test('does not open when a single character was changed, added or taken away', () => {
   const cipher = new StateCipher(KEY);
   const text = encryptedText(cipher);
