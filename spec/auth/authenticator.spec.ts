@@ -1,13 +1,17 @@
+// Who a request comes from: what is verified, what is remembered of it for how long, and what ends that.
+
 import { createHmac } from 'node:crypto';
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/auth.ts';
+import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/authenticator.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
 
-const minuteMs = 60_000;
-
 const test = suite('authentication');
+
+const minuteMs = 60_000;
 
 test('what was verified is known without a promise and without a question to the store', async () => {
   const harness = authHarness();
@@ -336,10 +340,8 @@ test('a header that is much longer than any credential is not looked at', async 
   const blanks = ' '.repeat(4_096);
   const padded = { authorization: (token.authorization ?? '').replace(' ', blanks) };
   assert.is(await codeOf(() => harness.auth.authenticate(padded)), 'INVALID_CREDENTIALS');
-  assert.is(
-    await codeOf(() => harness.auth.authenticate({ apiKey: `${blanks}${key}` })),
-    'INVALID_CREDENTIALS',
-  );
+  const found = await codeOf(() => harness.auth.authenticate({ apiKey: `${blanks}${key}` }));
+  assert.is(found, 'INVALID_CREDENTIALS');
 });
 
 test('10,000 credentials are remembered, and the next one takes the place of the oldest', async () => {
@@ -374,5 +376,68 @@ async function failureOf(
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
+
+/** A cache that has heard of its store, with one entry. */
+function cached(startMs = 0, verifiedAtMs = startMs) {
+  const cache = new CredentialCache<Verified>(startMs);
+  cache.onStoreChange('answered', startMs);
+  const entry: Verified = { verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
+  cache.entries.set('entry', entry);
+  return { cache, entry };
+}
+
+test('nothing is fresh any longer when something changed, or when the first answer comes', () => {
+  const said = (...news: StoreChange[]) => {
+    const cache = new CredentialCache<Verified>(0);
+    return news.map((kind) => cache.onStoreChange(kind, 0));
+  };
+  assert.equal(said('answered', 'answered', 'changed', 'answered'), [true, false, true, false]);
+  assert.equal(said('away', 'away', 'answered', 'away', 'answered'), [false, false, true, false, false]);
+  assert.equal(said('changed', 'answered'), [true, false]);
+});
+
+test('a store that answers about changes but not about accounts is no way around the bound', () => {
+  const { cache, entry } = cached();
+  cache.onStoreChange('changed', 1_000);
+  for (let nowMs = 2_000; nowMs < 15 * minuteMs; nowMs += 2_000) {
+    cache.onStoreChange('answered', nowMs);
+    assert.is(cache.judge(entry, nowMs), 'stale');
+    assert.is(cache.mayServe(entry, nowMs), true);
+    assert.is(cache.judge(entry, nowMs + 999), 'fresh', 'the store is left in peace for a second');
+  }
+  assert.is(cache.mayServe(entry, 15 * minuteMs + 1), false);
+});
+
+test('a clock that is set back makes nothing younger', () => {
+  const { cache, entry } = cached(60 * minuteMs);
+  assert.is(cache.judge(entry, 30 * minuteMs), 'stale');
+});
+
+test('whatever is heard and in whichever order, the two bounds hold', () => {
+  const news = fc.constantFrom<StoreChange>('changed', 'answered', 'away');
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(news, fc.integer({ min: 0, max: 4 * minuteMs })), { maxLength: 40 }),
+      (story) => {
+        const { cache, entry } = cached();
+        let nowMs = 0;
+        let agreedAtMs = 0;
+        let isChanged = false;
+        let isAway = false;
+        for (const [kind, laterMs] of story) {
+          nowMs += laterMs;
+          const verdict = cache.judge(entry, nowMs);
+          const ageMs = nowMs - agreedAtMs;
+          if (verdict === 'fresh') assert.ok(isAway ? ageMs <= 15 * minuteMs : !isChanged && ageMs <= 10_000);
+          if (verdict === 'expired') assert.ok(isAway && ageMs > 15 * minuteMs);
+          cache.onStoreChange(kind, nowMs);
+          isChanged ||= kind === 'changed';
+          isAway = kind === 'away';
+          if (kind === 'answered' && !isChanged) agreedAtMs = nowMs;
+        }
+      },
+    ),
+  );
+});
 
 test.run();

@@ -37,10 +37,8 @@ test('gets a random password, which is given back for a terminal', async () => {
   assert.match(first.password, /^[A-Za-z0-9_-]{24}$/);
   const [admin, ...others] = await accounts.listUsers();
   assert.equal(others, []);
-  assert.equal(
-    [admin?.username, admin?.email, admin?.role, admin?.isActive],
-    ['admin', 'admin@localhost', 'admin', true],
-  );
+  const found = [admin?.username, admin?.email, admin?.role, admin?.isActive];
+  assert.equal(found, ['admin', 'admin@localhost', 'admin', true]);
   assert.is(await passwords.matches(first.password, admin?.passwordHash), true);
   assert.equal(await readdir(folder), []);
   assert.equal(await ensureFirstAdmin({ ...options(accounts), isTerminal: true }), {

@@ -198,10 +198,8 @@ test('is not confused by __proto__', () => {
     Type.Object({ a: Type.Optional(Type.String()) }, { additionalProperties: false }),
     'body',
   );
-  assert.equal(
-    shape.issues(JSON.parse('{"__proto__":{"a":1}}')).map(({ loc }) => loc),
-    [['body', '__proto__']],
-  );
+  const found = shape.issues(JSON.parse('{"__proto__":{"a":1}}')).map(({ loc }) => loc);
+  assert.equal(found, [['body', '__proto__']]);
 });
 
 test('writes paths the way people read them', () => {
@@ -253,10 +251,8 @@ test('finds bad strings anywhere and says where', () => {
 test('allows nesting up to the limit and not one level more', () => {
   const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
   assert.equal(inspect(nested(LIMITS.nestingDepth)), []);
-  assert.equal(
-    inspect(nested(LIMITS.nestingDepth + 1)).map(({ loc, type }) => ({ loc, type })),
-    [{ loc: ['body'], type: 'value_error' }],
-  );
+  const found = inspect(nested(LIMITS.nestingDepth + 1)).map(({ loc, type }) => ({ loc, type }));
+  assert.equal(found, [{ loc: ['body'], type: 'value_error' }]);
 });
 
 test('reports a bounded number of findings and never a whole key', () => {

@@ -126,14 +126,10 @@ test('name the resource, the prompt or the task that a request is about', () => 
 test('need no name where the method or the body has none, but let no header name something for it', () => {
   const unnamed = { ...HEADERS, 'mcp-name': undefined };
   const list = { method: 'tools/list', params: {}, protocolVersion: VERSION };
-  assert.is(
-    outcome(() => checkMirroredHeaders({ ...unnamed, 'mcp-method': 'tools/list' }, list)),
-    'passes',
-  );
-  assert.is(
-    outcome(() => checkMirroredHeaders(unnamed, { ...CALL, params: {} })),
-    'passes',
-  );
+  const found = outcome(() => checkMirroredHeaders({ ...unnamed, 'mcp-method': 'tools/list' }, list));
+  assert.is(found, 'passes');
+  const seen = outcome(() => checkMirroredHeaders(unnamed, { ...CALL, params: {} }));
+  assert.is(seen, 'passes');
   assert.is.not(
     outcome(() => checkMirroredHeaders(HEADERS, { ...CALL, params: {} })),
     'passes',

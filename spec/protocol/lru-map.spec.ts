@@ -59,10 +59,8 @@ test('keeps entries of owners apart', () => {
   const map = new QuotaLruMap<string>(8);
   put(map, 'ann', 'a');
   put(map, 'eve', 'a');
-  assert.equal(
-    [map.get('ann', 'a'), map.get('eve', 'a'), map.get('eve', 'b')],
-    ['ann a', 'eve a', undefined],
-  );
+  const found = [map.get('ann', 'a'), map.get('eve', 'a'), map.get('eve', 'b')];
+  assert.equal(found, ['ann a', 'eve a', undefined]);
   put(map, 'eve', 'a');
   assert.is(map.size, 2);
 });

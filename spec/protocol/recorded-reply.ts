@@ -112,6 +112,11 @@ export class RecordedStream implements McpStream {
     return this.events.filter(({ data }) => data.length > 0).map(({ data }) => parsed(data));
   }
 
+  /** The methods of the messages on it; of an answer the id. */
+  get methods(): unknown[] {
+    return this.messages.map(({ method, id }) => method ?? id);
+  }
+
   get lastEventId(): string {
     return this.events.at(-1)?.id ?? '';
   }

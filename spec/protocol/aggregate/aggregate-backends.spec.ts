@@ -21,6 +21,9 @@ const serverInfo = { name: 'stagedoor', version: '1' };
 class Telling extends ListingBackends {
   readonly wanted: WantedChanges[] = [];
   readonly told = new Subject<ServerNotification>();
+  get wantedUris(): string[][] {
+    return this.wanted.map(({ resources }) => [...resources]);
+  }
   override changes(_owner?: Owner, _profile?: unknown, wanted?: WantedChanges) {
     return new Observable<ServerNotification>((subscriber) => {
       if (wanted !== undefined) this.wanted.push(wanted);
@@ -87,10 +90,8 @@ test('does not take an instance of one template to another', async () => {
   const { ask, b } = setUp();
   for (const instanceId of ['a/two', 'two', ''])
     await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, instanceId);
-  assert.equal(
-    b.asked.map(({ instanceId }) => instanceId),
-    [undefined, undefined, undefined],
-  );
+  const found = b.asked.map(({ instanceId }) => instanceId);
+  assert.equal(found, [undefined, undefined, undefined]);
 });
 
 test('refuses what is outside of a caller’s templates in the words for what is unknown', async () => {
@@ -107,14 +108,8 @@ test('waits for changes of all, and for updates of the owner of a resource only'
   const wanted = { lists: new Set<ListField>(['tools']), resources: new Set(['a:1', 'nobody:1']) };
   const subscription = joined.changes(ADA, PROFILE, wanted).subscribe((message) => heard.push(message));
   await new Promise(setImmediate);
-  assert.equal(
-    a.wanted.map(({ resources }) => [...resources]),
-    [[], ['a:1']],
-  );
-  assert.equal(
-    b.wanted.map(({ resources }) => [...resources]),
-    [[]],
-  );
+  assert.equal(a.wantedUris, [[], ['a:1']]);
+  assert.equal(b.wantedUris, [[]]);
   const message: ServerNotification = { kind: 'notification', method: 'x', params: {} };
   b.told.next(message);
   assert.equal(heard, [message]);
@@ -157,17 +152,16 @@ test('subscribes to a resource when its template is there', async () => {
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
   const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
-  const wantedOfB = () => b.wanted.map(({ resources }) => [...resources]);
-  assert.equal(wantedOfB(), [[]]);
+  assert.equal(b.wantedUris, [[]]);
   b.lists = { resources: [{ uri: 'b:1' }] };
   b.peer = { ...b.peer, capabilities: { resources: {} } };
   for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
   await new Promise(setImmediate);
-  assert.equal(wantedOfB(), [[], ['b:1']]);
+  assert.equal(b.wantedUris, [[], ['b:1']]);
   mock.timers.tick(1_000);
   listChanges$.next({ template: 'b', list: 'resources' });
   await new Promise(setImmediate);
-  assert.equal(wantedOfB(), [[], ['b:1']]);
+  assert.equal(b.wantedUris, [[], ['b:1']]);
   subscription.unsubscribe();
   assert.is(listChanges$.observed, false);
 });
@@ -180,10 +174,7 @@ test('looks up who owns what once, however much is listened to', async () => {
   const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
   assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
-  assert.equal(
-    a.wanted.map(({ resources }) => [...resources]),
-    [[], ['a:1', 'a:2']],
-  );
+  assert.equal(a.wantedUris, [[], ['a:1', 'a:2']]);
   subscription.unsubscribe();
 });
 
@@ -197,10 +188,8 @@ test('tells which lists changed', () => {
 
 test('knows a tool by its joined name', () => {
   const { joined } = setUp();
-  assert.equal(
-    ['a__x', 'a__y', 'c__x', 'x'].map((name) => joined.tool(name, ADA)?.name),
-    ['x', undefined, undefined, undefined],
-  );
+  const found = ['a__x', 'a__y', 'c__x', 'x'].map((name) => joined.tool(name, ADA)?.name);
+  assert.equal(found, ['x', undefined, undefined, undefined]);
   const owner = { id: 'key:1', templates: new Set(['b']) };
   assert.equal([joined.tool('a__x', owner), joined.tool('b__x', owner)], [undefined, { name: 'x' }]);
   assert.is(joined.tool('a__x'), undefined);

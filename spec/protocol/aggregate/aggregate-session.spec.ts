@@ -106,10 +106,8 @@ test('lets a call wait for a session no longer than for its answer, and opens it
   assert.equal(await first, { code: 'BACKEND_TIMEOUT', delivered: 'no' });
   opening.resolve();
   assert.equal([await second, a.sessions.length], [{ called: { name: 'x' } }, 1]);
-  assert.equal(
-    a.asked.map(({ cameAtMs }) => cameAtMs),
-    [3_000],
-  );
+  const found = a.asked.map(({ cameAtMs }) => cameAtMs);
+  assert.equal(found, [3_000]);
   assert.is(session.park(), true);
 });
 
@@ -121,10 +119,8 @@ test('tells the log level to those that log, now or when they are opened', async
   assert.is(session.logLevel, 'debug');
   assert.is(a.asked.at(-1)?.method, 'logging/setLevel');
   await call('b__y');
-  assert.equal(
-    b.asked.map(({ method }) => method),
-    ['logging/setLevel', 'tools/call'],
-  );
+  const found = b.asked.map(({ method }) => method);
+  assert.equal(found, ['logging/setLevel', 'tools/call']);
 });
 
 test('hears its inner sessions, those opened later too, and the lists of its templates', async () => {
@@ -141,10 +137,8 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   listChanges$.next({ template: 'not theirs', list: 'tools' });
   a.sessions[0]?.messages$.next(message('notifications/resources/list_changed'));
   mock.timers.tick(5_000);
-  assert.equal(
-    heard.map((one) => one.method),
-    ['of a', 'of b', 'notifications/resources/list_changed'],
-  );
+  const found = heard.map((one) => one.method);
+  assert.equal(found, ['of a', 'of b', 'notifications/resources/list_changed']);
   assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [1, 1], 'they do not expire meanwhile');
   assert.is(session.opening, undefined);
   if (a.sessions[0] !== undefined) a.sessions[0].opening = Promise.resolve();

@@ -29,10 +29,8 @@ test('each request is an exchange of its own, and each answer an event', async (
     request(2, 'ping'),
   ]);
   assert.equal(charges, [2]);
-  assert.equal(
-    session.exchanges.map(({ request: { method } }) => method),
-    ['tools/call', 'tools/list'],
-  );
+  const found = session.exchanges.map(({ request: { method } }) => method);
+  assert.equal(found, ['tools/call', 'tools/list']);
   assert.equal(session.notes.length, 1);
   session.exchanges[1]?.result('{"tools":[]}');
   assert.equal([idsOf(reply), reply.events.isEnded], [[2, '1'], false]);

@@ -52,10 +52,8 @@ test('questions of two calls, and of two sessions, have ids of their own', () =>
   assert.is(new Set(ids).size, 3);
   post(answer(ids[0]), { 'mcp-session-id': 'two' });
   post(answer(ids[1], { of: 'second' }));
-  assert.equal(
-    [...session.exchanges, other.last].map(({ replies }) => replies),
-    [[], [{ result: { of: 'second' } }], []],
-  );
+  const found = [...session.exchanges, other.last].map(({ replies }) => replies);
+  assert.equal(found, [[], [{ result: { of: 'second' } }], []]);
 });
 
 test('a question that its call did not wait for is taken back', () => {
@@ -107,14 +105,10 @@ test('a message that cannot be written is dropped and told of; a question has it
     answer: (it) => replies.push(it),
   });
   assert.equal(open.reply.events.messages, []);
-  assert.equal(
-    replies.map((reply) => 'error' in reply && reply.error.code),
-    [-32603],
-  );
-  assert.equal(
-    faults.map((fault) => fault instanceof RangeError),
-    [true, true],
-  );
+  const found = replies.map((reply) => 'error' in reply && reply.error.code);
+  assert.equal(found, [-32603]);
+  const seen = faults.map((fault) => fault instanceof RangeError);
+  assert.equal(seen, [true, true]);
 });
 
 test('a question that the server takes back is not passed on: it has another id there', () => {
@@ -140,10 +134,7 @@ test('without a listening stream it goes to an open call', () => {
   const left = call(2);
   left.reply.lose();
   session.messages.next({ kind: 'request', method: 'roots/list', params: {}, answer: () => {} });
-  assert.equal(
-    reply.events.messages.map(({ method }) => method),
-    ['roots/list'],
-  );
+  assert.equal(reply.events.methods, ['roots/list']);
   assert.is(gone.reply.isAnswered, false);
 });
 
@@ -155,10 +146,7 @@ test('without either it waits for the next listening stream', () => {
   session.messages.next({ kind: 'request', method: 'roots/list', params: {}, answer: () => {} });
   session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
   const { reply } = listen();
-  assert.equal(
-    reply.events.messages.map(({ method }) => method),
-    ['roots/list', 'notifications/tools/list_changed'],
-  );
+  assert.equal(reply.events.methods, ['roots/list', 'notifications/tools/list_changed']);
 });
 
 test('what waits is bounded, and questions push notifications out', () => {
@@ -235,10 +223,7 @@ test('a question that waits for a listening stream is not forgotten before it is
   const { asked, replies } = question();
   session.messages.next(asked);
   pass(5 * 60_000);
-  assert.equal(
-    listen().reply.events.messages.map(({ method }) => method),
-    ['roots/list'],
-  );
+  assert.equal(listen().reply.events.methods, ['roots/list']);
   pass(6 * 60_000);
   assert.equal([replies.length, endpoint.conversations], [1, 1]);
 });
@@ -270,10 +255,7 @@ test('a lost listening stream is resumed with what was missed', () => {
   say('c');
   const again = listen(lastEventId);
   say('d');
-  assert.equal(
-    again.reply.events.messages.map(({ method }) => method),
-    ['b', 'c', 'd'],
-  );
+  assert.equal(again.reply.events.methods, ['b', 'c', 'd']);
   assert.is(session.holds, 1);
 });
 

@@ -1,13 +1,21 @@
-// What a legacy session remembers of its calls: streams that are lost and resumed, and how they are forgotten. Played
-// through the endpoint, as a client would. Questions and the stream of a GET are in legacy-conversation-asks.spec.ts.
+// What a legacy session remembers of its calls: streams that begin a few in a turn, are lost and resumed, and how they are
+// forgotten. Questions and the stream of a GET are in legacy-conversation-asks.spec.ts.
 
 import { mock } from 'node:test';
+import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { placeYielded } from '../../../src/domain/error-catalogue.ts';
+import { shuttingDown } from '../../../src/domain/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { LegacyConversations } from '../../../src/protocol/legacy/legacy-conversation.ts';
 import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+import { RecordedReply } from '../recorded-reply.ts';
+import { ScriptedBackends } from '../scripted-backends.ts';
 import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation');
+
 const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
 
 /** Lets time pass in steps, so that those who look at the clock see it move. */
@@ -24,10 +32,8 @@ test('a notification makes a stream of the answer, with an id to come back with 
   session.last.notify('notifications/progress', { progressToken: 'tok', progress: 1 });
   session.last.result('{"ok":true}');
   const { events, messages, isEnded } = reply.events;
-  assert.equal(
-    [events[0]?.data, typeof events[0]?.id, new Set(events.map(({ id }) => id)).size],
-    ['', 'string', 3],
-  );
+  const found = [events[0]?.data, typeof events[0]?.id, new Set(events.map(({ id }) => id)).size];
+  assert.equal(found, ['', 'string', 3]);
   assert.equal(messages, [
     { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 'tok', progress: 1 } },
     { jsonrpc: '2.0', id: 'c', result: { ok: true } },
@@ -60,10 +66,7 @@ test('a lost connection is resumed: what was missed comes again, then what is ne
   assert.is(await again.done, undefined);
   session.last.notify('d');
   session.last.result();
-  assert.equal(
-    again.reply.events.messages.map(({ method, id }) => method ?? id),
-    ['b', 'c', 'd', 1],
-  );
+  assert.equal(again.reply.events.methods, ['b', 'c', 'd', 1]);
   assert.is(again.reply.events.isEnded, true);
   pass(30_000);
   assert.is(endpoint.conversations, 0);
@@ -118,10 +121,7 @@ test('a connection that hangs is replaced by the one that resumes', () => {
   const again = listen(reply.events.lastEventId);
   session.last.notify('b');
   assert.equal([reply.events.isEnded, reply.events.messages.length], [true, 1]);
-  assert.equal(
-    again.reply.events.messages.map(({ method }) => method),
-    ['b'],
-  );
+  assert.equal(again.reply.events.methods, ['b']);
 });
 
 test("another session's events are not to be had", async () => {
@@ -145,10 +145,7 @@ test('a backend that wants to be polled is polled by the client, too', () => {
   session.last.notify('later');
   const again = listen(events.at(-1)?.id);
   session.last.result();
-  assert.equal(
-    again.reply.events.messages.map(({ method, id }) => method ?? id),
-    ['later', 1],
-  );
+  assert.equal(again.reply.events.methods, ['later', 1]);
 });
 
 test('whether a client polls, its request says', () => {
@@ -174,10 +171,8 @@ test('the stream of a long call begins before there is anything to say, so that 
   const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   pass(30_000);
-  assert.equal(
-    reply.events.events.map(({ data }) => data),
-    [''],
-  );
+  const found = reply.events.events.map(({ data }) => data);
+  assert.equal(found, ['']);
   reply.lose();
   session.last.result();
   assert.equal(listen(reply.events.lastEventId).reply.events.messages, [answer(1)]);
@@ -244,6 +239,66 @@ test('the error of a call that gave its place up is kept for its client', async 
   const [message] = again.reply.events.messages;
   assert.equal([message?.id, again.reply.events.isEnded], [1, true]);
   assert.match(JSON.stringify(message?.error), /its client was away for over 60 s/);
+});
+
+/** Conversations, and the beginning of a call in one of them. */
+function conversing() {
+  const backends = new ScriptedBackends();
+  const conversations = new LegacyConversations(() => {}, steadyPace());
+  const call = (sessionId: string) => {
+    const session = backends.session(sessionId) ?? backends.add(sessionId, 'ann');
+    const reply = new RecordedReply();
+    const conversation = conversations.of(session);
+    conversation.begin(1, conversation.post(reply, 1, '2025-11-25'), NEVER);
+    return { session, reply, conversation };
+  };
+  return { conversations, call };
+}
+
+test('the stream of a call begins with an event id when it lasts longer than a second', () => {
+  const { call } = conversing();
+  const [first, short] = [call('one'), call('three')];
+  first.session.instanceId = 'near';
+  mock.timers.tick(400);
+  const second = call('two');
+  const isOpen = () => [first, second, short].map(({ reply }) => reply.opened !== undefined);
+  mock.timers.tick(400);
+  short.conversation.cancel(1); // its stream has an end, and no events
+  assert.equal(isOpen(), [false, false, true]);
+  mock.timers.tick(200);
+  assert.equal([...isOpen(), first.reply.instanceId], [true, false, true, 'near']);
+  mock.timers.tick(400);
+  assert.equal(isOpen(), [true, true, true]);
+  const events = [first, second, short].map(({ reply }) => reply.events.events);
+  const found = events.map(([event]) => event?.data);
+  assert.equal(found, ['', '', undefined]);
+  assert.is(new Set(events.map(([event]) => event?.id)).size, 3);
+  mock.timers.tick(60_000);
+  const seen = events.map(({ length }) => length);
+  assert.equal(seen, [1, 1, 0]);
+});
+
+test('thousands of streams begin a few in a turn', async () => {
+  const { call } = conversing();
+  const replies = Array.from({ length: 1_000 }, (_, n) => call(`session ${n}`).reply);
+  const opened = () => replies.filter((reply) => reply.opened !== undefined).length;
+  mock.timers.tick(1_000);
+  assert.is(opened(), LIMITS.paceTasks);
+  while (opened() < 1_000) await new Promise(setImmediate);
+});
+
+test('all conversations end a few in a turn', async () => {
+  const { conversations, call } = conversing();
+  for (let count = 0; count < 100; count += 1) call(`${count}`);
+  const sizes = [conversations.size];
+  const closed = conversations.close(shuttingDown());
+  while (conversations.size > 0) {
+    sizes.push(conversations.size);
+    await new Promise(setImmediate);
+  }
+  await closed;
+  const drops = sizes.slice(1).map((size, turn) => (sizes[turn] ?? 0) - size);
+  assert.is(Math.max(...drops), LIMITS.paceTasks);
 });
 
 test.run();

@@ -193,10 +193,8 @@ test('notifications are taken, and all but two of them passed on', async () => {
     post(notification('notifications/roots/list_changed')),
     post(notification('notifications/progress', { progressToken: 1, progress: 2 })),
   ];
-  assert.equal(
-    replies.map(({ reply }) => reply.status),
-    [202, 202, 202, 202],
-  );
+  const found = replies.map(({ reply }) => reply.status);
+  assert.equal(found, [202, 202, 202, 202]);
   assert.equal(session.notes, [
     ['notifications/roots/list_changed', {}],
     ['notifications/progress', { progressToken: 1, progress: 2 }],
@@ -270,14 +268,10 @@ test('closing answers what is left and ends the streams', async () => {
   endpoint.close();
   assert.is(Object(reply.message.error).code, 503);
   assert.is(Object(spoken.reply.events.messages.at(-1)?.error).code, 503);
-  assert.equal(
-    [spoken.reply.events.isEnded, open.reply.events.isEnded, endpoint.conversations],
-    [true, true, 0],
-  );
-  assert.is(
-    session.exchanges.every(({ isCancelled }) => isCancelled),
-    true,
-  );
+  const found = [spoken.reply.events.isEnded, open.reply.events.isEnded, endpoint.conversations];
+  assert.equal(found, [true, true, 0]);
+  const seen = session.exchanges.every(({ isCancelled }) => isCancelled);
+  assert.is(seen, true);
 });
 
 test('a message that cannot be written ends its call, not the process', async () => {
@@ -287,6 +281,7 @@ test('a message that cannot be written ends its call, not the process', async ()
   for (let level = 0; level < 20_000; level += 1) deep = { deep };
   session.last.notify('notifications/message', { deep: Object(deep) });
   assert.is(Object(reply.message.error).code, -32603);
+  assert.equal(reply.facts.slice(1), [['fails', -32_603, 'INTERNAL_ERROR']]);
   assert.is(session.last.isCancelled, true);
 });
 
@@ -306,10 +301,8 @@ test('of calls that failed, only faults of ours are told', () => {
   session.last.fail(bug);
   call(2);
   session.last.fail(noHealthyInstance('t'));
-  assert.equal(
-    faults.map((fault) => Object(fault).cause),
-    [bug],
-  );
+  const found = faults.map((fault) => Object(fault).cause);
+  assert.equal(found, [bug]);
 });
 
 test('an answer that is there at once is one', async () => {

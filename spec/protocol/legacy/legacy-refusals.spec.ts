@@ -62,10 +62,8 @@ for (const [what, expected, body, headers] of POSTS) {
     const { post, session, charges, endpoint, call } = legacyHarness();
     const { reply, done } = post(body, headers);
     assert.equal(await done, expected);
-    assert.equal(
-      [reply.isAnswered, session.exchanges.length, charges.length, session.notes.length],
-      [false, 0, 0, 0],
-    );
+    const found = [reply.isAnswered, session.exchanges.length, charges.length, session.notes.length];
+    assert.equal(found, [false, 0, 0, 0]);
     assert.is(endpoint.conversations, 0);
     const next = call(1);
     session.last.result();

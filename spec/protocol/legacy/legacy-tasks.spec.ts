@@ -36,10 +36,8 @@ test('a task that another one began is none where he began it', () => {
   for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
     assert.is(refusedTo('eve', tasks, { ...get('1'), method }, 'a'), -32602, method);
   }
-  assert.equal(
-    [refusedTo('eve', tasks, get('1'), 'b'), refusedTo('ann', tasks, get('1'), 'a')],
-    [undefined, undefined],
-  );
+  const found = [refusedTo('eve', tasks, get('1'), 'b'), refusedTo('ann', tasks, get('1'), 'a')];
+  assert.equal(found, [undefined, undefined]);
 });
 
 test('one that is begun after the request was made is looked at when it is sent', () => {
@@ -84,10 +82,8 @@ test('learns of the task that is begun by who asks for one, or by who takes one 
   hear(plain, { resultType: 'task', taskId: '2' }, taker);
   hear(plain, { resultType: 'task', taskId: '3' });
   hear({ method: 'tasks/get', params: { taskId: '4' } }, { task: { taskId: '4' } }, taker);
-  assert.equal(
-    ['1', '2', '3', '4'].map((taskId) => memory.find(ANN, taskId)),
-    ['a', 'a', undefined, undefined],
-  );
+  const found = ['1', '2', '3', '4'].map((taskId) => memory.find(ANN, taskId));
+  assert.equal(found, ['a', 'a', undefined, undefined]);
 });
 
 /** A session at the instance `one`; others are beside it. */

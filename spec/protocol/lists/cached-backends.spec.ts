@@ -156,10 +156,8 @@ test('shows the session as it is', async () => {
   const session = await cached.openSession(ADA, PROFILE);
   const [own] = inner.sessions;
   assert.ok(own);
-  assert.equal(
-    [session.id, session.ownerId, session.profile, session.peer, session.logLevel],
-    [own.id, 'user:ada', PROFILE, own.peer, undefined],
-  );
+  const found = [session.id, session.ownerId, session.profile, session.peer, session.logLevel];
+  assert.equal(found, [own.id, 'user:ada', PROFILE, own.peer, undefined]);
   session.hold()();
   session.notify('notifications/roots/list_changed', {});
   await session.close();

@@ -112,14 +112,10 @@ test('drops what cannot be written, tells of it, and goes on', async () => {
   const params = { uri: 'a://b', more: nestedTooDeeply() };
   harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   harness.backends.changes$.next(changed);
-  assert.equal(
-    reply.events.messages.slice(1).map(({ method }) => method),
-    [changed.method],
-  );
-  assert.equal(
-    harness.faults.map((fault) => fault instanceof RangeError),
-    [true],
-  );
+  const found = reply.events.messages.slice(1).map(({ method }) => method);
+  assert.equal(found, [changed.method]);
+  const seen = harness.faults.map((fault) => fault instanceof RangeError);
+  assert.equal(seen, [true]);
 });
 
 test('refuses what is no filter, and more streams of one owner than his share, unless nobody can be told apart', async () => {
@@ -129,10 +125,8 @@ test('refuses what is no filter, and more streams of one owner than his share, u
   const first = await listen('ann');
   for (let number = 1; number < 2_500; number += 1) await listen('ann');
   const refused = await listen('ann');
-  assert.equal(
-    [outcomeOf(refused), Object(refused.message.error).data?.error_code],
-    ['429 429', 'QUEUE_FULL'],
-  );
+  const found = [outcomeOf(refused), Object(refused.message.error).data?.error_code];
+  assert.equal(found, ['429 429', 'QUEUE_FULL']);
   assert.is((await listen('bob')).events.isEnded, false);
   first.lose();
   assert.is((await listen('ann')).events.isEnded, false);

@@ -19,10 +19,8 @@ test('the next page comes from the instance that gave the cursor', async () => {
     assert.equal(rest, page);
     assert.match(String(nextCursor), /^sd1\./);
     await harness.send('tools/list', { cursor: nextCursor ?? '' });
-    assert.equal(
-      [harness.backends.last.params.cursor, harness.backends.last.options.instanceId],
-      [cursor, 'b'],
-    );
+    const found = [harness.backends.last.params.cursor, harness.backends.last.options.instanceId];
+    assert.equal(found, [cursor, 'b']);
   }
 });
 

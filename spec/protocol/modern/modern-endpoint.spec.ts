@@ -63,10 +63,8 @@ test('the same id of two clients stays theirs', async () => {
   const [one, two] = backends.exchanges;
   two?.result({ for: 'bob', resultType: 'complete' });
   one?.result({ for: 'ann', resultType: 'complete' });
-  assert.equal(
-    replies.map((reply) => resultOf(reply).for),
-    ['ann', 'bob'],
-  );
+  const found = replies.map((reply) => resultOf(reply).for);
+  assert.equal(found, ['ann', 'bob']);
 });
 
 test('what a request lacks or says twice is refused before anybody is asked', async () => {

@@ -54,10 +54,8 @@ test('after a message it is the end of a stream', async () => {
     { jsonrpc: '2.0', id: 4, result: done },
   ]);
   assert.is(reply.events.isEnded, true);
-  assert.equal(
-    reply.events.events.map(({ id }) => id),
-    [undefined, undefined, undefined],
-  );
+  const found = reply.events.events.map(({ id }) => id);
+  assert.equal(found, [undefined, undefined, undefined]);
 });
 
 test('an error can end a stream, too', async () => {
@@ -148,10 +146,12 @@ test('failures on the way have a status of their own, unless the request was wro
   const reply = await send('tools/call', call);
   backends.last.complete();
   assert.is(outcomeOf(reply), '500 -32603');
-  assert.equal(
-    faults.map((fault) => Object(fault).cause.message),
-    ['a bug', 'the exchange ended without an answer'],
-  );
+  assert.equal(reply.facts, [
+    ['asks', 'tools/call'],
+    ['fails', -32_603, 'INTERNAL_ERROR'],
+  ]);
+  const found = faults.map((fault) => Object(fault).cause.message);
+  assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
 test('says when it is worth coming back', async () => {

@@ -78,6 +78,11 @@ export class ModernScriptedBackends implements Backends {
     return exchange;
   }
 
+  /** The instances that were named, in order. */
+  get askedInstances(): (string | undefined)[] {
+    return this.exchanges.map(({ options }) => options.instanceId);
+  }
+
   peers(): readonly Peer[] {
     return this.known;
   }
