@@ -14,7 +14,7 @@ const hostileTexts: readonly string[] = [
   'line\nbreak\r\n\ttab',
   '$1 $2b$12$ :0 :x @y ? ?? {{z}} %_ [a] #t',
   'Ünïcödé 漢字 😀 👩‍👩‍👧 \u202e',
-  '\u{1d11e}'.repeat(100),
+  '\u{1d11e}'.repeat(128),
   ' spaces ',
   '/* comment */ -- comment',
   'null',

@@ -194,7 +194,7 @@ async function keepAnAdmin(
   if (others === 0) throw lastAdmin();
 }
 
-export function rowOfUser(user: User) {
+function rowOfUser(user: User) {
   return {
     id: user.id,
     username: user.username,
@@ -211,7 +211,7 @@ export function rowOfUser(user: User) {
 }
 
 /** The casts here and below are the types that the `rowOf` functions wrote. */
-export function userOf(row: UserRow): User {
+function userOf(row: UserRow): User {
   return {
     id: row.id,
     username: row.username,
@@ -240,7 +240,7 @@ export function rowOfApiKey(key: ApiKey) {
   } satisfies Omit<ApiKeyRow, 'position'>;
 }
 
-export function apiKeyOf(row: ApiKeyRow): ApiKey {
+function apiKeyOf(row: ApiKeyRow): ApiKey {
   return {
     id: row.id,
     name: row.name,

@@ -336,7 +336,7 @@ export class SerialQueue {
  * Reads the identity of the file; the returned function says whether the path still leads to it. SQLite goes on writing
  * into a file that was moved or deleted: each change would be acknowledged and lost at the next start.
  */
-export function fileIdentity(path: string): () => boolean {
+function fileIdentity(path: string): () => boolean {
   const opened = identityOf(path);
   return () => identityOf(path) === opened;
 }

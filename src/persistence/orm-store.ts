@@ -211,7 +211,7 @@ async function insertUnlessThere(
 }
 
 /** Encrypts and decrypts one field of one instance. */
-export interface Encryption {
+interface Encryption {
   encrypt(text: string, field: 'env' | 'headers'): string;
   /** Throws CipherError. */
   decrypt(encrypted: string, field: 'env' | 'headers'): string;
@@ -228,7 +228,7 @@ type Target = Pick<
 type Texts = Readonly<Record<string, string>>;
 
 /** Throws what `encrypt` throws; an empty field is not encrypted. */
-export function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) {
+function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) {
   const { endpoint, command, args, workingDir, force, container, env, headers } = definition;
   const target: Target = {
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -257,7 +257,7 @@ export function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encry
 }
 
 /** A field that cannot be decrypted locks the instance and leaves the rest of it readable. The casts are the types that `rowOfInstance` wrote. */
-export function instanceOf(row: InstanceRow, encryption: Encryption): InstanceDefinition {
+function instanceOf(row: InstanceRow, encryption: Encryption): InstanceDefinition {
   return {
     id: row.id,
     serverId: row.serverId,

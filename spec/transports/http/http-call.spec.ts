@@ -77,16 +77,6 @@ for (const [how, delivered, doubtful, words] of expected) {
   });
 }
 
-test('a 404 of a backend without sessions is a refusal', async () => {
-  for (const options of [{ sessions: false }, { era: 'modern' }, { era: 'bare' }] as const) {
-    await withBackend(options, async ({ transport, server }) => {
-      server.failNext('404', { method: 'tools/call' });
-      const { end } = await see(transport.exchange(echo('hello')));
-      assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-    });
-  }
-});
-
 test('the first of two answers counts', async () => {
   await inEachEra(async ({ transport, server }) => {
     server.failNext('two-answers', { method: 'tools/call' });

@@ -13,6 +13,7 @@ import {
   type HttpOpeningsOptions,
   OPENINGS_PER_OWNER,
 } from '../../../src/transports/http/http-openings.ts';
+import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -35,17 +36,15 @@ const HANDSHAKE_MS = 20_000;
 
 test('openings of one owner that hang delay neither calls nor the openings of others', () =>
   withHanging(async ({ url, hanging }) => {
-    const transport = await http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS }));
-    const { signal } = new AbortController();
-    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
-    const opening = Array.from({ length: MANY }, () => codeOf(transport.openUpstream(hangs, signal, 'ada')));
+    const transport = await openTo(url);
+    const opening = Array.from({ length: MANY }, () => codeOf(openHanging(transport)));
     await until(() => hanging.size === OPENINGS_PER_OWNER, 'all that may be opened at once hang');
     const startedAtMs = performance.now();
     const answers = Array.from({ length: LIMITS.inFlightPerInstance }, () =>
       see(transport.exchange(callTool('echo', {}))),
     );
     for (const { events } of await Promise.all(answers)) assert.is(textOf(events.at(-1)), 'here');
-    const upstream = await transport.openUpstream(noCapability, signal, 'bo');
+    const upstream = await transport.openUpstream(noCapability, new AbortController().signal, 'bo');
     assert.is(textOf((await see(upstream?.exchange(callTool('echo', {})) ?? EMPTY)).events.at(-1)), 'here');
     const tookMs = performance.now() - startedAtMs;
     assert.ok(tookMs < PROMPT_MS, `${tookMs} ms`);
@@ -56,12 +55,10 @@ test('openings of one owner that hang delay neither calls nor the openings of ot
 
 test('refuses an owner who has as many waiting as he may have sessions', () =>
   withHanging(async ({ url }) => {
-    const transport = await http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS }));
-    const { signal } = new AbortController();
-    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const transport = await openTo(url);
     const most = OPENINGS_PER_OWNER + LIMITS.sessions * LIMITS.ownerShare;
-    const opening = Array.from({ length: most }, () => codeOf(transport.openUpstream(hangs, signal, 'ada')));
-    assert.is(await codeOf(transport.openUpstream(hangs, signal, 'ada')), 'QUEUE_FULL');
+    const opening = Array.from({ length: most }, () => codeOf(openHanging(transport)));
+    assert.is(await codeOf(openHanging(transport)), 'QUEUE_FULL');
     await transport.close();
     await Promise.all(opening);
   }));
@@ -138,16 +135,10 @@ test('opens nothing any more when it is closed, and ends what is under way or wa
 
 test('gives up openings whose time is over a few in a turn of the event loop', () =>
   withHanging(async ({ url }) => {
-    const scheduler = steadyPace(PER_TURN);
-    const transport = await http.open(
-      httpDefinition(url),
-      openOptions({ handshakeTimeoutMs: 500, scheduler }),
-    );
-    const { signal } = new AbortController();
-    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const transport = await openTo(url, { handshakeTimeoutMs: 500, scheduler: steadyPace(PER_TURN) });
     const turns = new Turns();
     const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, async () => {
-      const code = await codeOf(transport.openUpstream(hangs, signal, 'ada'));
+      const code = await codeOf(openHanging(transport));
       turns.note();
       return code;
     });
@@ -158,16 +149,10 @@ test('gives up openings whose time is over a few in a turn of the event loop', (
 
 test('ends the openings that are left a few in a turn', () =>
   withHanging(async ({ url, hanging }) => {
-    const scheduler = steadyPace(PER_TURN);
-    const transport = await http.open(
-      httpDefinition(url),
-      openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, scheduler }),
-    );
-    const { signal } = new AbortController();
-    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const transport = await openTo(url, { scheduler: steadyPace(PER_TURN) });
     const turns = new Turns();
     const opening = Array.from({ length: OPENINGS_PER_OWNER }, () =>
-      codeOf(transport.openUpstream(hangs, signal, 'ada')).then(turns.note),
+      codeOf(openHanging(transport)).then(turns.note),
     );
     await until(() => hanging.size === OPENINGS_PER_OWNER, 'all hang');
     await transport.close();
@@ -179,6 +164,16 @@ test.run();
 
 function openingOf(ownerId: string) {
   return { profile: noCapability, ownerId, signal: new AbortController().signal };
+}
+
+function openTo(url: string, more: Partial<OpenOptions> = {}): Promise<Transport> {
+  return http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, ...more }));
+}
+
+/** An opening of one owner that the backend never answers. */
+function openHanging(transport: Transport) {
+  const profile = { ...noCapability, clientInfo: { name: 'hangs' } };
+  return transport.openUpstream(profile, new AbortController().signal, 'ada');
 }
 
 function never(): void {}

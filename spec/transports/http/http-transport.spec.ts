@@ -7,7 +7,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import type { Closed, OpenOptions } from '../../../src/transports/transport.ts';
-import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, failure, see, until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -33,16 +33,6 @@ async function openingFails(
   await transport.close();
   throw new Error('it opened');
 }
-
-test('chooses the newest era a backend speaks', async () => {
-  const eras = { legacy: 'legacy', modern: 'modern', dual: 'modern', bare: 'bare' } as const;
-  for (const [offered, spoken] of Object.entries(eras)) {
-    await withBackend({ era: offered as keyof typeof eras }, async ({ transport }) => {
-      assert.is(transport.peer.era, spoken);
-      assert.is(transport.kind, 'http');
-    });
-  }
-});
 
 test('says why it could not open', async () => {
   await withRawServer(
@@ -140,22 +130,6 @@ test('sends the headers of the definition, and never a token of a caller', async
   );
 });
 
-test('dresses each request of a modern backend', async () => {
-  await withBackend({ era: 'modern' }, async ({ transport, server }) => {
-    const uri = 'test://grüße';
-    const { end } = await see(transport.exchange({ method: 'resources/read', params: { uri } }));
-    assert.is(end, 'completed');
-    const { headers, message } = server.requests.at(-1) ?? {};
-    assert.is(headers?.['mcp-method'], 'resources/read');
-    assert.is(headers?.['mcp-name'], `=?base64?${Buffer.from(uri).toString('base64')}?=`);
-    assert.equal(Object.keys(message?.params?._meta as object).toSorted(), [
-      'io.modelcontextprotocol/clientCapabilities',
-      'io.modelcontextprotocol/clientInfo',
-      'io.modelcontextprotocol/protocolVersion',
-    ]);
-  });
-});
-
 test('keeps its connections and uses them again', async () => {
   await withBackend({ era: 'modern' }, async ({ transport, server }) => {
     for (let index = 0; index < 20; index += 1)
@@ -199,15 +173,6 @@ test('a call that waits for a new session ends when the transport is closed', as
     await until(() => initializations() === 2, 'a new session is opened');
     await transport.close();
     assert.equal(failure((await seen).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-  });
-});
-
-test('serves a server that answers on the listening stream what it cannot say in a JSON body', async () => {
-  await withBackend({ answers: 'json' }, async ({ transport, server }) => {
-    await until(() => [...server.sessions.values()].some(({ stream }) => stream !== undefined), 'it listens');
-    const { events } = await see(transport.exchange(callTool('progress', { steps: 2, ms: 5 })));
-    assert.is(events.length, 3);
-    assert.is(textOf(events.at(-1)), 'did 2 steps');
   });
 });
 

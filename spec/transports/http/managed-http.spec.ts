@@ -1,31 +1,23 @@
-// A program that serves HTTP and is run by the gateway: its start, its end, and a real MCP server.
+// A program that serves HTTP and is run by the gateway: its start and its end.
 
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
-import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { PASS_ENV } from '../../../src/domain/command.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { isJsonObject } from '../../../src/domain/json.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
 import type { OmittedTool, Transport } from '../../../src/transports/transport.ts';
-import { callTool, failure, see, textOf, transportConformance, until } from '../../conformance/transport.ts';
+import { callTool, failure, see, textOf, transportConformance } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 
 const test = suite('managed http', { timeoutMs: 30_000 });
 
 const fixture = fileURLToPath(new URL('../../fixtures/http-server.ts', import.meta.url));
-const everything = join(
-  dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/package.json')),
-  'dist/index.js',
-);
-
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -205,49 +197,6 @@ test('tells which tools its lists come without', async () => {
       ['bad'],
     );
   });
-});
-
-test('server-everything: lists, calls, and survives the loss of its session', async () => {
-  const start = await definition([everything, 'streamableHttp']);
-  const transport = await http.open(start, openOptions({ handshakeTimeoutMs: 20_000 }));
-  try {
-    assert.is(transport.peer.era, 'legacy');
-    assert.is(transport.peer.protocolVersion, '2025-11-25');
-    const { events } = await see(transport.exchange({ method: 'tools/list' }));
-    const [listed] = events;
-    assert.ok(listed?.kind === 'result' && isJsonObject(listed.result.value));
-    assert.ok(Array.isArray(listed.result.value.tools) && listed.result.value.tools.length >= 10);
-    const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
-    assert.is(textOf(said.events[0]), 'Echo: hello');
-  } finally {
-    await transport.close();
-  }
-});
-
-test('server-everything: a session lost by a restart is opened again', async () => {
-  const managed = await definition([everything, 'streamableHttp']);
-  const { command: _, ...plain } = managed;
-  const patience = openOptions({ handshakeTimeoutMs: 20_000 });
-  const first = await http.open(managed, patience);
-  const lasting = await http.open(plain, openOptions());
-  try {
-    await first.close();
-    const second = await http.open(managed, patience);
-    try {
-      // The connections to the first program are gone; until that is noticed the outcome of a call is open.
-      let text = '';
-      await until(async () => {
-        const { events } = await see(lasting.exchange(callTool('echo', { message: 'again' })));
-        if (events.length > 0) text = textOf(events.at(-1));
-        return text !== '';
-      }, 'the call was served');
-      assert.is(text, 'Echo: again');
-    } finally {
-      await second.close();
-    }
-  } finally {
-    await lasting.close();
-  }
 });
 
 test.run();

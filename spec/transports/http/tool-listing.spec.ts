@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { from, lastValueFrom, Observable, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { toolListing } from '../../../src/transports/http/http.ts';
@@ -26,20 +26,6 @@ function follow(listing$: Observable<never>) {
   return { heard, subscription };
 }
 
-test('asks for every page, and only ends', () => {
-  const asked: ExchangeRequest[] = [];
-  const listing$ = toolListing((request) => {
-    asked.push(request);
-    return of(page(asked.length < 3 ? `c${asked.length}` : undefined));
-  });
-  assert.equal(follow(listing$).heard, ['end']);
-  assert.equal(asked, [
-    { method: 'tools/list' },
-    { method: 'tools/list', params: { cursor: 'c1' } },
-    { method: 'tools/list', params: { cursor: 'c2' } },
-  ]);
-});
-
 test('ends when it fails, is refused, or has no end', async () => {
   const refusal: ExchangeEvent = { kind: 'error', error: { code: -32601, message: 'no' } };
   assert.equal(follow(toolListing(() => throwError(() => new Error('gone')))).heard, ['end']);
@@ -51,24 +37,6 @@ test('ends when it fails, is refused, or has no end', async () => {
   });
   await lastValueFrom(endless$, { defaultValue: undefined });
   assert.is(pages, LIMITS.listPages);
-});
-
-test('is one for all who wait at the same time', () => {
-  let asked = 0;
-  let answer: () => void = () => {};
-  const listing$ = toolListing(
-    () =>
-      new Observable((subscriber) => {
-        asked += 1;
-        answer = () => {
-          subscriber.next(page());
-          subscriber.complete();
-        };
-      }),
-  );
-  const [one, two] = [follow(listing$), follow(listing$)];
-  answer();
-  assert.equal([one.heard, two.heard, asked], [['end'], ['end'], 1]);
 });
 
 test('is not made again for a while, but for who comes later', () => {

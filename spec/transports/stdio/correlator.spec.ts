@@ -95,6 +95,8 @@ test('gives what belongs to a subscription to the exchange that opened it', () =
     notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
   assert.ok(correlator.takeNotification(changed(first.id)));
   for (const id of [77, String(first.id), call.id]) assert.not(correlator.takeNotification(changed(id)));
+  const asked = { kind: 'request', method: 'roots/list', params: {}, answer: () => {} } as const;
+  assert.ok(correlator.takeRequest(asked), 'a subscription causes no question: it is about the call');
   assert.equal([one.seen.length, two.seen], [1, []]);
 });
 

@@ -5,14 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../../src/domain/errors.ts';
+import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
+import { withEraMetadata } from '../../../src/transports/handshake.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { shakeHandsOnPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
+import { StdioPipe, shakeHandsOnPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
-import { callTool, cancelledOn, see, textOf } from '../../conformance/transport.ts';
+import { callTool, cancelledOn, see, textOf, until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, openStdio, refusal } from './open-stdio.ts';
+import { fixture, LADDER, openStdio, refusal } from './open-stdio.ts';
 
 const test = suite('stdio handshake', { timeoutMs: 30_000 });
 
@@ -190,6 +192,19 @@ test('stops a program for which it was called off before it began', async () => 
   const error = await refusal(shakeHandsOnPipe(channel, { client, signal, handshakeTimeoutMs: 5_000 }));
   assert.match(error.message, 'called off');
   assert.is(channel.facts().pid, null);
+});
+
+test('knows of a late answer to the probe, and does not ask again', async () => {
+  const channel = new StdioChannel(fixture('--era=modern'), { ladder: LADDER });
+  const pipe = new StdioPipe(channel, 1);
+  const client = { name: 'spec', version: '0' };
+  const era = { era: 'modern', protocolVersion: MODERN_VERSIONS[0] } as const;
+  const probe = { method: 'server/discover' };
+  const silence = { kind: 'none', lack: 'it did not answer server/discover' };
+  assert.equal(await pipe.request(withEraMetadata(probe, era, client)), silence);
+  await until(() => pipe.outcome === 'late', 'the answer came');
+  assert.is((await pipe.request(probe)).kind, 'result', 'the program refuses this one');
+  await channel.close();
 });
 
 async function stillWorks(transport: Transport): Promise<void> {

@@ -195,7 +195,7 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined
 export type DiscoverOutcome = 'answered' | 'unanswered' | 'cut';
 
 /** How long a backend that left the probe unanswered gets `initialize` first. Another server may be at the endpoint by then. */
-export const UNANSWERED_FOR_MS = 60 * 60_000;
+const UNANSWERED_FOR_MS = 60 * 60_000;
 
 /** True when the next opening begins with `server/discover`. `nowMs` is of a monotonic clock. */
 export function isDiscoveredFirst({ unansweredAtMs }: OpeningMemory, nowMs: number): boolean {

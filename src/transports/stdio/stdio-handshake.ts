@@ -315,10 +315,10 @@ export class StdioPipe implements HandshakeChannel {
 }
 
 /** What became of a probe. `late`: a result came after the probe was given up; `answered`: another answer, or a refusal. */
-export type ProbeOutcome = 'unanswered' | 'answered' | 'late';
+type ProbeOutcome = 'unanswered' | 'answered' | 'late';
 
 /** How an opening failed. */
-export interface FailedOpening {
+interface FailedOpening {
   /** Undefined when it did not begin with a probe. */
   readonly outcome: ProbeOutcome | undefined;
   /** There was a program at all. */
@@ -328,7 +328,7 @@ export interface FailedOpening {
 }
 
 /** True when the next opening begins with the probe. While all openings fail it is every other one. */
-export function isProbedNext({ era, failure }: OpeningMemory): boolean {
+function isProbedNext({ era, failure }: OpeningMemory): boolean {
   if (era !== undefined) return era === 'modern';
   return failure === undefined || failure === 'unprobed';
 }
@@ -337,7 +337,7 @@ export function isProbedNext({ era, failure }: OpeningMemory): boolean {
  * Keeps the era of a program that had the choice. A legacy one had it when it refused the probe, or left it unanswered in
  * this opening or the one before; a late answer says only that it was slow, and a program that was broken says nothing.
  */
-export function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutcome | undefined): void {
+function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutcome | undefined): void {
   const isSure = outcome === undefined ? memory.failure === 'unanswered' : outcome !== 'late';
   memory.failure = undefined;
   if (era === 'modern' || (era === 'legacy' && isSure)) memory.era = era;
@@ -347,7 +347,7 @@ export function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutco
  * True when the program is to be started once more: it is new, and ended where the probe may have ended it. One that broke
  * then, too, is just broken: from then on each opening starts it once.
  */
-export function noteProbeFailure(
+function noteProbeFailure(
   memory: OpeningMemory,
   { outcome, wasStarted, hasEnded }: FailedOpening,
 ): boolean {
