@@ -5,6 +5,7 @@ import { type AccountClient, findApiKey, warnOfUnknownTemplates } from '../accou
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/choose-client.ts';
 import { API_KEY_HEADINGS, apiKeyRow, hasExpired, list, minute } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
+import { printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 
 /** Lists the keys, without their secrets. */
@@ -120,10 +121,8 @@ export const revoke: CommandDefinition = {
       await client.revokeApiKey(found.id);
       return found;
     });
-    const { json } = await import('../output.ts');
     const done = { id: key.id, name: key.name, revoked: true };
-    terminal.print(input.switch('json') ? json(done) : `the key "${key.name}" (${key.id}) is revoked`);
-    return 0;
+    return printDone(input, terminal, done, `the key "${key.name}" (${key.id}) is revoked`);
   },
 };
 

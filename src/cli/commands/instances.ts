@@ -3,7 +3,7 @@
 
 import { type Fields, fields } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
@@ -20,10 +20,8 @@ export const deregister: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
     await gateway.request(path, { method: 'DELETE' });
-    const { json } = await import('../output.ts');
     const done = { template_name: template, instance_id: id, deregistered: true };
-    terminal.print(input.switch('json') ? json(done) : `${id} is deregistered from ${template}`);
-    return 0;
+    return printDone(input, terminal, done, `${id} is deregistered from ${template}`);
   },
 };
 
@@ -84,10 +82,8 @@ export const deleteTemplate: CommandDefinition = {
     const template = input.positional(0);
     const gateway = await gatewayOf(input, terminal);
     await gateway.request(`/gateway/templates/${encodeURIComponent(template)}`, { method: 'DELETE' });
-    const { json } = await import('../output.ts');
     const done = { template_name: template, deleted: true };
-    terminal.print(input.switch('json') ? json(done) : `${template} is deleted`);
-    return 0;
+    return printDone(input, terminal, done, `${template} is deleted`);
   },
 };
 
@@ -111,9 +107,7 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
       const gateway = await gatewayOf(input, terminal);
       const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}/${word}`;
       const record = fields(await gateway.request(path, { method: 'POST' }));
-      const { json } = await import('../output.ts');
-      terminal.print(input.switch('json') ? json(record) : `${id} of ${template} ${done(record)}`);
-      return 0;
+      return printDone(input, terminal, record, `${id} of ${template} ${done(record)}`);
     },
   };
 }

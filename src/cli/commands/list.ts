@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { ownCommand } from '../../domain/version.ts';
 import type { Fields } from '../answers.ts';
 import { instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, printDone, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -16,12 +16,10 @@ export const list: CommandDefinition = {
   options: [WIDE_OPTION, ...CLIENT_OPTIONS],
   examples: ['gateway list', 'gateway list --wide', 'gateway list --json'],
   run: async (input, terminal) => {
-    const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);
     const registry = await gateway.request('/gateway/registry');
     const isWide = input.switch('wide') === true;
-    terminal.print(input.switch('json') ? json(registry) : await listing(terminal, registry, isWide));
-    return 0;
+    return printDone(input, terminal, registry, () => listing(terminal, registry, isWide));
   },
 };
 

@@ -1,7 +1,7 @@
 // `stagedoor gateway log-level`: shows or changes the level of the log of a running gateway.
 
 import { fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 
 /** Row of the command table. */
@@ -16,8 +16,6 @@ export const logLevel: CommandDefinition = {
     const [level] = input.positionals;
     const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
     const answer = await gateway.request('/gateway/log-level', change);
-    const { json } = await import('../output.ts');
-    terminal.print(input.switch('json') ? json(answer) : String(fields(answer).level));
-    return 0;
+    return printDone(input, terminal, answer, String(fields(answer).level));
   },
 };

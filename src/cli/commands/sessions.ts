@@ -1,7 +1,7 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
 import { type Fields, fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -14,10 +14,8 @@ export const sessions: CommandDefinition = {
   options: CLIENT_OPTIONS,
   examples: ['gateway sessions', 'gateway sessions --json'],
   run: async (input, terminal) => {
-    const { json } = await import('../output.ts');
     const all = await allSessions(await gatewayOf(input, terminal));
-    terminal.print(input.switch('json') ? json({ sessions: all }) : await listing(terminal, all));
-    return 0;
+    return printDone(input, terminal, { sessions: all }, () => listing(terminal, all));
   },
 };
 
@@ -32,9 +30,7 @@ export const endSession: CommandDefinition = {
     const id = input.positional(0);
     const gateway = await gatewayOf(input, terminal);
     await gateway.request(`/gateway/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' });
-    const { json } = await import('../output.ts');
-    terminal.print(input.switch('json') ? json({ id, ended: true }) : `the session ${id} is ended`);
-    return 0;
+    return printDone(input, terminal, { id, ended: true }, `the session ${id} is ended`);
   },
 };
 

@@ -8,6 +8,7 @@ import {
 } from '../accounts/choose-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { USER_HEADINGS, userRow } from '../accounts/records.ts';
+import { printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 
 /** Lists the users. */
@@ -60,9 +61,7 @@ export const createUser: CommandDefinition = {
       });
       const user = await client.createUser({ ...facts, password });
       await warnOfUnknownTemplates(client, facts.templates, terminal);
-      const { json } = await import('../output.ts');
-      terminal.print(input.switch('json') ? json(user) : `created the ${facts.role} ${user.username}`);
-      return 0;
+      return printDone(input, terminal, user, `created the ${facts.role} ${user.username}`);
     });
   },
 };
@@ -91,11 +90,9 @@ export const setPassword: CommandDefinition = {
       { prefersDatabase: true },
     );
     const user = await work;
-    const { json } = await import('../output.ts');
     const where = input.text('url') === undefined ? 'running gateways' : 'other gateways of its database';
     const text = `changed the password of ${user.username}; earlier tokens become void, on ${where} within 10 s`;
-    terminal.print(input.switch('json') ? json(user) : text);
-    return 0;
+    return printDone(input, terminal, user, text);
   },
 };
 
@@ -114,9 +111,7 @@ export const deleteUser: CommandDefinition = {
       await client.deleteUser(found.id);
       return found;
     });
-    const { json } = await import('../output.ts');
     const done = { id: user.id, username: user.username, deleted: true };
-    terminal.print(input.switch('json') ? json(done) : `${user.username} is deleted`);
-    return 0;
+    return printDone(input, terminal, done, `${user.username} is deleted`);
   },
 };
