@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Suite } from './suite.ts';
 
 /** The path of the folder, or of something in it. */
-export type Folder = (...names: string[]) => string;
+type Folder = (...names: string[]) => string;
 
 /** A folder for each test of the suite; it is there until its other hooks, declared later, have ended. */
 export function folderOfEach(test: Suite): Folder {

@@ -43,7 +43,7 @@ export async function startHarness(options: ProgramOptions = {}): Promise<McpHar
 }
 
 /** The password of `admin` where there are accounts. */
-export const PASSWORD = 'correct horse battery';
+const PASSWORD = 'correct horse battery';
 
 /** The same with accounts; `admin` is its administrator. */
 export async function startGuarded({ env, ...options }: ProgramOptions = {}): Promise<McpHarness> {

@@ -5,7 +5,7 @@ import { main } from '../../../src/cli/main.ts';
 import { fixtureHandler } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { gatewayFor } from './against-gateway.ts';
 
 const test = suite('gateway call');
 const PNG = Buffer.alloc(1_500).toString('base64');
@@ -31,12 +31,9 @@ const content = [
   { type: 'resource', resource: { uri: 'file:///b', mimeType: 'application/zip', blob: 'AAAA' } },
   { type: 'resource_link', uri: 'file:///c', name: 'c' },
 ];
-let gateway: GatewayUnderTest;
 /** Arguments of the last call of `show`, as they arrived. */
 let arrived = '';
-test.before(async () => {
-  gateway = await startGateway();
-  const { gateway: facade } = gateway.server;
+const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => {
   await facade.register('demo', { handler: fixtureHandler('one') }, { waitMs: 5_000 });
   const tools = ['show', 'parts', 'data', 'fail'].map((name) => ({ name, inputSchema }));
   const handler = ({ method, params }: { method: string; params?: unknown }) => {
@@ -49,15 +46,14 @@ test.before(async () => {
   };
   await facade.register('odd', { handler }, { waitMs: 5_000 });
 });
-test.after(() => gateway.close());
 
 test('prints the text of the result', async () => {
   const done = { code: 0, out: 'hello world', err: '' };
-  assert.equal(await gateway.run('gateway', 'call', 'demo', 'echo', 'text=hello world'), done);
-  assert.equal(await gateway.run('gateway', 'call', 'demo', 'echo', '{"text":"hello world"}'), done);
+  assert.equal(await gateway.run('gateway call demo echo', 'text=hello world'), done);
+  assert.equal(await gateway.run('gateway call demo echo', '{"text":"hello world"}'), done);
   const line = '{"text":"hello world"}';
-  assert.equal(await gateway.runAt({ line }, 'gateway', 'call', 'demo', 'echo', '-'), done);
-  assert.equal(await gateway.run('gateway', 'call', 'demo', 'name'), { ...done, out: 'one' });
+  assert.equal(await gateway.runAt({ line }, 'gateway call demo echo -'), done);
+  assert.equal(await gateway.run('gateway call demo name'), { ...done, out: 'one' });
 });
 
 const values: readonly (readonly [string, unknown])[] = [
@@ -85,7 +81,7 @@ const values: readonly (readonly [string, unknown])[] = [
 ];
 for (const [word, expected] of values) {
   test(`sends ${word} as ${JSON.stringify(expected)}`, async () => {
-    const { code, err } = await gateway.run('gateway', 'call', 'odd', 'show', word);
+    const { code, err } = await gateway.run('gateway call odd show', word);
     assert.equal([code, err, JSON.parse(arrived)], [0, '', expected]);
   });
 }
@@ -98,8 +94,8 @@ test('sends large numbers as they were written', async () => {
     return fetched(url, init);
   };
   try {
-    await gateway.run('gateway', 'call', 'odd', 'show', 'count=12345678901234567890', 'ratio=1.50');
-    await gateway.run('gateway', 'call', 'odd', 'show', '{"count": 12345678901234567890}');
+    await gateway.run('gateway call odd show count=12345678901234567890 ratio=1.50');
+    await gateway.run('gateway call odd show', '{"count": 12345678901234567890}');
   } finally {
     globalThis.fetch = fetched;
   }
@@ -110,25 +106,25 @@ test('sends large numbers as they were written', async () => {
 });
 
 test('names what is no text, with its type and size', async () => {
-  const { out } = await gateway.run('gateway', 'call', 'odd', 'parts');
+  const { out } = await gateway.run('gateway call odd parts');
   assert.equal(out.split('\n'), [
     ...['two', 'lines', '[image image/png, 1.5 kB]', '[audio audio/wav, 3 bytes]', 'of a file'],
     ...['[application/zip, 3 bytes: file:///b]', '[link c: file:///c]'],
   ]);
-  const data = await gateway.run('gateway', 'call', 'odd', 'data');
+  const data = await gateway.run('gateway call odd data');
   assert.equal(JSON.parse(data.out), { a: 1 });
 });
 
 test('prints the whole result as JSON', async () => {
-  const { code, out } = await gateway.run('gateway', 'call', 'odd', 'parts', '--json');
+  const { code, out } = await gateway.run('gateway call odd parts --json');
   assert.equal([code, JSON.parse(out)], [0, { content }]);
 });
 
 test('ends with exit code 1 when the tool reports an error', async () => {
-  const { code, out, err } = await gateway.run('gateway', 'call', 'odd', 'fail');
+  const { code, out, err } = await gateway.run('gateway call odd fail');
   assert.equal([code, out], [1, '']);
   assert.match(err, /^stagedoor: fail of odd reports an error\nbroken/);
-  const asJson = await gateway.run('gateway', 'call', 'odd', 'fail', '--json');
+  const asJson = await gateway.run('gateway call odd fail --json');
   assert.equal([asJson.code, JSON.parse(asJson.out).isError, asJson.err], [1, true, '']);
 });
 
@@ -158,7 +154,7 @@ const refusals: readonly (readonly [string, readonly string[], number, RegExp])[
 ];
 for (const [what, words, expected, line] of refusals) {
   test(`refuses ${what} in one line`, async () => {
-    const { code, out, err } = await gateway.run('gateway', 'call', ...words);
+    const { code, out, err } = await gateway.run('gateway call', ...words);
     assert.equal([code, out], [expected, '']);
     assert.match(err, line);
     assert.not.match(err, '\n');

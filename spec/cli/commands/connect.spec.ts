@@ -14,24 +14,18 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
+import { gatewayFor, HANDLER, runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('connect');
-let gateway: GatewayUnderTest;
-let folder = '';
-test.before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-connect-'));
-  gateway = await startGateway({ withAccounts: true });
-  await gateway.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
-  await gateway.server.gateway.register('own', { id: 'one', command: '/bin/own-server', args: ['--flag'] });
-  await gateway.server.gateway.register('relative', { id: 'one', command: 'node ./server.js' });
+const folder = mkdtempSync(join(tmpdir(), 'stagedoor-connect-'));
+const gateway = gatewayFor(test, { withAccounts: true }, async ({ server }) => {
+  await server.gateway.register('weather', { id: 'one', handler: HANDLER });
+  await server.gateway.register('own', { id: 'one', command: '/bin/own-server', args: ['--flag'] });
+  await server.gateway.register('relative', { id: 'one', command: 'node ./server.js' });
 });
-test.after(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+test.after(() => rmSync(folder, { recursive: true }));
 
-const connect = (...words: string[]) => gateway.run('connect', ...words);
+const connect = (line: string, ...words: string[]) => gateway.run(`connect ${line}`, ...words);
 
 test('shows every kind with snippet, steps, troubleshooting and documentation', async () => {
   const { code, out } = await connect('weather');
@@ -44,7 +38,7 @@ test('shows every kind with snippet, steps, troubleshooting and documentation', 
 });
 
 test('names the key by its variable and never prints it', async () => {
-  const { out } = await connect('weather', '--llm', 'claude-code', '--http', '--json');
+  const { out } = await connect('weather --llm claude-code --http --json');
   const [{ snippet }] = JSON.parse(out).integrations;
   assert.equal(JSON.parse(snippet), {
     mcpServers: {
@@ -55,40 +49,22 @@ test('names the key by its variable and never prints it', async () => {
       },
     },
   });
-  const all = [
-    await connect('weather'),
-    await connect('weather', '--http'),
-    await connect('weather', '--json'),
-  ];
+  const all = [await connect('weather'), await connect('weather --http'), await connect('weather --json')];
   for (const each of all) assert.not.match(each.out + each.err, /sd_[0-9a-z]/);
 });
 
 test('writes the key into the snippet when it is given', async () => {
-  const { out, err } = await connect('weather', '--llm', 'vscode', '--http', '--key', 'sd_given_key');
+  const { out, err } = await connect('weather --llm vscode --http --key sd_given_key');
   assert.match(out, '"X-API-Key": "sd_given_key"');
   assert.match(err, '--key - reads standard input');
-  const piped = await gateway.runAt(
-    { line: 'sd_piped_key' },
-    'connect',
-    'weather',
-    '--llm',
-    'curl',
-    '--key',
-    '-',
-  );
+  const piped = await gateway.runAt({ line: 'sd_piped_key' }, 'connect weather --llm curl --key -');
   assert.match(piped.out, "'X-API-Key: sd_piped_key'");
   assert.is(piped.err, '');
 });
 
 test('starts the bridge, or the registered command where a client can start it in the same way', async () => {
-  const entry = async (...words: string[]) => {
-    const { out, err } = await connect(
-      ...words,
-      '--llm',
-      'claude-code',
-      '--output',
-      join(folder, 'entry.json'),
-    );
+  const entry = async (words: string) => {
+    const { out, err } = await connect(`${words} --llm claude-code --output`, join(folder, 'entry.json'));
     assert.is(out, '', err);
     const text = readFileSync(join(folder, 'entry.json'), 'utf8');
     rmSync(join(folder, 'entry.json'));
@@ -104,7 +80,7 @@ test('starts the bridge, or the registered command where a client can start it i
   assert.equal(await entry('weather'), { ...bridge('weather'), env });
   assert.equal(await entry('relative'), { ...bridge('relative'), env });
   assert.equal(await entry('own'), { type: 'stdio', command: '/bin/own-server', args: ['--flag'] });
-  assert.equal(await entry('own', '--env', 'LEVEL=a=b'), {
+  assert.equal(await entry('own --env LEVEL=a=b'), {
     type: 'stdio',
     command: '/bin/own-server',
     args: ['--flag'],
@@ -113,14 +89,14 @@ test('starts the bridge, or the registered command where a client can start it i
 });
 
 test('says why the bridge is used', async () => {
-  const { err } = await connect('relative', '--llm', 'vscode');
+  const { err } = await connect('relative --llm vscode');
   assert.match(err, 'the registered command depends on its folder or its variables');
 });
 
 test('leaves the key out where nobody has to log in', async () => {
   const open = await startGateway();
   try {
-    await open.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
+    await open.server.gateway.register('weather', { id: 'one', handler: HANDLER });
     const { out } = await open.run('connect', 'weather', '--http');
     assert.not.match(out, 'API_KEY');
   } finally {
@@ -130,14 +106,14 @@ test('leaves the key out where nobody has to log in', async () => {
 
 test('writes a file that only its owner can read, and replaces none', async () => {
   const path = join(folder, 'client.mjs');
-  const { code, out, err } = await connect('weather', '--llm', 'nodejs', '--output', path);
+  const { code, out, err } = await connect('weather --llm nodejs --output', path);
   assert.equal({ code, out, err }, { code: 0, out: '', err: err });
   assert.match(err, `wrote ${path}`);
   assert.is(statSync(path).mode & 0o777, 0o600);
-  const again = await connect('weather', '--llm', 'curl', '--output', path);
+  const again = await connect('weather --llm curl --output', path);
   assert.equal(again, { code: 1, out: '', err: `stagedoor: ${path} already exists` });
   assert.match(readFileSync(path, 'utf8'), 'StdioClientTransport');
-  const nowhere = await connect('weather', '--output', join(folder, 'no', 'x'));
+  const nowhere = await connect('weather --output', join(folder, 'no', 'x'));
   assert.is(nowhere.code, 1);
   assert.not.ok(existsSync(join(folder, 'no')));
 });
@@ -151,47 +127,37 @@ test('reads gateway and variable of a named environment', async () => {
   const environments = { lab: { url: gateway.url, key_variable: 'LAB_KEY' } };
   writeFileSync(join(folder, 'stagedoor', 'environments.json'), JSON.stringify(environments));
   const env = { XDG_CONFIG_HOME: folder, STAGEDOOR_URL: '', LAB_KEY: key };
-  const http = await gateway.runAt({ env }, 'connect', 'weather', '--llm', 'curl', '--env', 'lab');
+  const http = await gateway.runAt({ env }, 'connect weather --llm curl --env lab');
   assert.match(http.out, `-H "X-API-Key: $LAB_KEY"`);
-  const stdio = await gateway.runAt({ env }, 'connect', 'weather', '--llm', 'vscode', '--env', 'lab');
+  const stdio = await gateway.runAt({ env }, 'connect weather --llm vscode --env lab');
   assert.match(stdio.out, `"bridge",\n        "weather",\n        "--env",\n        "lab"`);
   assert.not.match(stdio.out, 'API_KEY"');
   const path = join(folder, 'stagedoor', 'environments.json');
   writeFileSync(path, JSON.stringify({ lab: { url: gateway.url, key } }), { mode: 0o644 });
-  const open = await gateway.runAt({ env }, 'connect', 'weather', '--env', 'lab');
+  const open = await gateway.runAt({ env }, 'connect weather --env lab');
   assert.is(open.code, 2);
   assert.match(open.err, `run "chmod 600 ${path}"`);
   assert.not.match(open.err, key);
   chmodSync(path, 0o600);
-  const closed = await gateway.runAt(
-    { env },
-    'connect',
-    'weather',
-    '--llm',
-    'vscode',
-    '--env',
-    'lab',
-    '--verify',
-  );
+  const closed = await gateway.runAt({ env }, 'connect weather --llm vscode --env lab --verify');
   assert.is(closed.code, 0, closed.err);
   assert.not.match(closed.out, key);
-  const unknown = await gateway.runAt({ env }, 'connect', 'weather', '--env', 'lap');
+  const unknown = await gateway.runAt({ env }, 'connect weather --env lap');
   assert.is(unknown.code, 2);
   assert.match(unknown.err, 'did you mean "lab"?');
 });
 
-const mistakes: readonly (readonly [words: string[], code: number, message: RegExp])[] = [
-  [['weather', '--llm', 'emacs'], 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
-  [['wether'], 1, /there is no template "wether"; nearest: weather, /],
-  [['weather', '--http', '--stdio'], 2, /--stdio cannot be combined with --http/],
-  [['weather', '--llm', 'curl', '--stdio'], 2, /curl cannot use --stdio/],
-  [['weather', '--http', '--env', 'A=b'], 2, /--env KEY=VALUE cannot be combined with --http/],
-  [['weather', '--env', '1A=b'], 2, /--env takes KEY=VALUE, not "1A=b"/],
-  [['weather', '--key', 'a b'], 2, /--key is not an API key/],
-];
-for (const [words, code, message] of mistakes) {
-  test(`refuses ${words.join(' ')}`, async () => {
-    const outcome = await connect(...words);
+for (const [words, code, message] of [
+  ['weather --llm emacs', 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
+  ['wether', 1, /there is no template "wether"; nearest: weather, /],
+  ['weather --http --stdio', 2, /--stdio cannot be combined with --http/],
+  ['weather --llm curl --stdio', 2, /curl cannot use --stdio/],
+  ['weather --http --env A=b', 2, /--env KEY=VALUE cannot be combined with --http/],
+  ['weather --env 1A=b', 2, /--env takes KEY=VALUE, not "1A=b"/],
+  ['weather --key', 2, /--key is not an API key/],
+] as const) {
+  test(`refuses ${words}`, async () => {
+    const outcome = await connect(words, ...(words.endsWith('--key') ? ['a b'] : []));
     assert.is(outcome.code, code, outcome.err);
     assert.is(outcome.out, '');
     assert.match(outcome.err.split('\n').at(-1) ?? '', message);
@@ -212,10 +178,10 @@ test('does with a key that may only call', async () => {
     permissions: ['tools:call'],
   });
   const env = { STAGEDOOR_API_KEY: key };
-  const known = await gateway.runAt({ env }, 'connect', 'own', '--llm', 'vscode');
+  const known = await gateway.runAt({ env }, 'connect own --llm vscode');
   assert.is(known.code, 0, known.err);
   assert.match(known.out, '"bridge"');
-  const unknown = await gateway.runAt({ env }, 'connect', 'nobody');
+  const unknown = await gateway.runAt({ env }, 'connect nobody');
   assert.match(unknown.err, 'there is no template "nobody" here');
 });
 

@@ -9,30 +9,26 @@ import { serving } from '../../helpers/function-backend.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
+import { gatewayFor, HANDLER, runCommand } from './against-gateway.ts';
 
 const test = suite('gateway events');
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway({ withAccounts: true });
-  const { gateway: facade } = gateway.server;
+const gateway = gatewayFor(test, { withAccounts: true }, async ({ server: { gateway: facade } }) => {
   for (const template of ['demo', 'other']) {
-    await facade.register(template, { id: 'one', handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+    await facade.register(template, { id: 'one', handler: HANDLER }, { waitMs: 5_000 });
   }
 });
-test.after(() => gateway.close());
 
 test('shows what happened, a line each', async () => {
-  const { code, out, err } = await gateway.run('gateway', 'events');
+  const { code, out, err } = await gateway.run('gateway events');
   assert.equal([code, err], [0, '']);
   assert.match(out, /^\d\d:\d\d:\d\d instance\.registered {2}demo\/one {2}replaced=false$/m);
   assert.match(out, /^\d\d:\d\d:\d\d instance\.healthy {2}other\/one {2}era=legacy$/m);
 });
 
 test('shows some of them only', async () => {
-  const { out } = await gateway.run('gateway', 'events', '--template', 'demo', '--type', 'instance.healthy');
+  const { out } = await gateway.run('gateway events --template demo --type instance.healthy');
   assert.match(out, /^[^\n]+ instance\.healthy {2}demo\/one {2}era=legacy$/);
-  const { code, err } = await gateway.run('gateway', 'events', '--type', 'nothing');
+  const { code, err } = await gateway.run('gateway events --type nothing');
   assert.is(code, 1);
   assert.match(err, /\(VALIDATION_ERROR\)$/);
 });
@@ -41,7 +37,7 @@ test('shows a call with what is unusual about it', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('calls', { id: 'one', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
   await facade.call('calls', 'echo', {}, { caller: 'user:1', requestId: 'r-1' });
-  const { out } = await gateway.run('gateway', 'events', '--type', 'exchange.refused,exchange.finished');
+  const { out } = await gateway.run('gateway events --type exchange.refused,exchange.finished');
   assert.match(
     out,
     /^[^\n]+ exchange\.finished {2}calls\/one {2}call=1 {2}method=tools\/call {2}tool=echo {2}principal=user:1 {2}request_id=r-1 {2}(wait_ms=\S+ {2})?outcome=result {2}duration_ms=[\d.]+$/m,
@@ -49,7 +45,7 @@ test('shows a call with what is unusual about it', async () => {
 });
 
 test('prints each as a line of JSON', async () => {
-  const { out } = await gateway.run('gateway', 'events', '--json', '--type', 'instance');
+  const { out } = await gateway.run('gateway events --json --type instance');
   const events = out.split('\n').map((line) => JSON.parse(line));
   assert.ok(events.every(({ type, at }) => type.startsWith('instance.') && !Number.isNaN(Date.parse(at))));
 });
@@ -126,7 +122,7 @@ test('comes back after a broken connection, where it was', async () => {
 });
 
 test('says in one line what is refused', async () => {
-  const nobody = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway', 'events', '-f');
+  const nobody = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway events -f');
   assert.is(nobody.code, 1);
   assert.match(nobody.err, /^stagedoor: not logged in at [^\n]+$/);
 });

@@ -2,21 +2,17 @@ import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { gatewayFor } from './against-gateway.ts';
 
 const test = suite('gateway stats');
-let gateway: GatewayUnderTest;
-test.before(async () => {
-  gateway = await startGateway();
-  const { gateway: facade } = gateway.server;
+const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => {
   const handler = () => ({ content: [] });
   await facade.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
   for (let calls = 0; calls < 3; calls += 1) await facade.ask('demo', { method: 'prompts/get', params: {} });
 });
-test.after(() => gateway.close());
 
 test('shows sums, and the numbers of each instance', async () => {
-  const { code, out } = await gateway.run('gateway', 'stats');
+  const { code, out } = await gateway.run('gateway stats');
   assert.is(code, 0);
   assert.match(out, /^requests +3, 0 in flight$/m);
   assert.match(out, /^failed +0\.0 %$/m);
@@ -25,7 +21,7 @@ test('shows sums, and the numbers of each instance', async () => {
 });
 
 test('prints what the gateway answers as JSON', async () => {
-  const { out } = await gateway.run('gateway', 'stats', '--json');
+  const { out } = await gateway.run('gateway stats --json');
   assert.is(JSON.parse(out).total_requests, 3);
 });
 
@@ -43,10 +39,10 @@ test('draws again with calls per second, until a signal', async () => {
 });
 
 test('refuses to watch where nothing can be drawn', async () => {
-  const piped = await gateway.run('gateway', 'stats', '--watch');
+  const piped = await gateway.run('gateway stats --watch');
   assert.equal([piped.code, piped.out], [2, '']);
   assert.match(piped.err, /^stagedoor: --watch requires a terminal[^\n]+$/);
-  const asJson = await gateway.runAt({ columns: 80 }, 'gateway', 'stats', '--watch', '--json');
+  const asJson = await gateway.runAt({ columns: 80 }, 'gateway stats --watch --json');
   assert.is(asJson.err, 'stagedoor: --watch cannot be combined with --json');
 });
 

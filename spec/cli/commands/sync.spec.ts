@@ -25,7 +25,7 @@ test.after.each(async () => {
 test('takes in what changed in the registry file, after a dry run that changes nothing', async () => {
   await writeFile(file, 'servers: { other: { url: "http://127.0.0.1:2", colour: red } }');
   const ids = () => gateway.server.gateway.servers().map(({ definition }) => definition.id);
-  const dry = await gateway.run('gateway', 'sync', '--dry-run');
+  const dry = await gateway.run('gateway sync --dry-run');
   assert.match(dry.out, /added +other +other\nremoved +web +web/);
   assert.match(
     dry.out,
@@ -34,7 +34,7 @@ test('takes in what changed in the registry file, after a dry run that changes n
   assert.match(dry.err, 'warning: registry file: servers.other.colour: unknown field');
   assert.equal(ids(), ['web']);
 
-  const { code, out } = await gateway.run('gateway', 'sync', '--json');
+  const { code, out } = await gateway.run('gateway sync --json');
   assert.is(code, 0);
   const { added, removed, settings, reached } = JSON.parse(out);
   assert.equal(
@@ -47,9 +47,9 @@ test('takes in what changed in the registry file, after a dry run that changes n
 
 test('shows settings that changed, and a file that became invalid as one line', async () => {
   await writeFile(file, 'templates: { web: { load_balancer: { max_retries: 1 }, instances: [] } }');
-  assert.match((await gateway.run('gateway', 'sync')).out, /changed +web +settings of the template/);
+  assert.match((await gateway.run('gateway sync')).out, /changed +web +settings of the template/);
   await writeFile(file, 'servers: [');
-  const { err } = await gateway.run('gateway', 'sync');
+  const { err } = await gateway.run('gateway sync');
   assert.match(err, `warning: registry file ${file}: not YAML: `);
   assert.match(err, 'its instances stay as they are');
 });

@@ -140,7 +140,7 @@ for (const [template, transport, program] of [
 }
 
 test('--verify starts the registered command', async () => {
-  const { code, out } = await gateway.run('connect', 'near', '--llm', 'vscode', '--verify');
+  const { code, out } = await gateway.run('connect near --llm vscode --verify');
   assert.is(code, 0);
   assert.match(out, everythingProgram().args[0] ?? '');
   assert.match(
@@ -151,7 +151,7 @@ test('--verify starts the registered command', async () => {
 
 test('--verify says what does not work, and why', async () => {
   await gateway.server.gateway.register('broken', { id: 'one', command: '/no/such/program' });
-  const command = await gateway.run('connect', 'broken', '--llm', 'vscode', '--verify');
+  const command = await gateway.run('connect broken --llm vscode --verify');
   assert.is(command.code, 1);
   assert.match(command.err, 'vscode (stdio) does not work: /no/such/program cannot be started');
   const wrong = await connect('far', '--llm', 'vscode', '--http', '--verify', '--key', 'sd_not_valid');
