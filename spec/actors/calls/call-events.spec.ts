@@ -57,10 +57,6 @@ test('show the end at an instance, with a code only when it failed', () => {
   );
 });
 
-test('count attempts, also those that were not sent', () => {
-  eventsOf((events) => assert.equal([events.unsent(), events.sent(), events.attempts], [1, 2, 2]));
-});
-
 test('have one last event, which is the end of an attempt while one is under way', () => {
   const types = (report: (events: CallEvents) => void) =>
     eventsOf(report).map(({ type, isLast }) => [type, isLast]);
@@ -85,18 +81,6 @@ test('have one last event, which is the end of an attempt while one is under way
     }),
     [['exchange.refused', undefined]],
   );
-});
-
-test('name the tool of a call, cut where it is too long, and no argument', () => {
-  const toolIn = (name: unknown): unknown => {
-    const params = { name, arguments: { secret: 's' } } as never;
-    return eventsOf((events) => events.started(), { method: 'tools/call', params });
-  };
-  const started = { type: 'exchange.started', template: 't', call: 7, method: 'tools/call' };
-  const rest = { principal: 'anonymous', requestId: undefined };
-  assert.equal(toolIn('echo'), [{ ...started, ...rest, tool: 'echo' }]);
-  assert.equal(toolIn('e'.repeat(1_000_000)), [{ ...started, ...rest, tool: 'e'.repeat(256) }]);
-  assert.equal(toolIn(5), [{ ...started, ...rest, tool: undefined }]);
 });
 
 test.run();

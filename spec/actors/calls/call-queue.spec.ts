@@ -55,17 +55,6 @@ test('takes the place of a call that waits for its client, which goes on without
   assert.equal([harness.ref('a').inFlight, harness.ref('a').carried], [255, 255]);
 });
 
-test('serves who came first', async () => {
-  await harness.add('a', silent);
-  fill('a');
-  const [first, second] = [harness.call('read'), harness.call('again')];
-  finishOne('a');
-  assert.equal(harness.backend('a').last.request.params, { name: 'read', arguments: {} });
-  finishOne('a');
-  assert.equal(harness.backend('a').last.request.params, { name: 'again', arguments: {} });
-  assert.equal([first.answers.length, second.answers.length], [0, 0]);
-});
-
 test('is refused when as many wait as there are places in line', async () => {
   await harness.add('a', silent);
   fill('a');
@@ -113,22 +102,6 @@ test('waits 5 s in all, however often a place was free that it could not use', a
   );
 });
 
-test('leaves a place that it cannot use to the next in line', async () => {
-  await harness.add('b', silent);
-  fill('b');
-  await harness.add('a', silent);
-  const tried = harness.call('read');
-  fails('unknown')(harness.backend('a').last);
-  fill('a');
-  const next = harness.call('write');
-  assert.is(waiting(), 2);
-  finishOne('a');
-  assert.equal([waiting(), harness.ref('a').inFlight], [1, 256]);
-  harness.backend('a').last.result();
-  assert.is(await next.end, 'a');
-  tried.subscription.unsubscribe();
-});
-
 test('takes the places of an instance that comes up', async () => {
   await harness.add('a', silent);
   fill('a');
@@ -149,17 +122,6 @@ test('never exceeds the places of an instance that comes up again with calls in 
   assert.equal([ref.inFlight, waiting()], [256, 144]);
 });
 
-test('waits for the instance it is pinned to, too', async () => {
-  await harness.add('a', silent);
-  await harness.add('b', answers());
-  fill('a');
-  const call = harness.call('write', { instanceId: 'a' });
-  assert.equal([waiting(), harness.asked('b')], [1, 0]);
-  finishOne('a');
-  harness.backend('a').last.result();
-  assert.is(await call.end, 'a');
-});
-
 test('learns at once that the instance it is pinned to is gone', async () => {
   await harness.add('a', silent);
   await harness.add('b', answers());
@@ -169,17 +131,6 @@ test('learns at once that the instance it is pinned to is gone', async () => {
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
 });
 
-test('learns at once that the last instance is gone', async () => {
-  await harness.add('a', silent);
-  fill('a');
-  const calls = Array.from({ length: 10 }, () => harness.call('write'));
-  harness.ref('a').drain();
-  for (const end of await Promise.all(ends(calls))) {
-    assert.equal(told(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
-  }
-  assert.is(waiting(), 0);
-});
-
 test('is told that the gateway closes when that is why nobody is left', async () => {
   await harness.add('a', silent);
   fill('a');
@@ -187,20 +138,6 @@ test('is told that the gateway closes when that is why nobody is left', async ()
   harness.isAccepting = false;
   void harness.close();
   assert.equal(told(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
-});
-
-test('is over when it was ended in line, whatever its caller does then', async () => {
-  await harness.add('a', silent);
-  const others = fill('a');
-  let errors = 0;
-  harness.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 }).subscribe({
-    error: () => {
-      errors += 1;
-      others[0]?.subscription.unsubscribe();
-    },
-  });
-  mock.timers.tick(1_000);
-  assert.equal([errors, harness.ref('a').inFlight, harness.asked('a')], [1, 255, 256]);
 });
 
 test('leaves the line when the caller goes away', async () => {
@@ -252,19 +189,6 @@ test('takes a reserved place when another owner holds all of them, and no owner 
   assert.equal([harness.ref('a').inFlight, waiting()], [256 + LIMITS.inFlightReserve, 256]);
 });
 
-test('gives a free place to an owner below its share, whoever came first', async () => {
-  await harness.add('a', silent);
-  const greedy = fillOf('ann', 300);
-  const others = Array.from({ length: 20 }, () => callOf('bob'));
-  assert.equal([harness.ref('a').inFlight, waiting()], [272, 48]);
-  for (const call of greedy.slice(0, 4)) call.subscription.unsubscribe();
-  assert.equal([harness.ref('a').inFlight, waiting()], [270, 46], 'bob has 18 and may have 14 more');
-  for (const call of others.slice(0, 2)) call.subscription.unsubscribe();
-  assert.equal([harness.ref('a').inFlight, waiting()], [270, 44]);
-  for (const call of [...greedy, ...others]) call.subscription.unsubscribe();
-  assert.equal([harness.ref('a').inFlight, waiting()], [0, 0]);
-});
-
 test('is refused in the queue for an owner that has less than its part of it', async () => {
   await harness.add('a', silent);
   const greedy = fillOf('ann', 512);
@@ -286,21 +210,6 @@ test('takes reserved places of every instance that is full, and of the one that 
   assert.equal(inFlight(), [266, 266]);
   for (let call = 0; call < 20; call += 1) callOf('bob', 'b');
   assert.equal([inFlight(), waiting()], [[266, 272], 14]);
-});
-
-test('finds a reserved place while calls that went on without one exceed all bounds', async () => {
-  await harness.add('a', silent);
-  const asked = fillOf('ann', 256).slice(0, 200);
-  for (const exchange of harness.backend('a').open.slice(0, 200)) exchange.ask('roots/list');
-  fillOf('ann', 200);
-  assert.equal([harness.ref('a').inFlight, waiting()], [256, 0]);
-  for (const { answers } of asked) {
-    const event = answers.at(-1)?.event;
-    if (event?.kind === 'request') event.answer({ result: { roots: [] } });
-  }
-  assert.is(harness.ref('a').inFlight, 456);
-  for (let call = 0; call < 20; call += 1) callOf('bob');
-  assert.equal([harness.ref('a').inFlight, waiting()], [472, 4]);
 });
 
 for (const [what, at] of [

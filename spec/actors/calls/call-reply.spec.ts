@@ -5,7 +5,7 @@ import { NEVER, Observable, of, Subject, type Subscriber, throwError } from 'rxj
 import * as assert from 'uvu/assert';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallReply } from '../../../src/actors/calls/call-reply.ts';
-import { backendTimeout, backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -54,39 +54,6 @@ test('passes every event on inside the emission', () => {
   source.complete();
   assert.equal(heard, ['notification', 'result', 'completed']);
   assert.is(signsOfLife(), 2);
-});
-
-test('remembers how it ended and how long it took', () => {
-  for (const [event, outcome] of [
-    [result, 'result'],
-    [refusal, 'error'],
-  ] as const) {
-    const source = new Subject<ExchangeEvent>();
-    const { follow, clock, endings } = waiting();
-    follow(source);
-    clock.nowMs = 125;
-    source.next(event);
-    source.complete();
-    assert.equal(endings, [{ outcome, durationMs: 25, error: undefined }]);
-  }
-});
-
-test('passes a failure on and remembers it', () => {
-  const { follow, heard, endings, signsOfLife } = waiting();
-  follow(throwError(() => broken));
-  assert.equal(heard, ['BACKEND_UNAVAILABLE']);
-  assert.equal(endings, [{ outcome: 'failed', durationMs: 0, error: broken }]);
-  assert.is(signsOfLife(), 0);
-});
-
-test('counts as cancelled when its caller goes away, and cancels on the backend', () => {
-  const source = new Subject<ExchangeEvent>();
-  const { follow, subscription, heard, endings } = waiting();
-  follow(source);
-  subscription.unsubscribe();
-  assert.is(source.observed, false);
-  assert.equal(heard, []);
-  assert.equal(endings, [{ outcome: 'cancelled', durationMs: 0, error: undefined }]);
 });
 
 test('does not ask a backend for a caller who went away before', () => {
@@ -146,19 +113,6 @@ test('never says of an unknown fault that the request was not delivered', () => 
   const error = endings[0]?.error;
   assert.instance(error, GatewayError);
   assert.equal([error?.code, error?.delivered, error?.cause], ['INTERNAL_ERROR', 'unknown', fault]);
-});
-
-test('fails an exchange that the gateway itself gave up', () => {
-  const overdue = backendTimeout(30_000);
-  const { reply } = waiting();
-  reply.follow(NEVER, () => undefined);
-  assert.equal(reply.end(overdue), { outcome: 'failed', durationMs: 0, error: overdue });
-});
-
-test('keeps an answer that came before the gateway gave up', () => {
-  const { reply } = waiting();
-  reply.next(result);
-  assert.equal(reply.end(backendTimeout(30_000)), { outcome: 'result', durationMs: 0, error: undefined });
 });
 
 test.run();

@@ -43,33 +43,6 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
 });
 
-test('the first one may still answer; then the second is cancelled', async () => {
-  await addAll({ a: silent, b: silent });
-  const call = harness.call('read');
-  const { last: first } = harness.backend('a');
-  mock.timers.tick(4_000);
-  const { last: second } = harness.backend('b');
-  first.notify('notifications/progress', { progress: 1 });
-  assert.is(second.isCancelled, true);
-  first.result();
-  assert.is(await call.end, 'a');
-  assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished b cancelled', 'finished a result']);
-});
-
-test('the tracker of a request knows the instance that works on it: the last one that was asked and has not failed', async () => {
-  await addAll({ a: silent, b: silent });
-  const tracker: Tracker = {};
-  const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
-  assert.is(tracker.sentTo, harness.ref('a'));
-  mock.timers.tick(2_000);
-  assert.is(tracker.sentTo, harness.ref('b'));
-  harness.backend('b').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
-  assert.is(tracker.sentTo, harness.ref('a'));
-  harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
-  assert.is(tracker.sentTo, undefined);
-  await call.end;
-});
-
 test('when the time is over the one is named that was silent for longest', async () => {
   for (const [scripts, named] of [
     [{ a: silent, b: silent }, 'a'],
@@ -88,16 +61,6 @@ test('when the time is over the one is named that was silent for longest', async
     assert.equal([code, facts.instanceId, tracker.sentTo?.id], ['BACKEND_TIMEOUT', named, named]);
     await harness.close();
   }
-});
-
-test('what may not be repeated, was heard, or is meant for one instance has no second try', async () => {
-  await addAll({ a: silent, b: silent });
-  harness.call('write');
-  harness.call('read', { instanceId: 'a' });
-  const heard = harness.backend('a').last;
-  heard.notify('notifications/progress', { progress: 1 });
-  mock.timers.tick(5_000);
-  assert.is(harness.told('exchange.retried').length, 0);
 });
 
 test('there is none with max_retries 0', async () => {
@@ -138,15 +101,6 @@ test('when both fail the last failure is told, and when both are silent the time
   mock.timers.tick(6_000);
   assert.equal(told(await waiting.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
   assert.equal([harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0]);
-});
-
-test('a caller that leaves ends both', async () => {
-  await addAll({ a: silent, b: silent });
-  const call = harness.call('read');
-  mock.timers.tick(2_000);
-  call.subscription.unsubscribe();
-  assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a cancelled', 'finished b cancelled']);
-  assert.equal([harness.backend('a').last.isCancelled, harness.backend('b').last.isCancelled], [true, true]);
 });
 
 test('a time in the waiting line is not taken for silence', async () => {
@@ -198,15 +152,6 @@ test('an ejected instance has a trial call, which is a repeatable one, and comes
     harness.told('instance.readmitted').map(({ instanceId }) => instanceId),
     ['a'],
   );
-});
-
-test('a JSON-RPC error is an answer, and a refusal before the call was sent says nothing', async () => {
-  const refuses: Script = (exchange) => exchange.refuse(-32603);
-  const tooLarge: Script = (exchange) =>
-    exchange.fail(backendUnavailable('answered 413', { delivered: 'no' }));
-  await addAll({ a: refuses, b: tooLarge, c: answers() });
-  for (let time = 0; time < 60; time += 1) await harness.call('write').end;
-  assert.equal(harness.told('instance.ejected'), []);
 });
 
 test('calls that wait in line are tried when an ejected instance comes back', async () => {

@@ -4,15 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import {
-  answers,
-  Harness,
-  type Script,
-  settled,
-  silent,
-  told,
-  WRITE,
-} from '../../helpers/failing-backend.ts';
+import { answers, Harness, type Script, settled, silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: tools');
@@ -29,37 +21,10 @@ test.after.each(() => {
   return harness.close();
 });
 
-test('says that nobody has the tool, without asking a backend to run it', async () => {
-  await harness.add('a', answers());
-  await harness.add('b', answers());
-  assert.equal(told(await harness.call('new').end), NOT_FOUND);
-  assert.equal([harness.asked('a'), harness.asked('b')], [0, 0]);
-  assert.equal(
-    harness.told('exchange.refused').map(({ code }) => code),
-    ['TOOL_NOT_FOUND'],
-  );
-});
-
 test('names the tool and the template', async () => {
   await harness.add('a', answers());
   const end = await harness.call('new').end;
   assert.is(end instanceof Error && end.message, '"t" has no tool named "new".');
-});
-
-test('believes a list that is younger than a second', async () => {
-  await harness.add('a', answers());
-  harness.rewrite('a', answers(), [NEW]);
-  mock.timers.tick(LIMITS.toolListAgeMs - 1);
-  assert.equal(told(await harness.call('new').end), NOT_FOUND);
-  assert.is(lists('a'), 1);
-});
-
-test('finds a tool that appeared meanwhile', async () => {
-  await harness.add('a', answers());
-  harness.rewrite('a', answers(), [WRITE, NEW]);
-  mock.timers.tick(LIMITS.toolListAgeMs);
-  assert.is(await harness.call('new').end, 'a');
-  assert.equal([lists('a'), harness.asked('a')], [2, 1]);
 });
 
 test('lists at most once a second, however many callers ask for a tool that is not there', async () => {
@@ -72,47 +37,6 @@ test('lists at most once a second, however many callers ask for a tool that is n
   mock.timers.tick(LIMITS.toolListAgeMs);
   await harness.call('new').end;
   assert.is(lists('a'), 3);
-});
-
-test('looks each instance up once for one call, however slowly they list', async () => {
-  for (const id of ['a', 'b', 'c']) await harness.add(id, answers());
-  mock.timers.tick(LIMITS.toolListAgeMs);
-  const slow = listsSlowly('a', 'b', 'c');
-  const call = harness.call('new');
-  for (let round = 0; round < 6; round += 1) {
-    await settled();
-    mock.timers.tick(2_000);
-    slow.finish();
-  }
-  assert.equal(told(await call.end), NOT_FOUND);
-  assert.equal(['a', 'b', 'c'].map(lists), [2, 2, 2]);
-});
-
-test('passes over an instance without the tool when another has it', async () => {
-  await harness.add('a', answers());
-  await harness.add('b', answers(), { tools: [NEW] });
-  for (let time = 0; time < 4; time += 1) assert.is(await harness.call('new').end, 'b');
-  assert.is(harness.asked('a'), 0);
-});
-
-test('does not count an instance without the tool as a try', async () => {
-  await harness.close();
-  harness = new Harness({ maxRetries: 0 });
-  for (const id of ['a', 'b', 'c', 'd']) await harness.add(id, answers());
-  await harness.add('e', answers(), { tools: [NEW] });
-  assert.is(await harness.call('new').end, 'e');
-  assert.is(harness.told('exchange.retried').length, 0);
-});
-
-test('waits in line for the one that has the tool', async () => {
-  await harness.add('a', answers());
-  await harness.add('b', silent, { tools: [WRITE, NEW] });
-  for (let place = 0; place < 256; place += 1) harness.call('write', { instanceId: 'b' });
-  const call = harness.call('new');
-  assert.is(harness.fleet.group('t').queue.length, 1);
-  harness.backend('b').open[0]?.result();
-  harness.backend('b').last.result();
-  assert.is(await call.end, 'b');
 });
 
 test('says that it is not there when the look-up takes too long', async () => {
@@ -151,26 +75,6 @@ test('does not say that nobody has the tool while somebody who may have it is aw
   assert.equal(told(await harness.call('new').end), NOT_FOUND, 'who drains is not waited for');
 });
 
-test('looks the tool up on the instance it is pinned to', async () => {
-  await harness.add('a', answers());
-  await harness.add('b', answers(), { tools: [NEW] });
-  assert.equal(told(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
-  harness.rewrite('a', answers(), [NEW]);
-  mock.timers.tick(LIMITS.toolListAgeMs);
-  assert.is(await harness.call('new', { instanceId: 'a' }).end, 'a');
-});
-
-test('asks an instance whose tools are not known', async () => {
-  await harness.add('a', answers());
-  harness.rewrite('a', (exchange) => exchange.refuse(-32603));
-  failsToList('a');
-  harness.backend('a').tell('notifications/tools/list_changed');
-  await settled();
-  const call = harness.call('anything');
-  assert.is(await call.end, 'a');
-  assert.is(call.answers[0]?.event.kind, 'error');
-});
-
 test('tells the failure of one instance rather than that the others lack the tool', async () => {
   const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
   await harness.add('a', fails, { tools: [NEW] });
@@ -196,15 +100,6 @@ test.run();
 
 function lists(id: string): number {
   return harness.asked(id, 'tools/list');
-}
-
-function failsToList(id: string): void {
-  const backend = harness.backend(id);
-  const before = backend.onExchange;
-  backend.onExchange = (exchange) => {
-    if (exchange.request.method === 'tools/list') exchange.refuse(-32603);
-    else before?.(exchange);
-  };
 }
 
 /** From now on they list their tools only when the spec says so. */

@@ -3,7 +3,6 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { finalAnswer, isUnknownMethod, resultOf } from '../../../src/actors/calls/final-answer.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, FinalAnswer, FinalEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -15,48 +14,12 @@ const NOTIFICATION = answer({ kind: 'notification', method: 'notifications/progr
 const RESULT = final({ kind: 'result', result: JsonText.ofValue({ ok: true }) });
 const REQUEST = toolCall('write');
 
-test('is the result, whatever notifications came before', async () => {
-  const answers = new Subject<Answer>();
-  const promise = finalAnswer(answers);
-  for (const event of [NOTIFICATION, NOTIFICATION, RESULT]) answers.next(event);
-  answers.complete();
-  assert.is(await promise, RESULT);
-});
-
-test('is the error answer of a backend', async () => {
-  const answers = new Subject<Answer>();
-  const promise = finalAnswer(answers);
-  const refusal = final({ kind: 'error', error: { code: -32603, message: 'no' } });
-  answers.next(refusal);
-  answers.complete();
-  assert.is(await promise, refusal);
-});
-
-test('rejects with the error of the exchange', async () => {
-  const answers = new Subject<Answer>();
-  const promise = finalAnswer(answers);
-  const error = backendUnavailable('it broke', { delivered: 'no' });
-  answers.error(error);
-  assert.is(await rejection(promise), error);
-});
-
 test('rejects when the exchange ends without an answer', async () => {
   const answers = new Subject<Answer>();
   const promise = finalAnswer(answers);
   answers.next(NOTIFICATION);
   answers.complete();
   assert.equal(codeOf(await rejection(promise)), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-});
-
-test('unsubscribes and rejects with the reason when the signal aborts', async () => {
-  const answers = new Subject<Answer>();
-  const controller = new AbortController();
-  const promise = finalAnswer(answers, controller.signal);
-  assert.is(answers.observed, true);
-  const reason = new Error('the caller went away');
-  controller.abort(reason);
-  assert.is(answers.observed, false);
-  assert.is(await rejection(promise), reason);
 });
 
 test('does not even start when the signal was aborted before', async () => {
@@ -85,10 +48,6 @@ test('leaves no listener on the signal', async () => {
   answers.complete();
   await promise;
   assert.is(listeners, 0);
-});
-
-test('gives the value of a result', () => {
-  assert.equal(resultOf(RESULT, REQUEST), { ok: true });
 });
 
 test('throws what an error answer means to the caller', () => {

@@ -6,7 +6,6 @@ import { gatherPages } from '../../../src/actors/calls/list-pages.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { LIST_METHODS, type ListField } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('list pages');
@@ -32,58 +31,15 @@ async function failure(promise: Promise<unknown>): Promise<GatewayError> {
   throw new Error('it did not fail as it should');
 }
 
-test('asks once for a list of one page', async () => {
-  const { ask, asked } = book({ tools: [tool('a'), tool('b')] });
-  assert.equal(await gatherPages('tools', ask), [tool('a'), tool('b')]);
-  assert.equal(asked, [{ method: 'tools/list' }]);
-});
-
-test('follows cursors and keeps the order', async () => {
-  const { ask, asked } = book(
-    { tools: [tool('a')], nextCursor: '2' },
-    { tools: [tool('b')], nextCursor: '3' },
-    { tools: [tool('c')] },
-  );
-  assert.equal(await gatherPages('tools', ask), [tool('a'), tool('b'), tool('c')]);
-  assert.equal(
-    asked.map(({ params }) => params),
-    [undefined, { cursor: '2' }, { cursor: '3' }],
-  );
-});
-
-test('asks each list by its own method', async () => {
-  const fields: readonly ListField[] = ['tools', 'resources', 'resourceTemplates', 'prompts'];
-  for (const field of fields) {
-    const { ask, asked } = book({ [field]: [tool('a')] });
-    assert.equal(await gatherPages(field, ask), [tool('a')]);
-    assert.equal(asked, [{ method: LIST_METHODS[field] }]);
-  }
-});
-
 test('follows an empty cursor, which is one like any other', async () => {
   const { ask, asked } = book({ tools: [tool('a')], nextCursor: '' }, { tools: [tool('b')] });
   assert.equal(await gatherPages('tools', ask), [tool('a'), tool('b')]);
   assert.equal(asked[1]?.params, { cursor: '' });
 });
 
-test('takes a list that is not offered for an empty one', async () => {
-  assert.equal(await gatherPages('prompts', book(undefined).ask), []);
-});
-
-test('keeps what it has when a later page is no object', async () => {
-  const { ask } = book({ tools: [tool('a')], nextCursor: '2' }, null);
-  assert.equal(await gatherPages('tools', ask), [tool('a')]);
-});
-
 test('drops what is no object, and a field that is no list', async () => {
   const { ask } = book({ tools: [tool('a'), null, 'b', 3, [tool('c')]], nextCursor: '2' }, { tools: 'none' });
   assert.equal(await gatherPages('tools', ask), [tool('a')]);
-});
-
-test('ends at a cursor that is no text', async () => {
-  for (const nextCursor of [null, 7, {}, undefined]) {
-    assert.equal(await gatherPages('tools', book({ tools: [], nextCursor }).ask), []);
-  }
 });
 
 test('refuses a cursor that repeats, also one from further back', async () => {
@@ -125,12 +81,6 @@ test('takes a page of 200,000 items without running out of stack', async () => {
   const items = await gatherPages('tools', ask);
   assert.is(items.length, 200_000);
   assert.equal(items.at(-1), { index: 199_999 });
-});
-
-test('passes on why a page did not come', async () => {
-  const lost = new Error('lost');
-  const thrown = await gatherPages('tools', () => Promise.reject(lost)).catch((error: unknown) => error);
-  assert.is(thrown, lost);
 });
 
 test.run();

@@ -46,18 +46,4 @@ test('says that a tool is not there unless somebody is away who comes back and w
   assert.is(noInstanceError(asked, [instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
 });
 
-test('speaks of one instance when only that may answer', () => {
-  const bound = instance('a', 'draining');
-  const { code, delivered, message } = noInstanceError({ ...SEARCH, bound }, [
-    bound,
-    instance('b', 'starting'),
-  ]);
-  assert.equal(
-    [code, delivered, message],
-    ['BACKEND_UNAVAILABLE', 'no', 'The backend is unavailable: "a" is draining.'],
-  );
-  const lacking = { ...SEARCH, bound, lackedTool: 'add' };
-  assert.is(noInstanceError(lacking, [instance('b', 'starting')]).code, 'TOOL_NOT_FOUND');
-});
-
 test.run();

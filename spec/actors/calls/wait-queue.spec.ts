@@ -51,41 +51,6 @@ test.before.each(() => {
 });
 test.after.each(() => mock.timers.reset());
 
-test('lets the first in line try when a place became free', () => {
-  join('a');
-  join('b');
-  assert.is(queue.advance(PLACE), true);
-  assert.equal([heard, queue.length], [['a'], 1]);
-});
-
-test('says that nobody took the place when nobody waits', () => {
-  assert.is(queue.advance(PLACE), false);
-});
-
-test('goes on to the next when the first cannot use the place, and keeps its turn', () => {
-  refuser('a');
-  join('b');
-  join('c');
-  queue.advance(PLACE);
-  assert.equal([heard, queue.length], [['a', 'b'], 2]);
-  queue.advance(PLACE);
-  assert.equal([heard, queue.length], [['a', 'b', 'a', 'c'], 1]);
-});
-
-test('asks everybody once when nobody can use the place', () => {
-  for (const name of ['a', 'b', 'c']) refuser(name);
-  assert.is(queue.advance(PLACE), false);
-  assert.equal([heard, queue.length], [['a', 'b', 'c'], 3]);
-});
-
-test('lets everybody try when who can serve has changed', () => {
-  join('a');
-  refuser('b');
-  join('c');
-  queue.reconsider();
-  assert.equal([heard, queue.length], [['a', 'b', 'c'], 1]);
-});
-
 test('does not call somebody who left while the others tried', () => {
   const late = new Queued('b');
   join('a', 'ann', () => {
@@ -97,43 +62,12 @@ test('does not call somebody who left while the others tried', () => {
   assert.equal([heard, queue.length], [['a'], 1]);
 });
 
-test('takes no more than the longest line', () => {
-  const joins = ['a', 'b', 'c'].map((name) => queue.join(new Queued(name), 2));
-  assert.equal([joins, queue.length], [[true, true, false], 2]);
-});
-
-test('gives up after 5 s, each in its own time', () => {
-  refuser('a');
-  mock.timers.tick(1_000);
-  refuser('b');
-  mock.timers.tick(LIMITS.queueWaitMs - 1_000);
-  assert.equal([heard, queue.length], [['a gave up'], 1]);
-  mock.timers.tick(1_000);
-  assert.equal([heard, queue.length], [['a gave up', 'b gave up'], 0]);
-});
-
 test('gives 5 s in all to somebody who tried in vain', () => {
   refuser('a');
   mock.timers.tick(LIMITS.queueWaitMs - 1);
   queue.advance(PLACE);
   mock.timers.tick(1);
   assert.equal(heard, ['a', 'a gave up']);
-});
-
-test('forgets who left, and its timer', () => {
-  const call = join('a');
-  queue.leave(call);
-  queue.leave(call);
-  mock.timers.tick(LIMITS.queueWaitMs);
-  assert.is(queue.advance(PLACE), false);
-  assert.equal([heard, queue.length], [[], 0]);
-});
-
-test('does not give up on somebody who took a place', () => {
-  join('a');
-  queue.advance(PLACE);
-  mock.timers.tick(LIMITS.queueWaitMs);
-  assert.equal(heard, ['a']);
 });
 
 test('can be joined and advanced while it advances', () => {
@@ -162,13 +96,6 @@ test('serves owners below their share before all others', () => {
   assert.equal(heard, ['b1', 'b2', 'a1', 'a2']);
 });
 
-test('does not ask owners without a free place', () => {
-  join('a', 'ann');
-  join('b', 'bob');
-  assert.is(queue.advance({ ...PLACE, hasPlaceFor: (ownerId) => ownerId === 'bob' }), true);
-  assert.equal([heard, queue.length], [['b'], 1]);
-});
-
 test('refuses the newest call of the owner that has most of them for one that has less than its part', () => {
   for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
   join('b1', 'bob');
@@ -179,11 +106,6 @@ test('refuses the newest call of the owner that has most of them for one that ha
   assert.is(queue.join(new Queued('d1', 'dan'), 4), true);
   assert.is(queue.join(new Queued('e1', 'eve'), 4), false, 'there is less than one for each');
   assert.equal([heard, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
-});
-
-test('is all of one owner while no other waits', () => {
-  const joins = Array.from({ length: 256 }, (_, n) => queue.join(new Queued(`${n}`), 256));
-  assert.equal([joins.every(Boolean), queue.length], [true, 256]);
 });
 
 test('takes a place that is offered for the next call that waits for it', () => {
