@@ -117,15 +117,6 @@ test('another session finds out when the first one left, or had no room', async 
   await binding.close();
 });
 
-test('has a part where the backend keeps nothing for a single client', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: FULL, fields: HTTP });
-  harness.transport('a').ownPeer = null;
-  const session = await harness.open(ASKABLE);
-  assert.is(session.isShared, true);
-  assert.is(session.peer, harness.transport('a').peer);
-});
-
 test('asks a backend that keeps no conversations once, and again when it was restarted', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: MODERN, fields: HTTP });
@@ -155,20 +146,6 @@ test('goes elsewhere when a backend became another while it was asked', async ()
   assert.match(failure instanceof Error ? failure.message : '', 'it is not connected');
 });
 
-test('tries no more instances than the template wants', async () => {
-  harness = new SessionHarness({ policy: { maxRetries: 1 } });
-  let tries = 0;
-  for (const id of ['a', 'b', 'c']) {
-    await harness.add(id, { fields: HTTP });
-    harness.transport(id).openUpstream = () => {
-      tries += 1;
-      return Promise.reject(backendUnavailable('no room', { delivered: 'no' }));
-    };
-  }
-  await harness.open().catch(() => undefined);
-  assert.is(tries, 2);
-});
-
 test('closes a conversation that breaks while it is told what it has to know', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: FULL, fields: HTTP });
@@ -184,24 +161,6 @@ test('closes a conversation that breaks while it is told what it has to know', a
   const failure: unknown = await binder.settle(wish, { signal }).catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(harness.upstreams('a')[0]?.isClosed, true);
-});
-
-test('goes back to where it was only when nobody else is there', async () => {
-  harness = new SessionHarness();
-  for (const id of ['a', 'b']) await harness.add(id);
-  const { binder } = harness.sessions;
-  const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
-  const { signal } = new AbortController();
-  for (let n = 0; n < 4; n += 1) {
-    const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
-    assert.is(binding.ref.id, 'b');
-    binding.retire();
-  }
-  harness.ref('b').drain();
-  await settled();
-  const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
-  assert.is(binding.ref.id, 'a');
-  binding.retire();
 });
 
 test.run();

@@ -2,7 +2,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
@@ -75,22 +74,6 @@ test('its end is its own also then, and that of the others theirs', async () => 
   assert.is(await resultOf(call), 'untouched');
   await other.close();
   assert.is(others?.isClosed, true);
-});
-
-test('is not counted out of its place: those of an earlier life are processes of the instance, too', async () => {
-  harness = new SessionHarness({ own: { processes: 2, share: 1 } });
-  await harness.add('a', { fields: PROGRAM, peer: FULL });
-  const [first] = [await harness.open(ASKABLE), await harness.open(ASKABLE)];
-  harness.transport('a').lose();
-  await settled();
-  await pass((ms) => mock.timers.tick(ms), 1_000);
-  await settled();
-  assert.is(harness.ref('a').state, 'healthy');
-  const refused = await harness.open(ASKABLE).catch(asGatewayError);
-  assert.is('code' in refused && refused.code, 'QUEUE_FULL');
-  await first?.close();
-  await settled();
-  await harness.open(ASKABLE);
 });
 
 test.run();

@@ -3,7 +3,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -53,19 +52,6 @@ for (const [tool, failover, isRepeated] of [
   });
 }
 
-test('a task goes to a process of its own, and what follows about it there, too', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { script: (exchange) => exchange.result(exchange.request.method) });
-  const [session, other] = [await harness.open(), await harness.open()];
-  const begin = { method: 'tools/call', params: { name: 'write', task: {} } };
-  for (const request of [begin, { method: 'tasks/list' }, { method: 'prompts/get' }])
-    assert.is(await resultOf(ask(session, request)), request.method);
-  await resultOf(ask(other, 'write'));
-  const [own] = harness.upstreams('a');
-  assert.equal(own?.asked, ['tools/call', 'tasks/list', 'prompts/get']);
-  assert.equal([session.isShared, other.isShared, harness.upstreams('a').length], [false, true, 1]);
-});
-
 test('a task is refused where clients share a process all the same', async () => {
   harness = new SessionHarness({ policy: { session: 'shared' } });
   await harness.add('a');
@@ -91,34 +77,6 @@ test('a request that says so is refused at its instance, and nothing is asked th
   assert.is(harness.transport('a').asked.includes('tasks/cancel'), false);
   await resultOf(ask(session, { ...request, refusedAt: () => undefined }));
   assert.is(harness.transport('a').asked.includes('tasks/cancel'), true);
-});
-
-test('a call that certainly did not arrive is made again, whatever it does', async () => {
-  const session = await openOnA('auto', (exchange) => {
-    fails('no')(exchange);
-    harness.transport('a').lose();
-  });
-  const call = ask(session, 'write');
-  await judged();
-  assert.is(await resultOf(call), 'b');
-});
-
-test('a call that has begun to answer is not made again', async () => {
-  const session = await openOnA('always');
-  const call = ask(session, 'read');
-  harness.transport('a').last.notify('notifications/progress', { progress: 1 });
-  harness.transport('a').lose();
-  await judged();
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-});
-
-test('a call that breaks off alone twice makes its session move, and is answered there', async () => {
-  const session = await openOnA('auto', fails('unknown'));
-  const call = ask(session, 'read');
-  await judged();
-  assert.is(await resultOf(call), 'b');
-  assert.equal([asked('a'), asked('b')], [2, 1]);
-  assert.is(session.peer, harness.transport('b').peer);
 });
 
 test('a call that breaks off twice fails when its session may not move, or has nowhere to go', async () => {
@@ -227,31 +185,6 @@ test('a call that keeps failing before it arrives is told of in the end', async 
   assert.is((await call.end) instanceof Error, true);
 });
 
-test('a call that broke off goes elsewhere when the second attempt shows that its instance is gone', async () => {
-  const session = await openOnA('auto', (exchange) => {
-    if (
-      harness.transport('a').exchanges.filter(({ request }) => request.method === 'tools/call').length === 1
-    ) {
-      fails('unknown')(exchange);
-    } else {
-      exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
-    }
-  });
-  const call = ask(session, 'read');
-  await judged();
-  assert.is(await resultOf(call), 'b');
-});
-
-test('a call whose caller leaves before it is judged is not made again', async () => {
-  const session = await openOnA('always');
-  const call = ask(session, 'read');
-  harness.transport('a').lose();
-  call.subscription.unsubscribe();
-  await judged();
-  assert.is(harness.transport('b').asked.includes('tools/call'), false);
-  assert.is(session.isBusy, false);
-});
-
 test('an unsafe call that did not arrive binds the session to nothing', async () => {
   const session = await openOnA('auto', fails('no'));
   const call = ask(session, 'write');
@@ -274,56 +207,12 @@ test('a repeat takes from the budget of the gateway', async () => {
   assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
 });
 
-test('a call is reported once, however often it is sent', async () => {
-  const session = await openOnA('auto', fails('unknown'));
-  const call = ask(session, 'read');
-  await judged();
-  assert.is(await resultOf(call), 'b');
-  assert.equal(reported(), [
-    ['exchange.started', 1],
-    ['exchange.finished', 1, 1, false],
-    ['exchange.retried', 1, 1],
-    ['exchange.finished', 1, 2, false],
-    ['exchange.retried', 1, 2],
-    ['exchange.finished', 1, 3, true],
-  ]);
-  const waits = harness.inner.told('exchange.finished').map(({ waitMs }) => waitMs);
-  assert.equal(waits, [0, 5, 30], 'the waits before the repeats are part of it');
-});
-
 test('a call that the gateway answers is reported, too', async () => {
   const session = await openOnA('auto');
   await ask(session, { method: 'resources/unsubscribe', params: { uri: 'a:b' } }).end;
   assert.equal(reported(), [
     ['exchange.started', 1],
     ['exchange.finished', 1, 1, true],
-  ]);
-});
-
-test('a call whose session ends while it waits is refused, one whose caller leaves is cancelled', async () => {
-  const { session } = await openBeforeFrozen();
-  harness.ref('a').drain();
-  const [left, refused] = [ask(session, 'read'), ask(session, 'read')];
-  left.subscription.unsubscribe();
-  await session.close();
-  assert.equal(told(await refused.end), { code: 'SESSION_NOT_FOUND', delivered: 'no' });
-  assert.equal(reported(), [
-    ['exchange.started', 1],
-    ['exchange.started', 2],
-    ['exchange.cancelled', 1],
-    ['exchange.refused', 2],
-  ]);
-});
-
-test('a call that no instance could take is reported as refused', async () => {
-  harness = new SessionHarness();
-  await harness.add('a');
-  const session = await harness.open();
-  harness.ref('a').drain();
-  assert.is((await ask(session, 'read').end) instanceof Error, true);
-  assert.equal(reported(), [
-    ['exchange.started', 1],
-    ['exchange.refused', 1],
   ]);
 });
 
@@ -340,20 +229,6 @@ test('a call in the queue of a full instance goes where its session goes', async
   harness.transport('a').lose();
 });
 
-test('what a call waits for a place is part of its time', async () => {
-  const { session, thaw } = await openBeforeFrozen();
-  harness.ref('a').drain();
-  const call = ask(session, 'read');
-  mock.timers.tick(3_000);
-  thaw();
-  await settled();
-  assert.equal(harness.upstreams('b')[0]?.asked, ['tools/call']);
-  mock.timers.tick(999);
-  assert.is(call.subscription.closed, false);
-  mock.timers.tick(1);
-  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
-});
-
 test('a call that broke off waits for another place only for what is left of its time', async () => {
   const { session } = await openBeforeFrozen();
   const call = ask(session, 'read');
@@ -366,15 +241,6 @@ test('a call that broke off waits for another place only for what is left of its
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-});
-
-test('a call whose session has its place sets no timer there', async () => {
-  const { session } = await openBeforeFrozen();
-  const before = harness.alarms;
-  const call = ask(session, 'read');
-  await settled();
-  call.subscription.unsubscribe();
-  assert.is(harness.alarms, before);
 });
 
 test.run();

@@ -7,7 +7,7 @@ import { type CallsOwner, SessionCalls } from '../../../src/actors/client-sessio
 import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
 import type { SessionRoute } from '../../../src/actors/client-sessions/session-route.ts';
 import { sessionLost } from '../../../src/domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, shuttingDown } from '../../../src/domain/errors.ts';
+import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
@@ -98,46 +98,6 @@ test('answers all of them when the session is over, and begins nothing more', as
   const sent = ['SESSION_NOT_FOUND', 'unknown'];
   assert.equal(ends.toSorted(), [['SESSION_NOT_FOUND', 'no'], sent, sent]);
   assert.equal([calls.size, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
-});
-
-test('dismisses only those that are between two rounds', async () => {
-  const { calls } = await begin();
-  const lost: string[] = [];
-  keep(calls, ({ code }) => lost.push(code));
-  const call = listen(calls.exchange(toolCall('write')));
-  calls.dismiss(shuttingDown());
-  assert.equal([lost, calls.size], [['SHUTTING_DOWN'], 1]);
-  harness.transport('a').last.result('done');
-  assert.is(await resultOf(call), 'done');
-});
-
-test('goes on where the session is when it is not known any more who asked', async () => {
-  const { calls } = await begin();
-  const answer = { event: { kind: 'interrupted', retryMs: 1 }, instanceId: 'a', serverId: 'a' } as const;
-  const stay = calls.reserve(answer, () => undefined);
-  const call = listen(stay.exchange(toolCall('write')));
-  harness.transport('a').last.result('done');
-  assert.is(await resultOf(call), 'done');
-  stay.leave();
-  assert.is(calls.size, 0);
-});
-
-test('keeps a place at the instance that gave the answer, wherever the session is by now', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
-  for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN, fields: HTTP });
-  const session = await harness.open(ASKABLE);
-  const at = (await firstValueFrom(session.exchange(toolCall('write')))).instanceId;
-  const place$ = session.exchange(toolCall('write')).pipe(
-    map((answer) => {
-      harness.ref(at).drain();
-      return session.reserve(answer, () => undefined);
-    }),
-  );
-  const stay = await firstValueFrom(place$);
-  assert.is.not(await resultOf(ask(session, 'read')), at);
-  await settled();
-  assert.is(await resultOf(listen(stay.exchange(toolCall('write')))), at);
-  stay.leave();
 });
 
 test('keeps it there when another instance has the same id by now', async () => {

@@ -25,25 +25,6 @@ function factOf({ id }: ClientSession, instanceId: string) {
   return { template: 't', instanceId, serverId: instanceId, session, principal: 'somebody' };
 }
 
-test('are told once when it is opened and once when it is closed', async () => {
-  await harness.add('a');
-  const session = await harness.open();
-  assert.equal(told(), [{ type: 'session.opened', ...factOf(session, 'a') }]);
-  await resultOf(ask(session, 'read'));
-  assert.equal(told(), []);
-  await session.close();
-  await session.close();
-  assert.equal(told(), [
-    { type: 'session.ended', ...factOf(session, 'a'), reason: 'it was closed', isLost: false },
-  ]);
-});
-
-test('are told of a session that has to be opened at its backend, too', async () => {
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  assert.equal(told(), [{ type: 'session.opened', ...factOf(session, 'a') }]);
-});
-
 test('name both instances when it goes on with another one', async () => {
   await harness.add('a');
   const session = await harness.open();
@@ -57,15 +38,6 @@ test('name both instances when it goes on with another one', async () => {
   assert.equal(told(), [
     { type: 'session.ended', ...factOf(session, 'b'), reason: 'its client left', isLost: false },
   ]);
-});
-
-test('are none when it gets a new conversation where it is', async () => {
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  told();
-  harness.upstreams('a')[0]?.lose();
-  assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.equal(told(), []);
 });
 
 test('say that it was lost when it could go on nowhere', async () => {

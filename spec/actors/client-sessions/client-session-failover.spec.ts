@@ -1,12 +1,10 @@
 // What becomes of sessions whose instance is lost, by `session_failover` and by what they have done: they go on elsewhere,
 // or end. Those that finish first are in client-session-finishing.spec.ts.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { isSafe } from '../../../src/actors/client-sessions/client-state.ts';
-import { hasOthers, mayMove } from '../../../src/actors/client-sessions/session-binding.ts';
-import { DEFAULT_POLICY, type SessionFailover } from '../../../src/domain/policy.ts';
+import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   answers,
@@ -58,19 +56,6 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
   }
 }
 
-test('does not take the successor of its process for the same one', async () => {
-  harness = new SessionHarness();
-  await harness.add('a');
-  const session = await harness.open();
-  await resultOf(ask(session, 'write'));
-  harness.transport('a').lose();
-  await settled();
-  mock.timers.tick(1_000);
-  await settled();
-  assert.is(harness.ref('a').state, 'healthy');
-  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-});
-
 test('knows by its method and by its tool what may be made twice', async () => {
   harness = new SessionHarness();
   const ref = await harness.add('a');
@@ -84,23 +69,6 @@ test('knows by its method and by its tool what may be made twice', async () => {
     unsafe.map((method) => isSafe({ method }, ref)),
     unsafe.map(() => false),
   );
-});
-
-test('moves by the setting, and by the calls that were not safe', () => {
-  const may = (sessionFailover: SessionFailover, unsafeCalls: number) =>
-    mayMove({ ...DEFAULT_POLICY, sessionFailover }, unsafeCalls);
-  assert.equal([may('auto', 0), may('always', 0), may('never', 0)], [true, true, false]);
-  assert.equal([may('auto', 1), may('always', 1), may('never', 1)], [false, true, false]);
-});
-
-test('knows whether anybody else could take a session', async () => {
-  harness = new SessionHarness();
-  for (const id of ['a', 'b']) await harness.add(id);
-  const group = harness.inner.fleet.group('t');
-  assert.is(hasOthers(group, harness.ref('a')), true);
-  harness.ref('b').drain();
-  await settled();
-  assert.is(hasOthers(group, harness.ref('a')), false);
 });
 
 test.run();

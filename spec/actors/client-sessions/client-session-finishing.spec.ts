@@ -67,17 +67,6 @@ test('ends when the conversation breaks in which it was finishing', async () => 
   assert.is(harness.sessions.find(session.id), undefined);
 });
 
-test('goes on where it was finishing when its instance is resumed', async () => {
-  const session = await openOnA('never', ASKABLE);
-  const call = ask(session, 'write');
-  harness.ref('a').drain();
-  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-  harness.ref('a').resume();
-  const next = ask(session, 'read');
-  for (const exchange of harness.upstreams('a')[0]?.open ?? []) exchange.result('a');
-  assert.equal([await resultOf(call), await resultOf(next)], ['a', 'a']);
-});
-
 for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
   for (const failover of ['never', 'always'] as const) {
     test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {

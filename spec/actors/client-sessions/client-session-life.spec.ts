@@ -56,42 +56,6 @@ test('ends its actor when it rests', () => {
   assert.is(actor?.getSnapshot().status, 'done');
 });
 
-test('goes on from where it is after a rest', () => {
-  const { life, seen } = begin({ isServed: () => true });
-  life.wake();
-  life.rest();
-  assert.equal([life.phase, life.mayRest], ['serving', false]);
-  life.look(false);
-  assert.equal([life.mayRest, seen], [true, ['serving', 'serving', 'serving']]);
-  life.end();
-});
-
-test('looks for another place when its own is lost, and for one of its own when that is wanted', () => {
-  for (const [isServed, needsOwn, phase] of [
-    [false, false, 'ended'],
-    [true, false, 'serving'],
-    [true, true, 'moving'],
-  ] as const) {
-    const { life } = begin({ isServed: () => isServed });
-    life.wake();
-    life.look(needsOwn);
-    assert.is(life.phase, phase);
-    life.end();
-  }
-});
-
-test('ends with the last call that was left to finish', () => {
-  const { life, duties } = begin({ mayFinish: true });
-  life.wake();
-  life.rested();
-  assert.is(life.phase, 'serving');
-  life.look(false);
-  assert.is(life.phase, 'finishing');
-  duties.mayFinish = false;
-  life.rested();
-  assert.is(life.phase, 'ended');
-});
-
 test('ends once, at rest, too, and is not woken again', () => {
   for (const isAwake of [true, false]) {
     const { life, seen } = begin();

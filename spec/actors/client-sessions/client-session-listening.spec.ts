@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { Listening } from '../../../src/actors/client-sessions/client-session-listening.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
-import { META, type Peer } from '../../../src/domain/mcp.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
@@ -29,43 +29,6 @@ test.before.each(() => {
 test.after.each(() => {
   listening?.close();
   mock.timers.reset();
-});
-
-test('asks for the lists that the backend announces, and the resources that are wanted', async () => {
-  wanted.add('x:1');
-  await listen({ tools: { listChanged: true }, prompts: {}, resources: { listChanged: true } });
-  assert.equal(backend.last.request, {
-    method: 'subscriptions/listen',
-    params: {
-      notifications: { toolsListChanged: true, resourcesListChanged: true, resourceSubscriptions: ['x:1'] },
-    },
-  });
-});
-
-test('asks nothing where there is nothing to be told', async () => {
-  await listen({ tools: {} });
-  assert.equal(backend.asked, []);
-  wanted.add('x:1');
-  await refresh();
-  assert.is(backend.open.length, 1);
-  wanted.clear();
-  await refresh();
-  backend.last.notify(ACKNOWLEDGED);
-  assert.is(backend.open.length, 0);
-});
-
-test('passes news on without the name of the subscription, and keeps the consent to itself', async () => {
-  await listen();
-  const mine = { [META.subscriptionId]: 7 };
-  backend.last.notify(ACKNOWLEDGED, { _meta: mine });
-  backend.last.notify(UPDATED, { uri: 'x:1', _meta: mine });
-  backend.last.notify(UPDATED, { uri: 'x:2', _meta: { ...mine, more: true } });
-  backend.last.notify(UPDATED, { uri: 'x:3' });
-  assert.equal(heard, [
-    { kind: 'notification', method: UPDATED, params: { uri: 'x:1' } },
-    { kind: 'notification', method: UPDATED, params: { uri: 'x:2', _meta: { more: true } } },
-    { kind: 'notification', method: UPDATED, params: { uri: 'x:3' } },
-  ]);
 });
 
 test('asks once for all that is new in one moment, and hears the old question until the new one is agreed on', async () => {
@@ -105,16 +68,6 @@ test('asks again what the backend ended, each time later, until it agrees', asyn
   assert.is(backend.open.length, 1);
 });
 
-test('does not ask again what the backend refused, until something else is wanted', async () => {
-  await listen();
-  backend.last.refuse(-32601);
-  mock.timers.tick(60_000);
-  assert.is(backend.exchanges.length, 1);
-  wanted.add('x:1');
-  await refresh();
-  assert.is(backend.exchanges.length, 2);
-});
-
 test('says when the backend has agreed to what is wanted now, or does not', async () => {
   await listen();
   const [first] = backend.exchanges;
@@ -150,20 +103,6 @@ test('waits for the new question when the backend ends the old one because of it
   backend.last.notify(ACKNOWLEDGED);
   await turn();
   assert.is(hasEnded, true);
-});
-
-test('is over when it is closed', async () => {
-  await listen();
-  backend.last.notify(ACKNOWLEDGED);
-  const { last } = backend;
-  await refresh();
-  listening?.refresh();
-  listening?.close();
-  await turn();
-  assert.is(last.isCancelled, true);
-  assert.is(backend.open.length, 0);
-  mock.timers.tick(60_000);
-  assert.is(backend.exchanges.length, 2);
 });
 
 test.run();

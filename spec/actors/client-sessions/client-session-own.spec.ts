@@ -36,30 +36,6 @@ test('closes when its last call has ended after the session went elsewhere', asy
   assert.is(binding.isIntact, false);
 });
 
-test('closes at once when the session is over, and once', async () => {
-  const binding = pinOf(true);
-  binding.take();
-  await Promise.all([binding.close(), binding.close()]);
-  binding.release();
-  binding.retire();
-  assert.is(upstream.closings, 1);
-  assert.is(upstream.listeners, 0);
-});
-
-test('resolves when nothing is left of it', async () => {
-  upstream.closesSlowly = true;
-  let isClosed = false;
-  const closing = pinOf(false)
-    .close()
-    .then(() => {
-      isClosed = true;
-    });
-  await settled();
-  assert.is(isClosed, false);
-  upstream.finishClosing();
-  await closing;
-});
-
 test('keeps no more than it has room for, and leaves no backend waiting', () => {
   const binding = pinOf(true);
   upstream.ask('roots/list', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
@@ -88,16 +64,6 @@ for (const keeps of [true, false]) {
     assert.is(binding.isIntact, false);
   });
 }
-
-test('is over when the conversation is, whether it says so or not', async () => {
-  const binding = pinOf(false);
-  upstream.breakClosed();
-  assert.is(binding.isIntact, false);
-  upstream = new ScriptedTransport();
-  const other = pinOf(false);
-  upstream.breakClosed(new Error('broken'));
-  assert.is(other.isIntact, false);
-});
 
 test('asks a modern process for what its client wants to hear, while it listens', async () => {
   upstream = new ScriptedTransport(MODERN);

@@ -3,19 +3,14 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
-  ASKABLE,
-  answers,
   ask,
   FULL,
   HTTP,
   hear,
-  PLAIN,
   resultOf,
   SessionHarness,
   settled,
@@ -25,29 +20,6 @@ import {
 const test = suite('client session: place');
 let harness = new SessionHarness();
 simulateTime(test, () => harness.close());
-
-test('goes on elsewhere when the conversation that was its own has ended', async () => {
-  harness = new SessionHarness();
-  await harness.add('a');
-  await harness.add('b');
-  const session = await harness.open(ASKABLE);
-  harness.upstreams('a')[0]?.lose();
-  assert.is(await resultOf(ask(session, 'read')), 'b');
-  assert.is(harness.upstreams('b')[0]?.isClosed, false);
-  assert.is(harness.transport('a').isClosed, false);
-});
-
-test('has a new conversation with the same instance when there is no other', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  harness.upstreams('a')[0]?.lose();
-  assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.equal(
-    harness.upstreams('a').map(({ isClosed }) => isClosed),
-    [true, false],
-  );
-});
 
 test('goes on with the process that was started in place of its own', async () => {
   harness = new SessionHarness();
@@ -88,47 +60,6 @@ test('says of a gateway that stops that it does, and nothing of its instances', 
   }
 });
 
-test('tells those who wait for a place when the gateway stops that it does', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  await harness.add('b', { fields: HTTP });
-  harness.transport('b').openUpstream = () => new Promise(() => {});
-  harness.ref('a').drain();
-  const waiting = ask(session, 'read');
-  harness.inner.isAccepting = false;
-  void harness.sessions.closeAll(0);
-  mock.timers.tick(1);
-  assert.is(codeOf(await waiting.end), 'SHUTTING_DOWN');
-});
-
-test('moves once for all who wait for it', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  await harness.add('b', { fields: HTTP });
-  harness.ref('a').drain();
-  const results = await Promise.all(Array.from({ length: 20 }, () => resultOf(ask(session, 'read'))));
-  assert.equal(new Set(results), new Set(['b']));
-  assert.is(harness.upstreams('b').length, 1);
-});
-
-test('lets calls under way finish where they are, and closes its conversation there after them', async () => {
-  const a = { fields: HTTP, script: () => undefined };
-  harness = new SessionHarness();
-  await harness.add('a', a);
-  const session = await harness.open();
-  await harness.add('b', { fields: HTTP });
-  const slow = ask(session, 'read');
-  harness.ref('a').drain();
-  assert.is(await resultOf(ask(session, 'read')), 'b');
-  const [old] = harness.upstreams('a');
-  assert.is(old?.isClosed, false);
-  old?.last.result('slow');
-  assert.is(await resultOf(slow), 'slow');
-  assert.is(old?.isClosed, true);
-});
-
 test('tries the next instance when one takes no conversation, and tells of the last in the end', async () => {
   harness = new SessionHarness();
   const ids = ['a', 'b', 'c', 'd'];
@@ -145,29 +76,6 @@ test('tries the next instance when one takes no conversation, and tells of the l
   assert.is(codeOf(end), 'BACKEND_UNAVAILABLE');
   harness.transport('c').thrownByOpenUpstream = undefined;
   assert.is(await resultOf(ask(session, 'read')), 'c');
-});
-
-test('waits for a move no longer than for an answer, and closes what came too late', async () => {
-  harness = new SessionHarness({ policy: { callTimeoutMs: 5_000 } });
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  await harness.add('b', { fields: HTTP });
-  const slow = harness.transport('b');
-  const opened = slow.openUpstream.bind(slow);
-  const { promise, resolve } = Promise.withResolvers<void>();
-  slow.openUpstream = async (profile) => {
-    await promise;
-    return opened(profile, new AbortController().signal);
-  };
-  harness.ref('a').drain();
-  const call = ask(session, 'read');
-  mock.timers.tick(5_000);
-  assert.is(codeOf(await call.end), 'BACKEND_TIMEOUT');
-  resolve();
-  await settled();
-  assert.is(slow.upstreams[0]?.isClosed, true);
-  slow.openUpstream = opened;
-  assert.is(await resultOf(ask(session, 'read')), 'b');
 });
 
 test('leaves half of its time to another HTTP instance when one opens nothing', async () => {
@@ -206,19 +114,6 @@ test('waits all of its time for a program, or where there is nobody else', async
   assert.is(await late, 'BACKEND_TIMEOUT');
 });
 
-test('moves at once while its client listens, and stays with its listener', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  const heard = hear(session);
-  await harness.add('b', { peer: FULL });
-  harness.transport('a').lose();
-  await settled();
-  harness.transport('b').tell('notifications/tools/list_changed');
-  assert.is(heard.messages.length, 1);
-  assert.is(session.peer, harness.transport('b').peer);
-});
-
 test('looks again and again for a place while its client listens', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: FULL });
@@ -233,15 +128,6 @@ test('looks again and again for a place while its client listens', async () => {
   assert.is(heard.messages.length, 1);
 });
 
-test('ends at once while its client listens, when it may not move', async () => {
-  const session = await openOnA('never');
-  const heard = hear(session);
-  harness.transport('a').lose();
-  await settled();
-  assert.is(heard.isOver, true);
-  assert.is(harness.sessions.size, 0);
-});
-
 test('refuses to let more than so many wait for a move', async () => {
   harness = new SessionHarness();
   await harness.add('a', { fields: HTTP });
@@ -253,31 +139,7 @@ test('refuses to let more than so many wait for a move', async () => {
   assert.is(await resultOf(calls[255] ?? ask(session, 'read')), 'b');
 });
 
-test('is ended while it moves without leaving anything behind', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
-  await harness.add('b', { fields: HTTP });
-  harness.ref('a').drain();
-  const call = ask(session, 'read');
-  await session.close();
-  assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
-  await settled();
-  for (const upstream of [...harness.upstreams('a'), ...harness.upstreams('b')]) {
-    assert.is(upstream.isClosed, true);
-  }
-});
-
 test.run();
-
-/** A session on `a`, with `b` beside it. */
-async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
-  harness = new SessionHarness({ policy: { sessionFailover } });
-  await harness.add('a', { peer: FULL, script: answers('a') });
-  const session = await harness.open(PLAIN);
-  await harness.add('b', { peer: FULL, script: answers('b') });
-  return session;
-}
 
 /** From now on no conversation is opened with an instance; the signals of the openings, as they come. */
 function freeze(id: string): AbortSignal[] {

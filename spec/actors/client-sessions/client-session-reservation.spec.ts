@@ -4,7 +4,6 @@
 import * as assert from 'uvu/assert';
 import type { Binding } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { HeldReservation } from '../../../src/actors/client-sessions/held-reservation.ts';
-import { shuttingDown } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -53,17 +52,6 @@ function waitedFor(): number {
 }
 
 for (const whose of ['shared', 'own'] as const) {
-  test(`is waited for in ${whose} conversation until it is left`, async () => {
-    const binding = await pinAt(whose);
-    const { kept, heard } = keep(binding);
-    assert.equal([waitedFor(), heard], [1, []]);
-    kept.leave();
-    kept.leave();
-    kept.end(shuttingDown());
-    assert.equal([waitedFor(), heard], [0, ['left']]);
-    await binding.close();
-  });
-
   test(`tells once that ${whose} conversation is over`, async () => {
     const binding = await pinAt(whose);
     const { heard } = keep(binding);
@@ -92,35 +80,6 @@ test('tells when a conversation of its own ends, and the instance goes on', asyn
   assert.equal([harness.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
 });
 
-test('gives its place back when the process of its client ends, also when the call may go on elsewhere', async () => {
-  const binding = await pinAt('own', { transport: 'stdio', command: 'serve' });
-  const { kept, heard } = keep(binding, false);
-  harness.upstreams('a')[0]?.lose();
-  assert.equal([harness.ref('a').state, waitedFor(), heard], ['healthy', 0, []]);
-  kept.leave();
-  assert.equal([waitedFor(), heard], [0, ['left']]);
-});
-
-test('keeps a conversation of its own open that is retired meanwhile', async () => {
-  const binding = await pinAt('own');
-  const { kept } = keep(binding);
-  binding.retire();
-  assert.is(binding.isIntact, true);
-  kept.leave();
-  assert.is(binding.isIntact, false);
-});
-
-test('tells why its session ended, unless its conversation is over: then that', async () => {
-  const binding = await pinAt('own');
-  const ended = keep(binding);
-  ended.kept.end(shuttingDown());
-  const other = keep(binding, false);
-  harness.upstreams('a')[0]?.lose();
-  other.kept.end(shuttingDown());
-  assert.equal(ended.heard[0], 'SHUTTING_DOWN no');
-  assert.equal(other.heard, ['BACKEND_UNAVAILABLE unknown', 'left']);
-});
-
 test('is lost where its owner has too many places, unless its call has one already', async () => {
   const binding = await pinAt('own');
   const share = LIMITS.parkedCalls * LIMITS.ownerShare;
@@ -134,12 +93,6 @@ test('is lost where its owner has too many places, unless its call has one alrea
   assert.equal([next.heard, waitedFor()], [[], share + 1]);
   for (const { kept } of [...all, next]) kept.leave();
   assert.is(waitedFor(), 0);
-});
-
-test('has nothing to watch where nobody knows who asked', () => {
-  const { kept, heard } = keep(undefined);
-  kept.end(shuttingDown());
-  assert.equal(heard, ['SHUTTING_DOWN no', 'left']);
 });
 
 test.run();

@@ -7,7 +7,6 @@ import { suite } from '../../helpers/suite.ts';
 import {
   answers,
   ask,
-  FULL,
   HTTP,
   hear,
   MODERN,
@@ -28,16 +27,6 @@ simulateTime(
     harness = new SessionHarness();
   },
 );
-
-test('listens once, while anybody does', async () => {
-  await harness.add('a', { peer: FULL });
-  const before = harness.transport('a').listeners;
-  const heard = [];
-  for (let n = 0; n < 10; n += 1) heard.push(hear(await harness.open()));
-  assert.is(harness.transport('a').listeners, before + 1);
-  for (const { subscription } of heard) subscription.unsubscribe();
-  assert.is(harness.transport('a').listeners, before);
-});
 
 test('asks a modern instance once for all who listen, and tells each what he asked for', async () => {
   await harness.add('a', { peer: MODERN, fields: HTTP });
@@ -65,24 +54,6 @@ test('asks a modern instance once for all who listen, and tells each what he ask
   for (const { subscription } of heard) subscription.unsubscribe();
   assert.is(listen?.isOpen, false);
   assert.is(harness.ref('a').inFlight, 0);
-});
-
-test('tells of the parts of a resource, as the other era does', async () => {
-  await harness.add('a', { peer: FULL, script: answers({}) });
-  const wanted = ['a:b/c', 'a:b/c?x', 'root:///'];
-  const heard = [];
-  for (const uri of wanted) {
-    const session = await harness.open();
-    heard.push(hear(session));
-    await resultOf(ask(session, { method: 'resources/subscribe', params: { uri } }));
-  }
-  for (const uri of ['a:b/c?x', 'a:b/c#y', 'a:b/c/d', 'a:b/cd', 'root:///etc']) {
-    harness.transport('a').tell(UPDATED, { uri });
-  }
-  assert.equal(
-    heard.map(({ messages }) => messages.map(({ params }) => params.uri)),
-    [['a:b/c?x', 'a:b/c#y', 'a:b/c/d'], ['a:b/c?x'], ['root:///etc']],
-  );
 });
 
 test('says when a modern instance has agreed to tell what was subscribed to', async () => {
@@ -128,13 +99,6 @@ test('is one with every session of a process, and another after its restart', as
   assert.is(shared.size, 1);
   next.retire();
   assert.is(shared.size, 0);
-});
-
-test('never passes a request on: its session is unknown', async () => {
-  await harness.add('a', { peer: FULL });
-  const { messages } = hear(await harness.open());
-  harness.transport('a').ask('roots/list');
-  assert.equal(messages, []);
 });
 
 test.run();

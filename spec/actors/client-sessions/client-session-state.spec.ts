@@ -108,20 +108,6 @@ test('lets a process without logging say so itself', async () => {
   assert.is(session.isShared, true);
 });
 
-test('answers in the place of a modern backend, which keeps nothing', async () => {
-  await harness.add('a', { peer: MODERN, fields: HTTP });
-  const session = await harness.open();
-  for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1')]) {
-    assert.equal(await resultOf(ask(session, request)), {});
-  }
-  assert.is(session.logLevel, 'debug');
-  assert.is(session.isShared, true);
-  assert.equal(
-    harness.transport('a').asked.filter((method) => /^(?:res|log)/.test(method)),
-    [],
-  );
-});
-
 test('answers in the place of a modern process of its own, too, and asks it for the news', async () => {
   harness = new SessionHarness({ policy: { session: 'isolated' } });
   for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN });
@@ -169,22 +155,6 @@ test('asks a shared process once for all who want the same, and takes it back wi
   await settled();
   assert.equal(asked('a'), ['resources/subscribe', 'resources/unsubscribe']);
   assert.is(harness.subscriptions.size, 0);
-});
-
-test('passes the news of a shared process to those who asked for it', async () => {
-  await harness.add('a', { peer: FULL, script: answers({}) });
-  const [one, other, none] = [await harness.open(), await harness.open(), await harness.open()];
-  await resultOf(ask(one, subscribe('file:///d/')));
-  await resultOf(ask(other, subscribe('file:///d/e')));
-  const heard = [one, other, none].map(hear);
-  await resultOf(ask(none, subscribe('file:///f')));
-  for (const uri of ['file:///d/e', 'file:///d/', 'file:///f', 'file:///g', 'file:///d/e/h']) {
-    harness.transport('a').tell('notifications/resources/updated', { uri });
-  }
-  assert.equal(
-    heard.map(({ messages }) => messages.map(({ params }) => params.uri)),
-    [['file:///d/e', 'file:///d/', 'file:///d/e/h'], ['file:///d/e', 'file:///d/e/h'], ['file:///f']],
-  );
 });
 
 test('asks the shared process it moved to, and leaves nothing with the one before', async () => {

@@ -26,14 +26,6 @@ test.before.each(async () => {
 });
 test.after.each(() => harness.close());
 
-test('says when the first has come and the last has gone', () => {
-  const [one, other] = [listen(), listen()];
-  one.unsubscribe();
-  other.unsubscribe();
-  listen();
-  assert.equal(told, ['true', 'false', 'true']);
-});
-
 test('hears one place at a time', () => {
   listen();
   const [from, to] = [new ScriptedTransport(), new ScriptedTransport()];
@@ -64,20 +56,6 @@ test('says that its place is lost when the instance drains, not when it may come
   assert.is(told.includes('lost'), false);
   harness.ref('a').drain();
   assert.is(told.includes('lost'), true);
-});
-
-test('looks at the instance at once', () => {
-  listen();
-  harness.ref('a').drain();
-  audience.attach(pinOf(new ScriptedTransport()));
-  assert.is(told.at(-1), 'lost');
-});
-
-test('ends its listeners', () => {
-  const subscription = listen();
-  audience.end();
-  assert.is(subscription.closed, true);
-  assert.is(audience.isListening, false);
 });
 
 test.run();

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { BindingWaiters } from '../../../src/actors/client-sessions/session-binding.ts';
-import { noHealthyInstance, queueFull } from '../../../src/domain/error-catalogue.ts';
+import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { SessionHarness } from './client-session-harness.ts';
@@ -16,15 +16,6 @@ test.before(async () => {
 });
 test.after(() => harness.close());
 
-test('answers each once, in the order in which they came', () => {
-  const waiting = new BindingWaiters();
-  const heard: string[] = [];
-  for (const name of ['one', 'two']) waiting.add(waiter(heard, name));
-  waiting.refuse(() => noHealthyInstance('t'));
-  waiting.refuse(() => noHealthyInstance('t'));
-  assert.equal(heard, ['one NO_HEALTHY_INSTANCE', 'two NO_HEALTHY_INSTANCE']);
-});
-
 test('refuses only those who need what was not to be had', () => {
   const waiting = new BindingWaiters();
   const heard: string[] = [];
@@ -35,29 +26,6 @@ test('refuses only those who need what was not to be had', () => {
   waiting.tell(binding());
   assert.equal(heard, ['one QUEUE_FULL', 'two a']);
   assert.is(waiting.needsOwn, false);
-});
-
-test('forgets who left, and makes no error for nobody', () => {
-  const waiting = new BindingWaiters();
-  const heard: string[] = [];
-  const left = waiter(heard, 'left');
-  waiting.add(left);
-  waiting.leave(left);
-  waiting.refuse(() => {
-    throw new Error('nobody waits');
-  });
-  assert.equal(heard, []);
-});
-
-test('lets who comes while others are answered wait for what happens next', () => {
-  const waiting = new BindingWaiters();
-  const heard: string[] = [];
-  const late = waiter(heard, 'late');
-  waiting.add({ ...waiter(heard, 'first'), bound: () => waiting.add(late) });
-  waiting.tell(binding());
-  assert.equal(heard, []);
-  waiting.tell(binding());
-  assert.equal(heard, ['late a']);
 });
 
 test('takes no more than there is room for', () => {

@@ -11,9 +11,7 @@ import {
   HTTP,
   hear,
   PLAIN,
-  resultOf,
   SessionHarness,
-  settled,
   simulateTime,
 } from './client-session-harness.ts';
 
@@ -26,78 +24,6 @@ simulateTime(
     harness = new SessionHarness();
   },
 );
-
-test('has an unguessable id of its own, and knows whose it is', async () => {
-  await harness.add('a');
-  const one = await harness.open(PLAIN, 'ann');
-  const other = await harness.open(PLAIN, 'bob');
-  assert.match(one.id, /^[\w-]{43}$/);
-  assert.is.not(one.id, other.id);
-  assert.equal([one.ownerId, other.ownerId], ['ann', 'bob']);
-  assert.is(one.profile, other.profile);
-});
-
-test('stays with the instance that was chosen for it', async () => {
-  await harness.add('a');
-  await harness.add('b');
-  const sessions = [await harness.open(), await harness.open()];
-  for (const session of sessions) {
-    const results = [];
-    for (let time = 0; time < 5; time += 1) results.push(await resultOf(ask(session, 'read')));
-    assert.is(new Set(results).size, 1);
-  }
-  assert.equal(
-    ['a', 'b'].map((id) => harness.transport(id).asked.filter((method) => method === 'tools/call').length),
-    [5, 5],
-  );
-});
-
-test('shares the pipe of a process when nobody can ask its client anything', async () => {
-  await harness.add('a');
-  const session = await harness.open(PLAIN);
-  assert.is(session.isShared, true);
-  assert.is(session.peer, harness.transport('a').peer);
-  assert.is(harness.upstreams('a').length, 0);
-});
-
-test('has a process of its own when its client can be asked', async () => {
-  await harness.add('a');
-  const session = await harness.open(ASKABLE);
-  assert.is(session.isShared, false);
-  assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.equal(harness.upstreams('a')[0]?.asked, ['tools/call']);
-  assert.equal(harness.transport('a').profiles, [ASKABLE]);
-});
-
-test('has a session of its own with an HTTP backend, whatever its client declared', async () => {
-  await harness.add('a', { fields: HTTP });
-  const session = await harness.open(PLAIN);
-  await resultOf(ask(session, 'read'));
-  assert.equal(harness.upstreams('a')[0]?.asked, ['tools/call']);
-  await session.close();
-  assert.is(harness.upstreams('a')[0]?.isClosed, true);
-  assert.is(harness.transport('a').isClosed, false);
-});
-
-test('passes a request of its backend on, and the answer back', async () => {
-  await harness.add('a', { script: (exchange) => exchange.ask('sampling/createMessage', { text: 'hi' }) });
-  const session = await harness.open(ASKABLE);
-  const caller = ask(session, 'read');
-  const event = caller.answers[0]?.event;
-  if (event?.kind === 'request') event.answer({ result: { role: 'assistant' } });
-  const exchange = harness.upstreams('a')[0]?.last;
-  assert.equal(exchange?.replies, [{ result: { role: 'assistant' } }]);
-  exchange?.result('done');
-  assert.is(await resultOf(caller), 'done');
-});
-
-test('cancels at the backend what nobody waits for any more', async () => {
-  await harness.add('a', { script: () => undefined });
-  const session = await harness.open();
-  ask(session, 'read').subscription.unsubscribe();
-  assert.is(harness.transport('a').last.isCancelled, true);
-  assert.is(harness.ref('a').inFlight, 0);
-});
 
 test('answers its callers and its listeners when it is closed, and takes nothing more', async () => {
   await harness.add('a', { script: () => undefined });
@@ -213,37 +139,6 @@ test('makes no more of two listeners than of one', async () => {
   one.subscription.unsubscribe();
   harness.transport('a').tell('notifications/tools/list_changed');
   assert.equal([one.messages.length, other.messages.length], [1, 2]);
-});
-
-test('is busy while a call is under way or it is held, not because somebody listens', async () => {
-  await harness.add('a', { script: () => undefined });
-  const session = await harness.open();
-  const seen = [session.isBusy];
-  const caller = ask(session, 'read');
-  seen.push(session.isBusy);
-  caller.subscription.unsubscribe();
-  seen.push(session.isBusy);
-  const heard = hear(session);
-  seen.push(session.isBusy);
-  heard.subscription.unsubscribe();
-  const release = session.hold();
-  seen.push(session.isBusy);
-  release();
-  release();
-  seen.push(session.isBusy);
-  assert.equal(seen, [false, true, false, false, true, false]);
-  await settled();
-});
-
-test('is at the instance that it is bound to', async () => {
-  await harness.add('a');
-  await harness.add('b');
-  const session = await harness.open();
-  const where = session.instance?.id;
-  assert.equal(
-    ['a', 'b', 'c'].map((id) => session.at(id)?.instance?.id),
-    ['a', 'b', 'c'].map((id) => (id === where ? id : undefined)),
-  );
 });
 
 test('ends the calls of a client that is away, one by one, when others wait for their places', async () => {

@@ -65,17 +65,6 @@ function add(ownerId = 'ann'): Session {
   return session;
 }
 
-test('finds a session until it has ended, and not as one of a template', async () => {
-  const session = add();
-  assert.equal(
-    [harness.sessions.findAny(session.id), harness.sessions.find(session.id)],
-    [session, undefined],
-  );
-  await session.close();
-  await session.close();
-  assert.equal([harness.sessions.findAny(session.id), harness.sessions.size], [undefined, 0]);
-});
-
 test('has room for so many, beside the sessions with one template', async () => {
   await harness.add('a');
   for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
@@ -120,12 +109,6 @@ test('ends the unused session, and not one that is held or used', async () => {
   );
 });
 
-test('ends those of one owner', async () => {
-  const [theirs, another] = [add(), add('bob')];
-  await harness.sessions.endOf('ann');
-  assert.equal([theirs.endedFor, another.endedFor], ['its owner may not use it any more', undefined]);
-});
-
 test('when it is closed refuses new ones, and ends all: one with a call under way after that', async () => {
   const [idle, busy] = [add(), add()];
   busy.calls = 1;
@@ -147,14 +130,6 @@ test('waits for calls no longer than the grace', async () => {
   mock.timers.tick(1_000);
   await closed;
   assert.is(busy.endedFor, 'the gateway shuts down');
-});
-
-test('shows neither as parked nor as calling what is no session with one template', () => {
-  const session = add();
-  session.calls = 1;
-  mock.timers.tick(2 * LIMITS.sessionParkMs);
-  assert.equal([harness.sessions.parked, harness.sessions.calling], [0, 0]);
-  session.finish();
 });
 
 test.run();

@@ -5,16 +5,7 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import {
-  ASKABLE,
-  ask,
-  HTTP,
-  hear,
-  PLAIN,
-  SessionHarness,
-  settled,
-  simulateTime,
-} from './client-session-harness.ts';
+import { ASKABLE, HTTP, PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client sessions: owners');
 let harness = new SessionHarness();
@@ -25,19 +16,6 @@ simulateTime(
     harness = new SessionHarness({ maxSessions: 40 });
   },
 );
-
-test('gives nobody more than a quarter of all sessions, and says whose limit it is', async () => {
-  await harness.add('a');
-  const first = await harness.open(PLAIN, 'ann');
-  for (let count = 1; count < 10; count += 1) await harness.open(PLAIN, 'ann');
-  const refusal = await harness.open(PLAIN, 'ann').catch((thrown: unknown) => thrown);
-  assert.ok(refusal instanceof Error && 'code' in refusal);
-  assert.is(refusal.code, 'SESSION_LIMIT');
-  assert.match(refusal.message, 'You have 10 sessions already');
-  await harness.open(PLAIN, 'bob');
-  await first.close();
-  await harness.open(PLAIN, 'ann');
-});
 
 test('gives callers that cannot be told apart all of them', async () => {
   await harness.add('a');
@@ -92,24 +70,6 @@ test('gives nobody more than a quarter of the processes of an instance', async (
   await harness.open(ASKABLE, 'ann');
 });
 
-test('ends all sessions of one owner, those that are being opened included', async () => {
-  await harness.add('a', { fields: HTTP, script: () => undefined });
-  const [theirs, other] = [await harness.open(PLAIN, 'ann'), await harness.open(PLAIN, 'bob')];
-  const call = ask(theirs, 'read');
-  const heard = hear(theirs);
-  harness.transport('a').openUpstream = () => new Promise(() => undefined);
-  const opening = codeOf(harness.open(PLAIN, 'ann'));
-  await settled();
-  await harness.sessions.endOf('ann');
-  assert.equal([await opening, heard.isOver], ['SESSION_NOT_FOUND', true]);
-  assert.instance(await call.end, Error);
-  assert.equal([harness.sessions.find(theirs.id), harness.sessions.find(other.id)], [undefined, other]);
-  assert.equal(
-    harness.upstreams('a').map(({ isClosed }) => isClosed),
-    [true, false],
-  );
-});
-
 test('calls off the opening of a client that went away, and frees what it held', async () => {
   await harness.add('a', { fields: HTTP });
   const signals: AbortSignal[] = [];
@@ -124,14 +84,6 @@ test('calls off the opening of a client that went away, and frees what it held',
   client.abort();
   assert.equal([await opening, harness.sessions.size, signals[0]?.aborted], ['SESSION_NOT_FOUND', 0, true]);
   assert.is(await codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal)), 'SESSION_NOT_FOUND');
-});
-
-test('keeps an open session whose client went away after', async () => {
-  await harness.add('a');
-  const client = new AbortController();
-  const session = await harness.sessions.open('t', 'ann', PLAIN, client.signal);
-  client.abort();
-  assert.is(harness.sessions.find(session.id), session);
 });
 
 test.run();

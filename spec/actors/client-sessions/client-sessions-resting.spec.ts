@@ -18,15 +18,6 @@ const MANY = 60;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-test('finds those that were added until they are deleted', () => {
-  const { resting, add } = staged();
-  const [first, second] = add(2);
-  assert.equal([resting.size, resting.find(first?.id ?? '')], [2, first]);
-  if (first !== undefined) resting.delete(first);
-  assert.equal([resting.size, resting.find(first?.id ?? '')], [1, undefined]);
-  assert.equal(resting.all(), [second]);
-});
-
 test('parks who rests, and wakes who is used', () => {
   const { resting, add } = staged();
   const [first] = add(2);
@@ -62,15 +53,6 @@ test('makes room with a few whose time is over: those that are meant, or any', (
   assert.equal(ended, bobs);
   resting.makeRoom(() => true);
   assert.is(ended.length, 2 + LIMITS.paceTasks);
-});
-
-test('neither parks nor ends any once it was stopped', () => {
-  const { resting, add, ended } = staged();
-  add(2);
-  resting.stop();
-  add(1);
-  mock.timers.tick(2 * IDLE_MS);
-  assert.equal([resting.parked, ended.length], [0, 0]);
 });
 
 test.run();

@@ -67,27 +67,6 @@ test('gives up openings whose time is over', async () => {
   assert.equal([turns.fullest, harness.sessions.size], [PER_TURN, 0]);
 });
 
-test('moves those that listen to an instance which is gone', async () => {
-  await harness.add('a', { peer: FULL });
-  const heard = (await openAll('ann')).map(hear);
-  await harness.add('b', { peer: FULL });
-  const turns = new Turns();
-  harness.ref('a').drain();
-  await turns.pass(1);
-  const sizes = [moved()];
-  while (moved() < MANY) {
-    await turns.pass(1);
-    sizes.push(moved());
-  }
-  // A look may fall into the middle of a turn.
-  assert.ok(
-    Math.max(...sizes.map((size, turn) => size - (sizes[turn - 1] ?? 0))) <= 2 * PER_TURN,
-    `${sizes}`,
-  );
-  harness.transport('b').tell('notifications/tools/list_changed');
-  assert.ok(heard.every(({ messages }) => messages.length === 1));
-});
-
 test('lets those be that stopped listening before it was their turn', async () => {
   await harness.add('a', { peer: FULL });
   const heard = (await openAll('ann')).map(hear);

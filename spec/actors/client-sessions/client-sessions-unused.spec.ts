@@ -116,17 +116,6 @@ test('does not count it as use that a client stops listening', async () => {
   assert.is(harness.sessions.size, 0);
 });
 
-test('goes on with a session that was parked while its client listened, and stopped', async () => {
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  const heard = hear(session);
-  await rest();
-  assert.is(harness.sessions.parked, 1);
-  heard.subscription.unsubscribe();
-  assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.is(harness.sessions.parked, 0);
-});
-
 test('counts from the last message', async () => {
   await harness.add('a');
   const session = await harness.open();

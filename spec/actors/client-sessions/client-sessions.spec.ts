@@ -30,13 +30,6 @@ simulateTime(
   },
 );
 
-test('spreads sessions over the instances by the strategy', async () => {
-  for (const id of ['a', 'b', 'c']) await harness.add(id);
-  const sessions = await openAll(9);
-  const homes = await Promise.all(sessions.map((session) => resultOf(ask(session, 'read'))));
-  for (const id of ['a', 'b', 'c']) assert.is(homes.filter((home) => home === id).length, 3);
-});
-
 test('finds a session by its id until it is closed', async () => {
   await harness.add('a');
   const session = await harness.open();
