@@ -90,14 +90,4 @@ test('takes probes for calls of no client; one without a time says nothing of th
   assert.equal([calls.requests, calls.isIdle], [0, true]);
 });
 
-test('is not idle while there are reservations, of which an owner may hold a share', () => {
-  const calls = new CallCounter();
-  for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) calls.reserve('user:ann');
-  assert.equal([calls.reserved, calls.carried, calls.isIdle], [LIMITS.parkedCalls / 4, 0, false]);
-  assert.is(calls.reservationRefusal('user:ann')?.code, 'QUEUE_FULL');
-  assert.is(calls.reservationRefusal('user:bob'), undefined);
-  for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) calls.cancelReservation('user:ann');
-  assert.is(calls.isIdle, true);
-});
-
 test.run();

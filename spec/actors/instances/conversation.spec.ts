@@ -4,7 +4,6 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Conversation } from '../../../src/actors/instances/conversation.ts';
 import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
@@ -16,24 +15,6 @@ const test = suite('a conversation');
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
-
-test('is at hand once it is open', async () => {
-  const { conversation, upstream, opening } = start();
-  assert.is(conversation.upstream, undefined);
-  opening.resolve(upstream);
-  await settled();
-  assert.is(conversation.upstream, upstream);
-});
-
-test('takes one call at a time when it is exclusive, any number when not', () => {
-  for (const isExclusive of [true, false]) {
-    const { conversation } = start(isExclusive);
-    conversation.take();
-    assert.is(conversation.isFree, !isExclusive);
-    conversation.giveBack();
-    assert.is(conversation.isFree, true);
-  }
-});
 
 test('retires when it was idle for a minute, counted from its last use', async () => {
   const { conversation, upstream, told } = await open();
@@ -47,20 +28,6 @@ test('retires when it was idle for a minute, counted from its last use', async (
   assert.equal([told, upstream.closings, conversation.isFree], [['retired', 'gone'], 1, false]);
 });
 
-test('ends behind its last call when it retires', async () => {
-  const { conversation, upstream, told } = await open();
-  conversation.take();
-  conversation.take();
-  conversation.retire();
-  conversation.retire();
-  conversation.giveBack();
-  await settled();
-  assert.equal([told, upstream.closings], [['retired'], 0]);
-  conversation.giveBack();
-  await settled();
-  assert.equal([told, upstream.closings], [['retired', 'gone'], 1]);
-});
-
 test('retires when its backend ends it, or breaks its word', async () => {
   for (const end of ['lose', 'breakClosed'] as const) {
     const { upstream, told } = await open();
@@ -71,35 +38,6 @@ test('retires when its backend ends it, or breaks its word', async () => {
   }
 });
 
-test('is gone when it could not be opened', async () => {
-  const { conversation, opening, told } = start();
-  opening.reject(backendUnavailable('connection refused', { delivered: 'no' }));
-  await settled();
-  assert.equal([told, conversation.isFree], [['retired', 'gone'], false]);
-});
-
-test('calls its opening off when it is closed, and closes what is opened all the same', async () => {
-  const { conversation, opening, upstream, signals, told } = start();
-  const closed = conversation.close();
-  assert.is(signals[0]?.aborted, true);
-  opening.resolve(upstream);
-  await closed;
-  assert.equal([told, upstream.closings], [['retired', 'gone'], 1]);
-});
-
-test('ends with its last lease where it has no idle time, also while it is being opened', async () => {
-  const { conversation, upstream, opening, signals, told } = start(true, 0);
-  conversation.take();
-  conversation.giveBack();
-  assert.equal([told, signals[0]?.aborted], [['retired'], true]);
-  opening.resolve(upstream);
-  assert.is(
-    hasCode(await conversation.opening.catch((thrown: unknown) => thrown), 'BACKEND_UNAVAILABLE'),
-    true,
-  );
-  assert.equal([upstream.isClosed, told], [true, ['retired', 'gone']]);
-});
-
 test('is none where the backend keeps none for a single client', async () => {
   const { conversation, opening, told } = start();
   opening.resolve(undefined);
@@ -108,14 +46,6 @@ test('is none where the backend keeps none for a single client', async () => {
     hasCode(await conversation.opened.catch((thrown: unknown) => thrown), 'BACKEND_UNAVAILABLE'),
     true,
   );
-  assert.equal(told, ['retired', 'gone']);
-});
-
-test('closes without mercy for its calls, and without fail', async () => {
-  const { conversation, upstream, told } = await open();
-  conversation.take();
-  upstream.thrownByClose = new Error('a fault');
-  await conversation.close();
   assert.equal(told, ['retired', 'gone']);
 });
 

@@ -2,8 +2,7 @@
 // instance-streams.spec.ts, its calls in instance-exchanges.spec.ts; what the instance decides is in instance.machine.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { backendTimeout, backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -12,28 +11,6 @@ import { onHarness, openOwn, settled } from './instance-harness.ts';
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance ref');
 const check = onHarness(test);
-
-check('goes through the conversation of one client when it is given one', async (harness) => {
-  const transport = await harness.healthy();
-  const upstream = await openOwn(harness.ref, PROFILE);
-  const caller = harness.call(undefined, undefined, upstream);
-  assert.equal(
-    [transport.asked, transport.upstreams[0]?.asked, harness.ref.inFlight],
-    [[], ['tools/call'], 1],
-  );
-  transport.upstreams[0]?.lose();
-  await harness.pass(1_000);
-  assert.equal([caller.error?.delivered, harness.ref.inFlight, harness.ref.state], ['unknown', 0, 'healthy']);
-  assert.equal([harness.probes, harness.ref.snapshot(0).errors], [0, 1]);
-});
-
-check('says whose the conversation is that is opened', async (harness) => {
-  const transport = await harness.healthy();
-  const owners: unknown[] = [];
-  transport.openUpstream = async (...[, , ownerId]: readonly unknown[]) => void owners.push(ownerId);
-  await openOwn(harness.ref, PROFILE, 'ada');
-  assert.equal(owners, ['ada']);
-});
 
 check('opens no conversation without a session, and none goes on in the next one', async (harness) => {
   const open = () => codeOf(openOwn(harness.ref, PROFILE));
@@ -60,15 +37,6 @@ check(
   },
 );
 
-check('knows who is there, and who was there last', async (harness) => {
-  assert.equal([harness.ref.peer, harness.ref.lastPeer], [undefined, undefined]);
-  const transport = await harness.healthy();
-  assert.equal([harness.ref.peer, harness.ref.lastPeer], [transport.peer, transport.peer]);
-  transport.lose();
-  await settled();
-  assert.equal([harness.ref.peer, harness.ref.lastPeer], [undefined, transport.peer]);
-});
-
 check('hands subscriptions to its session, and refuses them without one', async (harness) => {
   const refused: unknown[] = [];
   harness.ref
@@ -80,23 +48,6 @@ check('hands subscriptions to its session, and refuses them without one', async 
   assert.equal([transport.open.length, harness.ref.inFlight], [1, 0]);
   subscription.unsubscribe();
   assert.is(transport.open.length, 0);
-});
-
-check('neither counts nor judges what the gateway asks by itself, however it ends', async (harness) => {
-  const transport = await harness.healthy();
-  const before = harness.ref.snapshot(0);
-  const asked = () => harness.ref.listen({ method: 'tasks/get' }).subscribe({ error: () => undefined });
-  for (let times = 0; times < 100; times += 1) {
-    asked();
-    transport.last.refuse(RPC.invalidParams);
-    asked();
-    transport.last.fail(backendUnavailable('it broke', { delivered: 'unknown', suspicious: true }));
-    asked();
-    assert.equal([harness.ref.inFlight, harness.ref.carried], [0, 0]);
-    transport.last.fail(backendTimeout(5_000, 'unknown'));
-  }
-  await settled();
-  assert.equal([harness.ref.snapshot(0), harness.ref.successRate], [before, 1]);
 });
 
 check('shows what is true of the instance', async (harness) => {

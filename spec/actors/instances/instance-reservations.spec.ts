@@ -13,14 +13,6 @@ import { type Harness, onHarness, settled } from './instance-harness.ts';
 const test = suite('instance stay');
 const check = onHarness(test);
 
-check('shows a call between two rounds as in flight, and gives it no place', async (harness) => {
-  await harness.healthy();
-  const reservations = [harness.ref.reserve('ann').subscribe(), harness.ref.reserve('ann').subscribe()];
-  assert.equal([harness.ref.snapshot(1).inFlight, harness.ref.inFlight, harness.ref.carried], [2, 0, 0]);
-  for (const reservation of reservations) reservation.unsubscribe();
-  assert.is(harness.ref.snapshot(1).inFlight, 0);
-});
-
 check(
   'says to a call between two rounds when its session is over, and counts it no longer',
   async (harness) => {
@@ -53,30 +45,6 @@ check('looks at its instance once, however many stay, and no longer than they do
   assert.is(observers.now, 0);
 });
 
-check('tells only those whose session is over, while others begin in the next one', async (harness) => {
-  const first = await harness.healthy();
-  const ends: string[] = [];
-  const reservation = (name: string) =>
-    harness.ref.reserve('ann').subscribe({
-      complete: () => {
-        ends.push(name);
-        if (name === 'first') again = reservation('second');
-      },
-    });
-  let again: { closed: boolean } | undefined;
-  reservation('first');
-  first.lose();
-  await settled();
-  assert.equal([ends, again?.closed], [['first', 'second'], true], 'there is no next one yet');
-  await harness.pass(500);
-  await harness.healthy();
-  again = reservation('third');
-  assert.equal([again.closed, harness.ref.snapshot(1).inFlight], [false, 1]);
-  harness.ref.leave(0);
-  await harness.pass(1);
-  assert.equal([again.closed, reservation('after its end').closed], [true, true]);
-});
-
 check(
   'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
   async (harness) => {
@@ -95,19 +63,6 @@ check(
     );
   },
 );
-
-check('keeps a share of the places for others, and takes back what was left', async (harness) => {
-  await harness.healthy();
-  const share = Math.floor(LIMITS.parkedCalls * LIMITS.ownerShare);
-  const theirs = subscribed(share, () => harness.ref.reserve('ann'));
-  assert.match(refusalOf(harness.ref.reserve('ann')), /^QUEUE_FULL unknown: 250 of your calls/);
-  assert.is(harness.ref.snapshot(1).inFlight, share, 'who was refused is not counted');
-  const others = subscribed(1, () => harness.ref.reserve('bob'));
-  theirs.pop()?.unsubscribe();
-  theirs.push(...subscribed(1, () => harness.ref.reserve('ann')));
-  assert.match(refusalOf(harness.ref.reserve('ann')), 'QUEUE_FULL');
-  for (const reservation of [...theirs, ...others]) reservation.unsubscribe();
-});
 
 check('keeps so many in all, and one that goes on has its place already', async (harness) => {
   await harness.healthy();

@@ -4,50 +4,14 @@
 import * as assert from 'uvu/assert';
 import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, definition, type Harness, onHarness, settled } from './instance-harness.ts';
+import { onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance setup');
 const check = onHarness(test);
 
-/** The wait after the tenth opening that failed. */
-async function longestWait(harness: Harness): Promise<number> {
-  for (let round = 0; round < 10; round += 1) {
-    harness.opener.last.fail();
-    await settled();
-    await harness.pass(1_000_000);
-  }
-  return harness.actor.getSnapshot().context.backOffMs;
-}
-
-const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
-
 check('does not probe without a session', async ({ actor }) => {
   assert.throws(() => probeInput(actor.getSnapshot().context), /without a session/);
 });
-
-check(
-  'probes the session that serves, as long as the policy says',
-  async (harness) => {
-    await harness.healthy();
-    const { context } = harness.actor.getSnapshot();
-    const input = probeInput(context);
-    assert.is(input.link, context.link);
-    assert.equal([input.timeoutMs, input.now], [1_234, context.now]);
-  },
-  { policy },
-);
-
-for (const [kind, options, waitMs] of [
-  ['an endpoint', definition(), 7_000],
-  ['a program', CHILD, 30_000],
-  ['an endpoint whose program the gateway runs', definition({ command: 'serve' }), 30_000],
-] as const) {
-  check(
-    `waits at most ${waitMs / 1_000} s to open ${kind} again`,
-    async (harness) => assert.is(await longestWait(harness), waitMs),
-    { definition: options, policy },
-  );
-}
 
 check('takes a new policy and a new definition in every state', async (harness) => {
   const change = (weight: number): void => {
@@ -66,17 +30,6 @@ check('takes a new policy and a new definition in every state', async (harness) 
   await settled();
   change(5);
   assert.equal(harness.states, ['starting', 'healthy', 'draining']);
-});
-
-check('tells which tool is left out of its lists', async (harness) => {
-  const omitted = { tool: 'x', reason: 'it is bad' };
-  (await harness.healthy()).omitted$.next(omitted);
-  assert.equal(harness.emissions.slice(1), [{ type: 'toolOmitted', ...omitted }]);
-});
-
-check('tells that tools changed', async (harness) => {
-  (await harness.healthy()).tell('notifications/tools/list_changed');
-  assert.equal(harness.emissions.slice(1), [{ type: 'listChanged', list: 'tools' }]);
 });
 
 test.run();

@@ -1,34 +1,12 @@
 // What is seen of an instance when its transport breaks its promises. What is seen otherwise is in instance-ref.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { snapshotOf, stateOf, whyNot } from '../../../src/actors/instances/instance-view.ts';
+import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
 import { suite } from '../../helpers/suite.ts';
 import { onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance view');
 const check = onHarness(test);
-
-check('says in one word how it is, and why when that is not healthy', async (harness) => {
-  const seen = () => [stateOf(harness.actor.getSnapshot()), whyNot(harness.actor.getSnapshot())];
-  assert.equal(seen(), ['starting', null]);
-  const transport = await harness.healthy();
-  assert.equal(seen(), ['healthy', null]);
-  transport.lose('exited with code 7');
-  await harness.pass(0);
-  assert.equal(seen(), ['unhealthy', 'exited with code 7']);
-  harness.ref.drain();
-  assert.is(seen()[0], 'draining');
-});
-
-check('shows an instance whose transport has no facts', async (harness) => {
-  const transport = await harness.healthy();
-  transport.thrownByFacts = new Error('no facts');
-  const { pid, stderr, score } = snapshotOf(harness.actor.getSnapshot(), {
-    score: 7,
-    ejection: undefined,
-  });
-  assert.equal([pid, stderr, score], [null, [], 7]);
-});
 
 check(
   'shows what a program has said so far while it starts, and why nothing came of it yet',

@@ -2,8 +2,6 @@
 // The moments are those of the table below; what it does while it lives is in the other specs of the machine.
 
 import * as assert from 'uvu/assert';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness, settled } from './instance-harness.ts';
 
@@ -103,38 +101,5 @@ for (const [moment, arrange] of Object.entries(moments)) {
     );
   });
 }
-
-check('calls off an opening, and closes what it brings nevertheless', async (harness) => {
-  harness.opener.heedsSignal = false;
-  harness.ref.restart();
-  harness.ref.leave(0);
-  await settled();
-  const late = new ScriptedTransport();
-  harness.opener.last.succeed(late);
-  await settled();
-  assert.is(harness.opener.openings.length, 1);
-  assert.equal([late.isClosed, late.exchanges.length, harness.ref.state], [true, 0, 'stopped']);
-});
-
-check('stops although an opening never ends, and closes what it brings much later', async (harness) => {
-  harness.opener.heedsSignal = false;
-  harness.ref.leave(0);
-  await harness.pass(LIMITS.drainMs);
-  assert.is(harness.ref.state, 'stopped');
-  assert.is(harness.opener.last.signal.aborted, true);
-  const late = harness.opener.last.succeed();
-  await settled();
-  assert.is(late.isClosed, true);
-});
-
-check('stops although the closing never ends', async (harness) => {
-  const transport = await harness.healthy();
-  transport.closesSlowly = true;
-  harness.ref.leave(0);
-  await harness.pass(LIMITS.drainMs - 1);
-  assert.is(harness.ref.state, 'draining');
-  await harness.pass(1);
-  assert.is(harness.ref.state, 'stopped');
-});
 
 test.run();

@@ -30,12 +30,6 @@ async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
   return transport;
 }
 
-check('probes at the interval of its template', async (harness) => {
-  passes(await harness.healthy());
-  for (let round = 0; round < 3; round += 1) assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
-  assert.equal(harness.states, ['starting', 'healthy']);
-});
-
 check('takes a changed interval at once', async (harness) => {
   passes(await harness.healthy());
   await harness.pass(20_000);
@@ -50,28 +44,6 @@ check('does not put off its probe when the interval stays as it is', async (harn
   assert.ok(await harness.happensAfter(10_000, probes(harness)));
   assert.is(harness.actor.getSnapshot().context.policy.maxRetries, 0);
 });
-
-check('stays healthy after one failed probe and asks again within a second', async (harness) => {
-  fails(await harness.healthy());
-  assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
-  assert.equal(
-    [harness.ref.state, harness.ref.reason, harness.ref.snapshot(0).consecutiveFailures],
-    ['healthy', null, 1],
-  );
-  assert.ok(await harness.happensAfter(1_000, probes(harness)));
-  assert.is(harness.ref.state, 'unhealthy');
-  assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
-});
-
-check(
-  'asks again after the interval itself when that is shorter than a second',
-  async (harness) => {
-    fails(await harness.healthy());
-    for (let round = 0; round < 2; round += 1) assert.ok(await harness.happensAfter(300, probes(harness)));
-    assert.is(harness.ref.state, 'unhealthy');
-  },
-  { policy: { healthIntervalMs: 300 } },
-);
 
 check('forgets a failed probe when the next one passes', async (harness) => {
   const transport = await harness.healthy();
@@ -96,32 +68,6 @@ check('does not keep the reason of a probe that failed before one that passed', 
   await harness.pass(1_000);
   harness.ref.drain();
   assert.is(harness.ref.reason, null);
-});
-
-check(
-  'probes an unhealthy instance after 0.5 s, doubled up to the interval',
-  async (harness) => {
-    const transport = await harness.healthy();
-    fails(transport);
-    harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
-    for (const waitMs of [500, 1_000, 2_000, 3_000, 3_000]) {
-      assert.ok(await harness.happensAfter(waitMs, probes(harness)), `not after ${waitMs} ms`);
-    }
-    assert.is(harness.ref.state, 'unhealthy');
-  },
-  { policy: { healthIntervalMs: 3_000 } },
-);
-
-check('is healthy again with the first probe that passes, and probed at the interval', async (harness) => {
-  const transport = await unhealthy(harness);
-  await harness.pass(500);
-  passes(transport);
-  await harness.pass(1_000);
-  assert.equal(
-    [harness.ref.state, harness.ref.reason, harness.ref.snapshot(0).consecutiveFailures],
-    ['healthy', null, 0],
-  );
-  assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
 });
 
 check('tells of every probe, of which the handshake is the first', async (harness) => {
@@ -157,27 +103,6 @@ check('probes when the calls in flight said nothing since the last time', async 
   assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
 });
 
-check('probes when answers came but no call is in flight any more', async (harness) => {
-  const transport = await harness.healthy();
-  harness.call();
-  await harness.pass(INTERVAL - 1);
-  transport.last.result();
-  await harness.pass(1);
-  assert.is(harness.probes, 1);
-});
-
-check('does not take what was said before a failed probe for a sign of life', async (harness) => {
-  const transport = await harness.healthy();
-  harness.call();
-  await harness.pass(INTERVAL - 5_000);
-  transport.exchanges[0]?.notify('notifications/progress');
-  fails(transport);
-  harness.actor.send({ type: 'suspected' });
-  await settled();
-  await harness.pass(1_000);
-  assert.equal([harness.probes, harness.ref.state], [2, 'unhealthy']);
-});
-
 check('passes a probe that fails while something else is heard', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(INTERVAL);
@@ -211,16 +136,6 @@ check('probes at once when a call met something suspicious, but at most once a s
   assert.is(harness.probes, 2);
 });
 
-check('does not probe twice at the same time', async (harness) => {
-  await harness.healthy();
-  await harness.pass(INTERVAL);
-  for (let second = 0; second < 5; second += 1) {
-    harness.actor.send({ type: 'suspected' });
-    await harness.pass(1_000);
-  }
-  assert.is(harness.probes, 1);
-});
-
 check(
   'is unhealthy at once when nothing answers at its address, and healthy with the next probe',
   async (harness) => {
@@ -236,29 +151,5 @@ check(
     assert.is(harness.ref.state, 'healthy');
   },
 );
-
-check('is unhealthy at once also while it is probed', async (harness) => {
-  const transport = await harness.healthy();
-  await harness.pass(INTERVAL);
-  const probe = transport.last;
-  harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
-  assert.is(harness.ref.state, 'unhealthy');
-  probe.result();
-  await settled();
-  assert.is(harness.ref.state, 'unhealthy', 'the answer belongs to a probe that was given up');
-});
-
-check('is not in doubt because of what calls are answered', async (harness) => {
-  const transport = await harness.healthy();
-  for (let round = 0; round < 20; round += 1) {
-    await harness.pass(1_000);
-    harness.call();
-    transport.last.refuse(RPC.internalError);
-    harness.call();
-    transport.last.result({ isError: true, content: [] });
-    harness.call().subscription?.unsubscribe();
-  }
-  assert.equal([harness.ref.state, harness.probes], ['healthy', 0]);
-});
 
 test.run();

@@ -55,21 +55,6 @@ check('answers the calls in flight when it closes that session', async (harness)
   assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
 });
 
-check('counts anew when a probe passed in between', async (harness) => {
-  const transport = await unhealthy(harness);
-  const refuse = transport.onExchange;
-  for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
-  transport.onExchange = (exchange) => exchange.result();
-  await harness.pass(8_000);
-  assert.is(harness.ref.state, 'healthy');
-  transport.onExchange = refuse;
-  harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
-  for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
-  assert.is(transport.isClosed, false);
-  await harness.pass(8_000);
-  assert.is(transport.isClosed, true);
-});
-
 check('goes on opening when nobody is there any more', async (harness) => {
   await unhealthy(harness);
   for (const ms of WAITS) await harness.pass(ms);

@@ -2,11 +2,10 @@
 // Probes are in instance.machine-health.spec.ts, drain and restart in -duty, the ways to its end in -end.
 
 import * as assert from 'uvu/assert';
-import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, type Harness, onHarness, settled } from './instance-harness.ts';
+import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine');
 const check = onHarness(test);
@@ -30,34 +29,6 @@ async function waits(harness: Harness, count: number): Promise<number[]> {
   return delays;
 }
 
-check('starts, and is healthy with the finished handshake', async (harness) => {
-  assert.is(harness.ref.state, 'starting');
-  await harness.healthy();
-  assert.equal(harness.states, ['starting', 'healthy']);
-  assert.is(harness.ref.reason, null);
-  assert.is(harness.ref.era, 'legacy');
-});
-
-check('refuses what comes before the handshake is finished, as not delivered', async (harness) => {
-  const caller = harness.call();
-  assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
-  assert.is(caller.ends, 1);
-  assert.is(harness.ref.inFlight, 0);
-  const transport = await harness.healthy();
-  assert.equal(transport.exchanges, []);
-});
-
-check('is unhealthy with the reason when the opening fails', async (harness) => {
-  harness.opener.last.fail('connection refused');
-  await settled();
-  assert.is(harness.ref.state, 'unhealthy');
-  assert.match(harness.ref.reason ?? '', 'connection refused');
-  const caller = harness.call();
-  assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
-  const { requests, errors, inFlight } = harness.ref.snapshot(0);
-  assert.equal([requests, errors, inFlight], [1, 1, 0]);
-});
-
 check(
   'counts an opening that fails as a failed probe, and one that succeeds as a passed one',
   async (harness) => {
@@ -79,44 +50,6 @@ check(
   },
 );
 
-check('counts no opening that was called off', async (harness) => {
-  harness.ref.restart();
-  await settled();
-  assert.equal([harness.ref.snapshot(0).consecutiveFailures, harness.ref.successRate], [0, 1]);
-});
-
-check(
-  'opens a child again after 0.5 s, doubled up to 30 s',
-  async (harness) => {
-    assert.equal(await waits(harness, 9), [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-  },
-  { definition: CHILD, policy: { healthIntervalMs: 3_000 } },
-);
-
-check(
-  'opens an endpoint again after 0.5 s, doubled up to the interval of its probes',
-  async (harness) => {
-    assert.equal(await waits(harness, 5), [500, 1_000, 2_000, 3_000, 3_000]);
-  },
-  { policy: { healthIntervalMs: 3_000 } },
-);
-
-const drawn = [0, 0.999_999];
-check(
-  'spreads the waits between three and five quarters',
-  async (harness) => assert.equal(await waits(harness, 2), [375, 1_250]),
-  { definition: CHILD, random: () => drawn.shift() ?? 0.5 },
-);
-
-check('says why and when it opens again', async (harness) => {
-  (await harness.healthy()).lose('exited with code 7');
-  await settled();
-  const expected: InstanceEmission[] = [
-    { type: 'restarting', reason: 'exited with code 7', delayMs: 500, isPlanned: false },
-  ];
-  assert.equal(harness.emissions.slice(1), expected);
-});
-
 check('is unhealthy at once when its session is lost, and its calls are answered', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
@@ -129,19 +62,6 @@ check('is unhealthy at once when its session is lost, and its calls are answered
   assert.is(harness.call().error?.delivered, 'no');
 });
 
-check('does not open again before the lost session is gone for good', async (harness) => {
-  const transport = await harness.healthy();
-  transport.closesSlowly = true;
-  transport.lose();
-  await harness.pass(20_000);
-  assert.is(harness.opener.openings.length, 1);
-  transport.finishClosing();
-  await settled();
-  assert.ok(await harness.happensAfter(500, openings(harness)));
-  await harness.healthy();
-  assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);
-});
-
 check('leaves a session behind whose closing never ends', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
@@ -149,14 +69,6 @@ check('leaves a session behind whose closing never ends', async (harness) => {
   await settled();
   await harness.pass(LIMITS.drainMs);
   assert.ok(await harness.happensAfter(500, openings(harness)));
-});
-
-check('waits longer each time a session does not live long', async (harness) => {
-  for (const waitMs of [500, 1_000, 2_000, 4_000]) {
-    (await harness.healthy()).lose();
-    await settled();
-    assert.ok(await harness.happensAfter(waitMs, openings(harness)));
-  }
 });
 
 check('forgives when a session lived for 60 s', async (harness) => {

@@ -2,7 +2,6 @@
 // from, and the end of all of them.
 
 import { setImmediate as settled } from 'node:timers/promises';
-import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { Leases } from '../../../src/actors/instances/leases.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
@@ -36,62 +35,6 @@ test('a refused or failed opening leaves its place to others', async () => {
   assert.is(await codeOf(open('ann')), 'QUEUE_FULL');
   assert.is(processes.room, 0);
 });
-
-test('the end of all waits for those that go slowly, and for those that are being opened', async () => {
-  const { processes, opened, open, openWith } = make(4);
-  await open('ann');
-  await open('ann');
-  const [slow, broken] = opened;
-  assert.ok(slow && broken);
-  slow.closesSlowly = true;
-  broken.thrownByClose = new Error('broken');
-  const late = Promise.withResolvers<ScriptedTransport>();
-  const opening = codeOf(openWith('bo', () => late.promise));
-  let isOver = false;
-  const ending = processes.end().then(() => {
-    isOver = true;
-  });
-  await settled();
-  assert.equal([slow.isClosed, broken.isClosed, isOver, processes.room], [true, true, false, 2]);
-  slow.finishClosing();
-  await settled();
-  assert.is(isOver, false);
-  const comes = new ScriptedTransport();
-  late.resolve(comes);
-  await ending;
-  assert.equal([comes.isClosed, await opening, processes.room], [true, 'BACKEND_UNAVAILABLE', 4]);
-});
-
-test('there may be new ones after the end of all', async () => {
-  const { processes, opened, open } = make(1);
-  await open('ann');
-  await processes.end();
-  await open('ann');
-  assert.equal(
-    opened.map(({ isClosed }) => isClosed),
-    [true, false],
-  );
-});
-
-test('whatever comes and goes, there are never more than may be, and none is left in the end', () =>
-  fc.assert(
-    fc.asyncProperty(fc.array(fc.nat({ max: 9 }), { maxLength: 60 }), async (steps) => {
-      const { processes, opened, open } = make(4);
-      for (const step of steps) {
-        if (step < 6) void open(`owner ${step % 3}`).catch(() => undefined);
-        else if (step < 9) opened.findLast(({ isClosed }) => !isClosed)?.lose();
-        else void processes.end();
-        if (step % 2 === 0) await settled();
-        assert.ok(opened.filter(({ isClosed }) => !isClosed).length <= 4);
-      }
-      await settled();
-      await processes.end();
-      await settled();
-      assert.equal([processes.room, opened.every(({ isClosed }) => isClosed)], [4, true]);
-      for (const ownerId of ['a', 'b', 'c', 'd']) await open(ownerId);
-    }),
-    { numRuns: 50 },
-  ));
 
 test.run();
 

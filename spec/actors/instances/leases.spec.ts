@@ -4,11 +4,10 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { Leases } from '../../../src/actors/instances/leases.ts';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
-import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';
+import type { OwnBounds } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -36,23 +35,6 @@ function host(transport: TransportKind = 'stdio') {
   return { leases, facts, lease, open };
 }
 
-test('tells that one was opened, and how it ended, once', async () => {
-  const { facts, open } = host();
-  const [died, closed] = [new ScriptedTransport(), new ScriptedTransport()];
-  await open(Promise.resolve(died));
-  await open(Promise.resolve(closed));
-  const opened = { type: 'upstream.opened', ...FACT, transport: 'stdio' };
-  assert.equal(facts.splice(0), [opened, opened]);
-  died.lose();
-  await died.close();
-  await closed.close();
-  const ended = { type: 'upstream.ended', ...FACT, transport: 'stdio' };
-  assert.equal(facts, [
-    { ...ended, reason: 'exited with code 7', isLost: true },
-    { ...ended, reason: 'closed by the gateway', isLost: false },
-  ]);
-});
-
 test('tells which process it is, where it is one', async () => {
   const { facts, open } = host();
   const upstream = Object.assign(new ScriptedTransport(), { pid: 7 });
@@ -64,17 +46,6 @@ test('tells which process it is, where it is one', async () => {
       ['upstream.opened', 7],
       ['upstream.ended', 7],
     ],
-  );
-});
-
-test('tells that one is over that was so before anybody could hear of it', async () => {
-  const { facts, open } = host('http');
-  const upstream = new ScriptedTransport();
-  upstream.lose('forgotten');
-  await open(Promise.resolve(upstream));
-  assert.equal(
-    facts.map(({ type }) => type),
-    ['upstream.opened', 'upstream.ended'],
   );
 });
 
@@ -92,12 +63,6 @@ test('tells an end that is told badly', async () => {
   }
 });
 
-test('tells nothing where the backend keeps none for a single client', async () => {
-  const { facts, open } = host('http');
-  assert.is(await open(Promise.resolve(undefined)), undefined);
-  assert.equal(facts, []);
-});
-
 test('tells why one could not be opened, unless its lease had ended', async () => {
   const { facts, open, lease } = host();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
@@ -113,22 +78,6 @@ test('tells why one could not be opened, unless its lease had ended', async () =
   assert.match(reason, 'exited with code 1');
 });
 
-test('gives one owner a share of the processes, and takes it back whatever becomes of them', async () => {
-  const { open } = host();
-  const share = Math.max(1, Math.floor(LIMITS.isolatedProcesses * LIMITS.ownerShare));
-  const processes = Array.from({ length: share }, () => new ScriptedTransport());
-  for (const process of processes) await open(Promise.resolve(process));
-  const oneMore = () => codeOf(open(Promise.resolve(undefined)));
-  assert.is(await oneMore(), 'QUEUE_FULL');
-  processes[0]?.lose();
-  await settled();
-  assert.is.not(await oneMore(), 'QUEUE_FULL');
-  await codeOf(open(Promise.reject(backendUnavailable('no', { delivered: 'no' }))));
-  assert.is.not(await oneMore(), 'QUEUE_FULL');
-  await open(Promise.resolve(new ScriptedTransport()));
-  assert.is(await oneMore(), 'QUEUE_FULL');
-});
-
 test('names the setting that bounds the owner: where the share is all there is, that is not the share', async () => {
   for (const [processes, setting] of [
     [1, 'sessions.max_processes'],
@@ -140,33 +89,6 @@ test('names the setting that bounds the owner: where the share is all there is, 
     const refusal = await open().catch((thrown: unknown) => thrown);
     assert.match(String(refusal), `(setting ${setting})`);
   }
-});
-
-test('counts a process until nothing is left of it, whatever ended it', async () => {
-  const { open, facts } = host();
-  const share = Math.max(1, Math.floor(LIMITS.isolatedProcesses * LIMITS.ownerShare));
-  const processes = Array.from({ length: share }, () => new ScriptedTransport());
-  for (const process of processes) await open(Promise.resolve(process));
-  const [stubborn, dead, broken] = processes;
-  assert.ok(stubborn && dead && broken);
-  for (const process of [stubborn, dead]) process.closesSlowly = true;
-  const oneMore = () => codeOf(open(Promise.resolve(undefined)));
-  void stubborn.close();
-  dead.lose();
-  await settled();
-  assert.equal(facts.at(-1)?.type, 'upstream.ended', 'which is told at once');
-  assert.is(await oneMore(), 'QUEUE_FULL');
-  for (const process of [stubborn, dead]) {
-    process.finishClosing();
-    await settled();
-    assert.is.not(await oneMore(), 'QUEUE_FULL');
-    await open(Promise.resolve(new ScriptedTransport()));
-    assert.is(await oneMore(), 'QUEUE_FULL');
-  }
-  broken.thrownByClose = new Error('broken');
-  broken.lose();
-  await settled();
-  assert.is.not(await oneMore(), 'QUEUE_FULL', 'nobody could do more about one that breaks its promise');
 });
 
 test('ends an idle conversation for one that needs its place, of the same owner where its share is used up', async () => {
@@ -201,15 +123,6 @@ test('ends an idle conversation for one that needs its place, of the same owner 
   assert.is(leases.room, 0);
   for (const process of processes) process.finishClosing();
   await leases.end();
-});
-
-test('gives everything to who cannot be told apart, and over HTTP to everybody', async () => {
-  const pipe = host();
-  const web = host('http');
-  for (let count = 0; count < LIMITS.isolatedProcesses; count += 1) {
-    await pipe.lease(Promise.resolve(new ScriptedTransport()), ANONYMOUS.id).conversation.opening;
-    await web.open(Promise.resolve(new ScriptedTransport()));
-  }
 });
 
 test.run();

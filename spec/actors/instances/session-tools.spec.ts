@@ -2,7 +2,6 @@
 // What is known of the tools at which moment is in tool-cache.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -23,43 +22,6 @@ test('lists the tools behind the handshake, and again when they changed', async 
   await settled();
   assert.equal([harness.link.tools.knows('tool 1'), harness.link.tools.knows('tool 2')], ['no', 'yes']);
   assert.equal(harness.facts.at(-1), { type: 'list.changed', list: 'tools' });
-});
-
-test('does not ask a server for tools that offers none, but a bare one', async () => {
-  for (const [peer, asked] of [
-    [{ era: 'legacy' }, []],
-    [{ era: 'modern' }, []],
-    [{ era: 'bare' }, ['tools/list']],
-  ] as const) {
-    const harness = new SessionHarness();
-    const transport = await harness.open(new ScriptedTransport(peer));
-    assert.equal(transport.asked, asked);
-    transport.lose();
-  }
-});
-
-test('knows no tools of a server that refuses to list them', async () => {
-  const harness = new SessionHarness();
-  const transport = new ScriptedTransport(WITH_TOOLS);
-  transport.onExchange = (exchange) => exchange.refuse(RPC.internalError);
-  await harness.open(transport);
-  assert.is(harness.link.tools.knows('a'), 'unknown');
-});
-
-test('is not kept busy by a server that says after every list that it changed', async () => {
-  const harness = new SessionHarness();
-  const transport = new ScriptedTransport(WITH_TOOLS);
-  transport.onExchange = (exchange) => exchange.result({ tools: [] });
-  await harness.open(transport);
-  for (let turn = 0; turn < 100; turn += 1) {
-    transport.tell('notifications/tools/list_changed');
-    await settled();
-  }
-  assert.equal(transport.asked, ['tools/list']);
-  harness.clock.nowMs = LIMITS.toolListAgeMs;
-  transport.tell('notifications/tools/list_changed');
-  await settled();
-  assert.is(transport.asked.length, 2);
 });
 
 test('tells which list changed; only that of the tools is listed again', async () => {
@@ -87,23 +49,6 @@ test('tells which tools lists come without, as long as it lasts', async () => {
   await settled();
   transport.omitted$.next(omitted);
   assert.is(harness.told.at(-1), 'closed');
-});
-
-test('tells that the tools changed when it finds out by itself', async () => {
-  const harness = new SessionHarness();
-  const transport = new ScriptedTransport(WITH_TOOLS);
-  let header = 'Old';
-  transport.onExchange = (exchange) => {
-    const inputSchema = { properties: { x: { type: 'string', 'x-mcp-header': header } } };
-    exchange.result({ tools: [{ name: 'a', inputSchema }] });
-  };
-  await harness.open(transport);
-  await harness.link.tools.refresh();
-  assert.is(harness.told.at(-1), 'opened');
-  header = 'New';
-  await harness.link.tools.refresh();
-  assert.equal(harness.facts.at(-1), { type: 'list.changed', list: 'tools' });
-  assert.is(harness.link.tools.knows('a'), 'yes');
 });
 
 test('subscribes to changes at a modern backend, and is not hurt when that fails', async () => {

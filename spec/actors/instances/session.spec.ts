@@ -6,10 +6,9 @@ import * as assert from 'uvu/assert';
 import { notConnected } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from './instance-harness.ts';
-import { SessionHarness, WITH_TOOLS } from './session-harness.ts';
+import { SessionHarness } from './session-harness.ts';
 
 const test = suite('session');
 
@@ -23,15 +22,6 @@ test('opens once, with the definition, and says so with the peer it found', asyn
   assert.is(harness.opener.openings.length, 1);
 });
 
-test('is closed with the reason when the opening fails', async () => {
-  const harness = new SessionHarness();
-  harness.opener.last.fail('connection refused');
-  await settled();
-  assert.equal(harness.facts, [
-    { type: 'session.closed', reason: 'connection refused', stderr: [], openingMs: 0 },
-  ]);
-});
-
 test('carries a request, and its answer inside the emission of the transport', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
@@ -41,109 +31,6 @@ test('carries a request, and its answer inside the emission of the transport', a
   assert.equal(heard, ['notification']);
   transport.last.result();
   assert.equal(heard, ['notification', 'result', 'completed']);
-});
-
-test('cancels on the backend when the caller goes away', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  harness.ask().leave();
-  assert.is(transport.last.isCancelled, true);
-});
-
-test('remembers when the backend was last heard: by answers and by notifications', async () => {
-  const harness = new SessionHarness();
-  harness.clock.nowMs = 5;
-  const transport = await harness.open();
-  assert.is(harness.link.lastMessageAtMs(), 5);
-  harness.ask();
-  harness.clock.nowMs = 10;
-  transport.last.notify('notifications/progress');
-  assert.is(harness.link.lastMessageAtMs(), 10);
-  harness.clock.nowMs = 20;
-  transport.tell('notifications/message');
-  assert.is(harness.link.lastMessageAtMs(), 20);
-  harness.clock.nowMs = 30;
-  transport.last.fail(notConnected());
-  assert.is(harness.link.lastMessageAtMs(), 20);
-});
-
-test('refuses requests after it was told to close', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  transport.closesSlowly = true;
-  harness.close();
-  assert.equal(
-    harness.ask().heard.map((end) => typeof end === 'object' && end.delivered),
-    ['no'],
-  );
-  assert.equal(transport.exchanges, []);
-});
-
-test('answers its callers, then says that it is lost, then that it is closed', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  transport.closesSlowly = true;
-  const { heard } = harness.ask();
-  transport.lose('exited with code 7');
-  assert.equal(
-    heard.map((end) => typeof end === 'object' && end.delivered),
-    ['unknown'],
-  );
-  await settled();
-  assert.equal(harness.told, ['opened', 'lost']);
-  assert.is(transport.closings, 1);
-  transport.finishClosing();
-  await settled();
-  assert.equal(harness.facts.slice(1), [
-    { type: 'session.lost', reason: 'exited with code 7', stderr: ['a line'] },
-    { type: 'session.closed', reason: 'exited with code 7', stderr: ['a line'] },
-  ]);
-});
-
-test('is not lost but closed when it was told to close', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  const { heard } = harness.ask();
-  harness.close();
-  assert.is(heard.length, 1, 'the caller is answered at once');
-  await settled();
-  assert.equal([harness.told, transport.isClosed], [['opened', 'closed'], true]);
-});
-
-test('calls an opening off, and closes what it brings nevertheless', async () => {
-  const harness = new SessionHarness();
-  harness.opener.heedsSignal = false;
-  harness.close();
-  assert.is(harness.opener.last.signal.aborted, true);
-  const transport = await harness.open(new ScriptedTransport(WITH_TOOLS));
-  assert.equal([harness.told, transport.isClosed, transport.asked], [['closed'], true, []]);
-});
-
-test('closes when its parent stops, without a word', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  const { heard } = harness.ask();
-  harness.parent.stop();
-  await settled();
-  assert.equal([transport.isClosed, heard.length, harness.told], [true, 1, ['opened']]);
-});
-
-test('opens conversations for single clients, carries their requests, and ends them with itself', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  const profile = { protocolVersion: '2025-06-18', capabilities: { roots: {} }, clientInfo: { name: 'x' } };
-  const upstream = await harness.link.openUpstream(profile, new AbortController().signal);
-  assert.equal(transport.profiles, [profile]);
-  harness.clock.nowMs = 10;
-  const { heard } = harness.ask(upstream);
-  transport.upstreams[0]?.last.notify('notifications/progress');
-  assert.equal([transport.asked, heard, harness.link.lastMessageAtMs()], [[], ['notification'], 10]);
-  harness.close();
-  await settled();
-  assert.equal(
-    [heard.length, transport.upstreams[0]?.isClosed, harness.told],
-    [2, true, ['opened', 'closed']],
-  );
 });
 
 test('ends what single clients have there when it is to, and says that it is closed when nothing is left', async () => {
@@ -165,18 +52,6 @@ test('does so while it is being opened, too', async () => {
   harness.leases.gone();
   await settled();
   assert.equal(harness.told, ['closed']);
-});
-
-test('leaves that alone when only its transport is to go, is lost, or it is stopped', async () => {
-  for (const leave of ['close', 'lose', 'stop'] as const) {
-    const harness = new SessionHarness();
-    const transport = await harness.open();
-    if (leave === 'close') harness.close();
-    else if (leave === 'lose') transport.lose();
-    else harness.parent.stop();
-    await settled();
-    assert.equal([harness.leases.ends, transport.isClosed], [0, true], leave);
-  }
 });
 
 test('goes on when a conversation of one client ends, or cannot be opened', async () => {
@@ -207,33 +82,6 @@ test('says that its backend is in doubt, as often as its transport does, until t
   transport.lose();
   transport.doubts$.next();
   assert.is(harness.facts.filter(({ type }) => type === 'suspected').length, 3);
-});
-
-test('hands the messages of its backend to whoever listens', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  const heard: string[] = [];
-  harness.link.messages$.subscribe({
-    next: ({ kind, method }) => heard.push(`${kind} ${method}`),
-    complete: () => heard.push('completed'),
-  });
-  transport.tell('notifications/resources/updated');
-  transport.lose();
-  assert.equal(heard, ['notification notifications/resources/updated', 'completed']);
-});
-
-test('keeps a subscription open that is no call: nobody times it, and it is a sign of life', async () => {
-  const harness = new SessionHarness();
-  const transport = await harness.open();
-  const heard: string[] = [];
-  const subscription = harness.link
-    .listen({ method: 'subscriptions/listen' })
-    .subscribe({ next: ({ kind }) => heard.push(kind), error: () => heard.push('failed') });
-  harness.clock.nowMs = 1_000_000;
-  transport.last.notify('notifications/resources/updated');
-  assert.equal([heard, harness.link.lastMessageAtMs()], [['notification'], 1_000_000]);
-  subscription.unsubscribe();
-  assert.is(transport.last.isCancelled, true);
 });
 
 test('asks for the gateway itself, past notifications, and gives up after the time it was given', async () => {
