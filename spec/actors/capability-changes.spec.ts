@@ -5,7 +5,6 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CapabilityChanges } from '../../src/actors/capability-changes.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import { definition, Harness, settled } from '../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
@@ -80,55 +79,12 @@ function drop(id: string): void {
   events$.next({ type: 'instance.deregistered', ...fact });
 }
 
-test('tells of the first instance that is there, and of the last that goes', async () => {
-  await add('a', OTHER);
-  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
-  drop('a');
-  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
-  await settled();
-  assert.equal(taken(), [], 'its end is no news');
-});
-
-test('says nothing while equals come and go', async () => {
-  await add('a', TOOLS);
-  taken();
-  await add('b', TOOLS);
-  drop('a');
-  await add('c', TOOLS);
-  assert.equal(taken(), []);
-});
-
-test('tells of one that is another server, and of the last of the old ones', async () => {
-  await add('a', TOOLS);
-  taken();
-  await add('b', OTHER);
-  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
-  drop('a');
-  assert.equal(taken(), ['t tools']);
-});
-
 test('takes those for different that say nothing of themselves', async () => {
   const bare: Peer = { ...PEER, era: 'bare', greeting: {} }; // they are all described by the same object
   common = bare;
   await add('a', bare);
   taken();
   await add('b', bare);
-  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
-});
-
-test('tells of a new session when nobody else is there, and not of one that is healthy again', async () => {
-  await add('a', TOOLS);
-  taken();
-  harness.ref('a').drain();
-  harness.ref('a').resume();
-  assert.equal(taken(), []);
-  peers.set('a', OTHER);
-  backends.get('a')?.lose();
-  await settled();
-  assert.equal(taken(), [], 'what it listed stands in meanwhile');
-  mock.timers.tick(500);
-  await settled();
-  assert.is(harness.ref('a').state, 'healthy');
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
@@ -193,15 +149,6 @@ test('tells what goes with one that could not list when another server takes ove
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
-test('knows a server by what it says, in whatever order', async () => {
-  await add('a', { ...TOOLS, greeting: { serverInfo: { name: 'one', version: '1' }, instructions: 'x' } });
-  taken();
-  await add('b', { ...TOOLS, greeting: { instructions: 'x', serverInfo: { version: '1', name: 'one' } } });
-  assert.equal(taken(), []);
-  await add('c', { ...TOOLS, greeting: { instructions: 'y', serverInfo: { version: '1', name: 'one' } } });
-  assert.equal(taken(), ['t tools']);
-});
-
 test('reads what a server says of itself once, however many others come and go', async () => {
   let reads = 0;
   const told = (name: string): Partial<Peer> => ({
@@ -222,22 +169,6 @@ test('reads what a server says of itself once, however many others come and go',
   }
   tell();
   assert.is(reads, 20);
-});
-
-test('tells of one that says what nobody can compare as of one that is like no other', async () => {
-  let deep: JsonObject = {};
-  for (let level = 0; level < 100_000; level += 1) deep = { deep };
-  await add('a', { ...TOOLS, greeting: deep });
-  taken();
-  await add('b', { ...TOOLS, greeting: deep });
-  assert.equal(taken(), ['t tools']);
-});
-
-test('tells when an instance is replaced in place', async () => {
-  await add('a', TOOLS);
-  taken();
-  await add('a', OTHER);
-  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
 test('passes on what instances say, and ends with the fleet', async () => {

@@ -77,18 +77,6 @@ test('remembers no instance where nothing is open', () => {
   assert.is(metrics.size, 0);
 });
 
-test('takes no template for something else that objects have', () => {
-  opened('constructor', '__proto__');
-  assert.is(metrics.at('toString').sessions, 0);
-  assert.is(metrics.counts().get('__proto__')?.sessions.open, 1);
-});
-
-test('counts nothing after its end', () => {
-  metrics.close();
-  opened('a');
-  assert.is(metrics.size, 0);
-});
-
 test.run();
 
 function fact(serverId: string, template = 't') {

@@ -4,15 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import {
-  answers,
-  definition,
-  Harness,
-  settled,
-  silent,
-  startsForEver,
-  told,
-} from '../helpers/failing-backend.ts';
+import { answers, definition, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: closing');
@@ -38,19 +30,6 @@ test('closes at once when nothing runs', async () => {
   assert.equal([harness.fleet.all(), harness.fleet.inFlight], [[], 0]);
 });
 
-test('offers nobody from the first moment, and lets running calls finish', async () => {
-  await harness.add('a', silent);
-  const running = harness.call('write');
-  close();
-  assert.is(harness.fleet.group('t').pool.size, 0);
-  await tick(GRACE_MS - 1);
-  assert.is(isClosed, false);
-  harness.backend('a').last.result();
-  assert.is(await running.end, 'a');
-  await settled();
-  assert.is(isClosed, true);
-});
-
 test('answers what is left with an error when the grace is over', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
@@ -74,38 +53,6 @@ test('gives those that leave already no more than the grace', async () => {
   assert.is(isClosed, true);
 });
 
-test('waits for a backend that needs its time to end', async () => {
-  await harness.add('a', silent);
-  harness.backend('a').closesSlowly = true;
-  close();
-  await tick(1_000);
-  assert.is(isClosed, false);
-  harness.backend('a').finishClosing();
-  await settled();
-  assert.is(isClosed, true);
-});
-
-test('calls off the start of an instance', async () => {
-  harness.open = startsForEver;
-  const ref = harness.fleet.add(definition('a'));
-  await settled();
-  assert.is(ref.state, 'starting');
-  close();
-  await settled();
-  assert.equal([ref.state, isClosed], ['stopped', true]);
-});
-
-test('does not wait for the restart of an instance', async () => {
-  await harness.add('a', silent);
-  harness.backend('a').lose();
-  await settled();
-  assert.is(harness.ref('a').state, 'unhealthy');
-  await harness.fleet.close(GRACE_MS);
-  const before = harness.events.length;
-  await tick(60_000);
-  assert.is(harness.events.length, before);
-});
-
 test('starts nothing any more', async () => {
   close();
   for (const template of ['t', 'x']) {
@@ -117,18 +64,6 @@ test('starts nothing any more', async () => {
     }
     assert.is(code, 'SHUTTING_DOWN');
   }
-});
-
-test('can be closed again, meanwhile and afterwards', async () => {
-  await harness.add('a', silent);
-  harness.call('write', { timeoutMs: 60_000 });
-  close();
-  const sooner = harness.fleet.close(1_000);
-  await tick(1_000);
-  await sooner;
-  assert.is(isClosed, true);
-  await harness.fleet.close(GRACE_MS);
-  assert.is(harness.backend('a').closings >= 1, true);
 });
 
 test('tells the end of every instance', async () => {

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import { answers, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
+import { answers, Harness, settled, silent } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { openOwn } from './instances/instance-harness.ts';
@@ -19,16 +19,6 @@ test.before.each(() => {
 test.after.each(() => {
   mock.timers.reset();
   return harness.close();
-});
-
-test('answers the callers of an actor that broke, and closes its backend', async () => {
-  const ref = await harness.add('a', silent);
-  const call = harness.call('write');
-  const backend = harness.backend('a');
-  await crash('a');
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.equal([ref.state, ref.inFlight, backend.isClosed], ['stopped', 0, true]);
-  assert.is(harness.fleet.group('t').pool.size, 0);
 });
 
 test('starts the instance anew after half a second', async () => {
@@ -92,21 +82,6 @@ for (const isLost of [false, true]) {
     await closed;
   });
 }
-
-test('is not closed before the backend of one that broke is', async () => {
-  await harness.add('a', answers());
-  const backend = harness.backend('a');
-  backend.closesSlowly = true;
-  await crash('a');
-  let isClosed = false;
-  const closed = harness.close().then(() => {
-    isClosed = true;
-  });
-  await tick(1_000);
-  assert.is(isClosed, false);
-  backend.finishClosing();
-  await closed;
-});
 
 test('leaves the other instances of the template alone', async () => {
   await harness.add('a', silent);

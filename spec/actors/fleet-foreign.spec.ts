@@ -71,15 +71,6 @@ test('takes the place of one that ran here: that one leaves, and is said to have
   );
 });
 
-test('gives its place to one that runs here, and to another that does not', async () => {
-  harness.fleet.addForeign(foreign('a'));
-  const second = harness.fleet.addForeign(foreign('a', { nodeId: 'elsewhere' }));
-  assert.equal(harness.fleet.members('t'), [second]);
-  const here = await harness.add('a', answers());
-  assert.equal(harness.fleet.members('t'), [here]);
-  assert.is(harness.fleet.byServerId('a'), here);
-});
-
 test('is taken out like the others, and is gone when the fleet is closed', async () => {
   harness.fleet.addForeign(foreign('a'));
   harness.fleet.addForeign(foreign('b'));

@@ -35,20 +35,6 @@ test('is stopped, and says where it runs', () => {
   });
 });
 
-test('refuses commands with the reason', () => {
-  const { code, status, delivered, message, facts } = new ForeignInstance(registered).refusal();
-  assert.equal(
-    [code, status, delivered, message, facts.retryAfterSeconds],
-    ['NO_HEALTHY_INSTANCE', 503, 'no', '"a" cannot be used here: it runs on the node "b:8080".', undefined],
-  );
-  assert.is(facts.plainMessage, '"a" cannot be used here.', 'names of machines are not for every caller');
-});
-
-test('says why it is locked, whichever node it belongs to', () => {
-  const { reason, state } = new ForeignInstance({ ...registered, locked: '"env" cannot be read' });
-  assert.equal([reason, state], ['"env" cannot be read', 'stopped']);
-});
-
 test('takes another weight', () => {
   const foreign = new ForeignInstance(registered);
   foreign.change({ ...registered, weight: 9 });

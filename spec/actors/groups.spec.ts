@@ -13,16 +13,6 @@ test.before.each(() => {
   groups = new Groups(PARTS);
 });
 
-test('are there from the first policy on, sorted, and follow the last one', () => {
-  assert.equal([groups.govern('b', DEFAULT_POLICY), groups.govern('a', DEFAULT_POLICY)], [true, true]);
-  assert.is(groups.govern('b', { ...DEFAULT_POLICY, maxRetries: 1 }), false);
-  assert.equal([groups.templates, groups.has('a'), groups.has('c')], [['a', 'b'], true, false]);
-  assert.is(groups.get('b').policy.maxRetries, 1);
-  groups.require('b');
-  for (const look of [() => groups.get('c'), () => groups.require('c')])
-    assert.throws(look, /No template named "c"/);
-});
-
 test('are kept when their template is deleted, and come back with it', () => {
   groups.govern('a', DEFAULT_POLICY);
   const group = groups.get('a');

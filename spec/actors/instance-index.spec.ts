@@ -19,32 +19,6 @@ function opened(): InstanceIndex {
   return index;
 }
 
-test('keeps the order of registration, and finds by id and by server id', () => {
-  const index = opened();
-  const [b, a, other] = [member('b'), member('a'), member('a', { template: 's', serverId: 's.a' })];
-  for (const one of [b, a, other]) index.put(one);
-  assert.equal([index.members('t'), index.members('s')], [[b, a], [other]]);
-  assert.equal([index.get('t', 'a'), index.find('s', 'a'), index.byServerId('s.a')], [a, other, other]);
-  assert.equal([index.isServerIdTaken('a'), index.isServerIdTaken('s.b')], [true, false]);
-  index.drop(a);
-  assert.equal(
-    [index.members('t'), index.find('t', 'a'), index.isServerIdTaken('a')],
-    [[b], undefined, false],
-  );
-});
-
-test('does not lose a server id that has gone to another', () => {
-  const index = opened();
-  const [before, other] = [member('a'), member('b')];
-  const after = member('a', { serverId: 'b' });
-  index.put(before);
-  index.put(other);
-  index.drop(before);
-  index.put(after);
-  index.drop(other);
-  assert.is(index.byServerId('b'), after);
-});
-
 test('says what it does not know', async () => {
   const index = opened();
   assert.is(await codeOf(() => index.get('t', 'a')), 'SERVER_NOT_FOUND');

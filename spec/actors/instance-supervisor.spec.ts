@@ -1,7 +1,6 @@
 // Actors are started under the supervisor of their template, and what becomes of them is told.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { InstanceSupervisor } from '../../src/actors/instance-supervisor.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
@@ -10,29 +9,6 @@ import { suite } from '../helpers/suite.ts';
 import { definition } from './instances/instance-harness.ts';
 
 const test = suite('nursery');
-
-test('starts instances of any template, those named like a property of objects included', async () => {
-  const { supervisor, start } = open();
-  for (const template of ['r', 's', 'constructor', 'r']) {
-    const { ref, opener } = start(template);
-    opener.last.succeed();
-    await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
-    assert.is(ref.template, template);
-  }
-  supervisor.stop();
-});
-
-test('opens when those before are gone', async () => {
-  const { supervisor, start } = open();
-  const before = Promise.withResolvers<void>();
-  const { opener } = start('r', before.promise);
-  await turn();
-  assert.is(opener.openings.length, 0);
-  before.resolve();
-  await turn();
-  assert.is(opener.openings.length, 1);
-  supervisor.stop();
-});
 
 test('tells of an actor that broke, once, and starts others after it', async () => {
   const { supervisor, start, crashes } = open();

@@ -1,7 +1,6 @@
 import * as assert from 'uvu/assert';
-import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
 import { viewOf, viewsOf } from '../../src/actors/member-views.ts';
-import { answers, definition, fails, Harness } from '../helpers/failing-backend.ts';
+import { answers, fails, Harness } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('views of members');
@@ -27,14 +26,6 @@ test('score an instance against the best of its pool', async () => {
     members.map((member) => viewOf(member, harness.fleet.group('t'))),
     views,
   );
-});
-
-test('show one of another node as it shows itself', async () => {
-  await harness.add('a', answers());
-  const foreign = new ForeignInstance(definition('b', { command: 'serve', nodeId: 'there' }));
-  const view = { definition: foreign.definition, snapshot: foreign.snapshot() };
-  assert.equal(viewOf(foreign, harness.fleet.group('t')), view);
-  assert.is(view.snapshot.score, 0);
 });
 
 test.run();

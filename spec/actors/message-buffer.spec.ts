@@ -14,14 +14,6 @@ function recordingBuffer() {
 }
 const sized = (bytes: number): JsonObject => ({ data: 'x'.repeat(bytes - '{"data":""}'.length) });
 
-test('are the latest of them, oldest first, and told once', () => {
-  const { kept, dropped } = recordingBuffer();
-  for (let n = 0; n < LIMITS.undeliveredMessages + 2; n += 1) kept.put(n, {});
-  const all = kept.takeAll();
-  assert.equal([all.length, all[0], all.at(-1), dropped], [LIMITS.undeliveredMessages, 2, 65, [0, 1]]);
-  assert.equal(kept.takeAll(), []);
-});
-
 test('take no more room than there is', () => {
   const { kept, dropped } = recordingBuffer();
   const quarter = LIMITS.undeliveredBytes / 4;

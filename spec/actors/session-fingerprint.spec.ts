@@ -12,13 +12,4 @@ test('is what anybody who has the id can reckon, and holds nothing of it', () =>
   assert.not.ok(id.includes(sessionFingerprint(id)));
 });
 
-test('tells ids apart that begin alike', () => {
-  assert.is.not(sessionFingerprint('a-1'), sessionFingerprint('a-2'));
-});
-
-test('does not read on where no id of ours goes on', () => {
-  const long = 'x'.repeat(60_000);
-  assert.is(sessionFingerprint(long), sessionFingerprint(`${long}y`));
-});
-
 test.run();

@@ -6,7 +6,6 @@ import { take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { NO_REPLY } from '../../../src/actors/parked-calls/parked-call.ts';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Client, Exchange, replies } from './parked-harness.ts';
 
@@ -16,34 +15,6 @@ const CALL = 'tools/call book';
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
-
-test('can be gone on with from within its question', () => {
-  const { calls, exchange } = harness();
-  let second: Client | undefined;
-  calls.follow(ANN, CALL, exchange.answers$).subscribe((asked) => {
-    if ('kind' in asked)
-      second = new Client(calls.resume(asked.id, ANN, CALL, replies(...asked.requests.keys())));
-  });
-  exchange.ask('roots/list');
-  mock.timers.tick(5);
-  exchange.result('done');
-  assert.equal([second?.heard, exchange.replies.length, calls.size], [['done', 'end'], 1, 0]);
-});
-
-test('asks again when the backend asks from within the reply', () => {
-  const { calls, exchange } = harness();
-  const first = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.say({
-    kind: 'request',
-    method: 'roots/list',
-    params: {},
-    answer: () => exchange.ask('sampling/createMessage'),
-  });
-  mock.timers.tick(5);
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  mock.timers.tick(5);
-  assert.equal(second.heard, ['sampling/createMessage', 'end']);
-});
 
 test('ends when its client leaves on hearing what was kept, without the replies', () => {
   const { calls, exchange } = harness();
@@ -65,29 +36,6 @@ test('takes in only so many questions', () => {
   assert.equal([exchange.replies.length, exchange.replies[0]], [2, ['roots/list', NO_REPLY]]);
   mock.timers.tick(5);
   assert.is(first.asked?.requests.size, 64);
-});
-
-test('keeps no more of what was said than it has room for', () => {
-  const { calls, exchange } = harness();
-  const first = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.ask('roots/list');
-  mock.timers.tick(5);
-  const half = 'x'.repeat(LIMITS.undeliveredBytes / 2);
-  for (let progress = 0; progress < 3; progress += 1)
-    exchange.say({ kind: 'notification', method: 'notifications/progress', params: { progress, half } });
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  assert.equal(second.heard, [2]);
-});
-
-test('hears nothing of an exchange that talks on behind its answer', () => {
-  const { calls, exchange } = harness();
-  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.ask('roots/list');
-  exchange.result('done');
-  exchange.notify(1);
-  exchange.ask('roots/list');
-  mock.timers.tick(5);
-  assert.equal([client.heard, calls.size], [['done', 'end'], 0]);
 });
 
 test.run();

@@ -6,7 +6,7 @@ import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 import { ACCEPTED, Client, Exchange, replies } from './parked-harness.ts';
 
 const test = suite('parked calls');
@@ -32,16 +32,6 @@ test('only passes a call on that is asked nothing', () => {
   assert.equal([client.heard, calls.size], [[1, 'done', 'end'], 0]);
 });
 
-test('passes a failure on, and cancels what nobody wants any more', () => {
-  const failed = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
-  assert.equal(failed.heard, ['BACKEND_UNAVAILABLE']);
-  const other = new Exchange();
-  const left = new Client(calls.follow(ANN, CALL, other.answers$));
-  left.subscription.unsubscribe();
-  assert.is(other.isCancelled, true);
-});
-
 test('asks the client, and goes on with what it answers', () => {
   const first = park('elicitation/create');
   assert.equal(first.heard, ['elicitation/create', 'end']);
@@ -61,23 +51,6 @@ test('asks at once what is asked within a few milliseconds, and passes on what i
   exchange.ask('sampling/createMessage');
   mock.timers.tick(1);
   assert.equal(client.heard, [1, 'roots/list,sampling/createMessage', 'end']);
-});
-
-test('does not ask when the backend answers without waiting', () => {
-  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.ask('roots/list');
-  exchange.result('done');
-  mock.timers.tick(LIMITS.parkedCallMs);
-  assert.equal([client.heard, calls.size], [['done', 'end'], 0]);
-});
-
-test('keeps what is said while nobody listens, and says it first', () => {
-  const first = park('roots/list');
-  exchange.notify(1);
-  exchange.notify(2);
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  exchange.result('done');
-  assert.equal(second.heard, [1, 2, 'done', 'end']);
 });
 
 test('keeps the last 64 of what is said', () => {
@@ -103,39 +76,6 @@ test('keeps the failure of a backend, too', () => {
   assert.equal([second.heard, calls.size], [['BACKEND_UNAVAILABLE'], 0]);
 });
 
-test('asks again for what was not answered, by the same keys', () => {
-  const first = park('roots/list', 'sampling/createMessage');
-  const second = new Client(
-    calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'), 'no such key')),
-  );
-  mock.timers.tick(5);
-  assert.equal(second.heard, ['sampling/createMessage', 'end']);
-  assert.equal(
-    [second.id, second.key('sampling/createMessage')],
-    [first.id, first.key('sampling/createMessage')],
-  );
-  const third = new Client(calls.resume(first.id, ANN, CALL, replies(second.key('sampling/createMessage'))));
-  exchange.result('done');
-  assert.equal(third.heard, ['done', 'end']);
-  assert.equal(exchange.replies, [
-    ['roots/list', ACCEPTED],
-    ['sampling/createMessage', ACCEPTED],
-  ]);
-});
-
-test('goes through several rounds, with a new key for every question', () => {
-  let client = park('elicitation/create');
-  const keys = new Set<string>();
-  for (let round = 0; round < 5; round += 1) {
-    const key = client.key('elicitation/create');
-    keys.add(key);
-    client = new Client(calls.resume(client.id, ANN, CALL, replies(key)));
-    exchange.ask('elicitation/create');
-    mock.timers.tick(5);
-  }
-  assert.equal([keys.size, exchange.replies.length, calls.size], [5, 5, 1]);
-});
-
 test('asks in the next round what came up while nobody listened', () => {
   const first = park('roots/list');
   exchange.ask('sampling/createMessage');
@@ -156,19 +96,6 @@ test('is resumed by nobody else, for nothing else, and not twice; and is unharme
   exchange.result('done');
   assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
   assert.equal([second.heard, exchange.replies.length], [['done', 'end'], 1]);
-});
-
-test('keeps equal questions of two owners apart', () => {
-  const mine = park('roots/list');
-  const theirs = new Exchange();
-  const bob = new Client(calls.follow(BOB, CALL, theirs.answers$));
-  theirs.ask('roots/list');
-  mock.timers.tick(5);
-  assert.is(bob.key('roots/list'), mine.key('roots/list'));
-  assert.is.not(bob.id, mine.id);
-  const went = new Client(calls.resume(bob.id, BOB, CALL, replies(bob.key('roots/list'))));
-  theirs.result('theirs');
-  assert.equal([went.heard, exchange.replies], [['theirs', 'end'], []]);
 });
 
 test('cancels the exchange when its client leaves in the middle of a stretch', () => {
@@ -192,15 +119,6 @@ test('ends a call whose client does not come back, and tells the backend first',
   mock.timers.tick(1);
   assert.equal([exchange.isCancelled, exchange.replies, calls.size], [true, [['roots/list', LATE]], 0]);
   assert.equal(new Client(late).heard, ['BACKEND_UNAVAILABLE']);
-});
-
-test('does not count the time in which the backend is at work', () => {
-  const first = park('roots/list');
-  mock.timers.tick(LIMITS.parkedCallMs - 1);
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  mock.timers.tick(LIMITS.parkedCallMs);
-  exchange.result('done');
-  assert.equal(second.heard, ['done', 'end']);
 });
 
 test('refuses a call that would be one too many, and leaves the others alone', () => {
@@ -266,31 +184,6 @@ test('ends all of them with the gateway', () => {
   other.ask('roots/list');
   calls.close();
   assert.equal([exchange.isCancelled, other.isCancelled, calls.size], [true, true, 0]);
-});
-
-test('gives ids that cannot be guessed', () => {
-  const ids = Array.from({ length: 100 }, () => {
-    exchange = new Exchange();
-    return park('roots/list').id;
-  });
-  assert.is(new Set(ids).size, 100);
-  for (const id of ids) assert.match(id, /^[\w-]{24}$/);
-});
-
-test('ends many together a few in a turn: of an owner, those that wait, and all', async () => {
-  for (const end of ['endOf', 'dismiss', 'close'] as const) {
-    const parked = new ParkedCalls(steadyPace(5));
-    const turns = new Turns();
-    for (let count = 0; count < 60; count += 1) {
-      const asked = new Exchange();
-      new Client(parked.follow(ANN, CALL, asked.answers$));
-      asked.ask('elicitation/create');
-      asked.cancelled = turns.note;
-    }
-    mock.timers.tick(20);
-    await parked[end](ANN.id);
-    assert.equal([end, turns.all, turns.fullest, parked.size], [end, 60, 5, 0]);
-  }
 });
 
 test.run();

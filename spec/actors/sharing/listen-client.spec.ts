@@ -38,17 +38,6 @@ test('subscribes to what a modern backend announces, and to nothing else', () =>
   ]);
 });
 
-test('subscribes to nothing where nothing is announced, nor at backends that tell by themselves', () => {
-  for (const peer of [
-    { era: 'modern', capabilities: { tools: {} } },
-    { ...MODERN, era: 'legacy' },
-    { ...MODERN, era: 'bare' },
-  ] as const) {
-    const { requests, heard } = listening(peer);
-    assert.equal([requests, heard], [[], ['completed']]);
-  }
-});
-
 test('tells each change, and nothing on the acknowledgement', () => {
   const { latest, heard } = listening(MODERN);
   for (const event of [

@@ -44,23 +44,4 @@ test('are subscribed to together with others, picked out, and given up', () => {
   assert.equal([messages$.observed, subscriptions.size], [false, 0]);
 });
 
-test('end with the messages, however those end', () => {
-  for (const end of ['complete', 'error'] as const) {
-    const backend = new ScriptedTransport();
-    const messages$ = new Subject<ServerMessage>();
-    const source = {
-      conversation: { peer: undefined, state$: NEVER, exchange: backend.exchange.bind(backend) },
-      messages$,
-    };
-    let isOver = false;
-    resourceUpdates(source, new Set(['x:1']), new SharedSubscriptions()).subscribe({
-      complete: () => {
-        isOver = true;
-      },
-    });
-    messages$[end](new Error('a fault'));
-    assert.is(isOver, true);
-  }
-});
-
 test.run();

@@ -5,7 +5,6 @@ import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type ListeningHost, SharedListening } from '../../../src/actors/sharing/shared-listening.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { META } from '../../../src/domain/mcp.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -24,42 +23,6 @@ test.before.each(() => {
   host = { listen: (request) => backend.exchange(request) };
 });
 test.after.each(() => mock.timers.reset());
-
-test('asks for what is wanted, and passes on what was, without the id of the subscription', () => {
-  const { heard } = want('x:1', 'x:2');
-  assert.equal(backend.last.request, {
-    method: 'subscriptions/listen',
-    params: { notifications: { resourceSubscriptions: ['x:1', 'x:2'] } },
-  });
-  backend.last.notify(ACKNOWLEDGED, meta({}));
-  backend.last.notify(UPDATED, meta({ uri: 'x:1' }));
-  backend.last.notify(UPDATED, { uri: 'x:2/part', _meta: { [META.subscriptionId]: 4, other: 1 } });
-  backend.last.notify(UPDATED, meta({ uri: 'x:3' }));
-  backend.last.notify('notifications/tools/list_changed', meta({}));
-  assert.equal(heard, [{ uri: 'x:1' }, { uri: 'x:2/part', _meta: { other: 1 } }]);
-});
-
-test('opens nothing more for what is subscribed to already', () => {
-  want('x:1', 'x:2');
-  acknowledge();
-  const second = want('x:2');
-  backend.last.notify(UPDATED, { uri: 'x:2' });
-  assert.equal([backend.exchanges.length, second.heard.length], [1, 1]);
-});
-
-test('opens the next subscription before it gives the last one up', () => {
-  const first = want('x:1');
-  acknowledge();
-  want('x:2');
-  want('x:3');
-  assert.equal(wanted(), [['x:1'], ['x:1', 'x:2']]);
-  backend.exchanges[0]?.notify(UPDATED, { uri: 'x:1' });
-  assert.equal([first.heard.length, backend.open.length], [1, 2]);
-  acknowledge();
-  assert.equal(wanted(), [['x:1'], ['x:1', 'x:2'], ['x:1', 'x:2', 'x:3']]);
-  acknowledge();
-  assert.is(backend.open.length, 1);
-});
 
 test('leaves out with the next subscription what nobody wants any more', () => {
   const first = want('x:1');
@@ -155,13 +118,6 @@ test('asks for what had no room as soon as there is some', () => {
   other.leave();
 });
 
-test('keeps instances apart', () => {
-  const other = new ScriptedTransport();
-  want('x:1');
-  shared.updates({ listen: (request) => other.exchange(request) }, new Set(['x:1'])).subscribe();
-  assert.equal([backend.exchanges.length, other.exchanges.length, shared.size], [1, 1, 2]);
-});
-
 test.run();
 
 function want(...uris: string[]): { readonly heard: unknown[]; readonly leave: () => void } {
@@ -182,8 +138,4 @@ function acknowledge(exchange: ScriptedExchange = backend.last): void {
 
 function wanted(): unknown[] {
   return backend.exchanges.map(({ request }) => Object(request.params?.notifications).resourceSubscriptions);
-}
-
-function meta(params: Record<string, string>) {
-  return { ...params, _meta: { [META.subscriptionId]: 4 } };
 }

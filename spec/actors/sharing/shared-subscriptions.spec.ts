@@ -70,53 +70,6 @@ test('subscribes once for all, and unsubscribes behind the last', async () => {
   assert.is(one.state$.observed, false);
 });
 
-test('keeps the same resource of two conversations apart', () => {
-  const other = new Conversation();
-  shared.subscribe(one, 'x:1');
-  shared.subscribe(other, 'x:1').release();
-  assert.equal([one.heard, other.heard], [['subscribe x:1'], ['subscribe x:1']]);
-  other.transport.last.result();
-  assert.equal(other.heard, ['subscribe x:1', 'unsubscribe x:1']);
-});
-
-test('says one thing after the other, and nothing that was taken back meanwhile', async () => {
-  shared.subscribe(one, 'x:1').release();
-  const again = shared.subscribe(one, 'x:1');
-  one.transport.last.result();
-  assert.equal(await kinds(again.answer), ['result']);
-  assert.equal(one.heard, ['subscribe x:1']);
-  again.release();
-  const third = shared.subscribe(one, 'x:1');
-  assert.equal(one.heard, ['subscribe x:1', 'unsubscribe x:1']);
-  one.transport.last.result();
-  assert.equal(one.heard, ['subscribe x:1', 'unsubscribe x:1', 'subscribe x:1']);
-  third.release();
-});
-
-test('subscribes anew after a restart, and only to what is still wanted', async () => {
-  const kept = shared.subscribe(one, 'x:1');
-  one.transport.last.result();
-  const gone = shared.subscribe(one, 'x:2');
-  one.transport.last.result();
-  one.down();
-  gone.release();
-  one.up();
-  assert.equal(one.heard, ['subscribe x:1']);
-  one.transport.last.result();
-  kept.release();
-  assert.equal(one.heard, ['subscribe x:1', 'unsubscribe x:1']);
-  one.transport.last.result();
-  assert.is(shared.size, 0);
-});
-
-test('does not repeat itself when the backend is the same as before', () => {
-  shared.subscribe(one, 'x:1');
-  one.transport.last.result();
-  one.state$.next('unhealthy');
-  one.state$.next('healthy');
-  assert.equal(one.heard, ['subscribe x:1']);
-});
-
 test('tells everybody of a refusal, takes nothing back, and asks again after a restart', async () => {
   const first = shared.subscribe(one, 'x:1');
   one.transport.last.refuse(-32601);

@@ -8,12 +8,11 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
-import { answers, fails, listen, silent, told } from '../../helpers/failing-backend.ts';
+import { answers, fails, silent, told } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
-  BARE,
   LOGGING,
   MODERN,
   modernCall,
@@ -40,33 +39,6 @@ test.after.each(async () => {
   await closed;
   mock.timers.reset();
 });
-
-for (const [what, transport, peer] of [
-  ['a modern instance', 'http', MODERN],
-  ['a bare instance', 'http', BARE],
-  ['a legacy program', 'stdio', {}],
-  ['a function', 'in-process', {}],
-] as const) {
-  test(`goes straight to ${what}`, async () => {
-    await harness.add('a', transport, answers(), peer);
-    assert.is(await harness.call(modernCall()).end, 'a');
-    assert.equal([harness.calls('a'), harness.pool.size], [[1], 0]);
-  });
-}
-
-for (const [what, policy, calling, level] of [
-  ['a client that may be asked', {}, { profile: ASKABLE }, undefined],
-  ['a client that wants log lines', {}, {}, 'info'],
-  ['a template that isolates its clients', { session: 'isolated' }, {}, undefined],
-] as const) {
-  test(`opens a conversation with a legacy program for ${what}`, async () => {
-    await restage(policy);
-    await harness.add('a', 'stdio', answers());
-    const request = level === undefined ? modernCall() : LEVEL(level);
-    assert.is(await harness.call(request, calling).end, 'a');
-    assert.equal(harness.calls('a'), [0, 1]);
-  });
-}
 
 const LIST = { method: 'tools/list', params: {} };
 const LISTING = { capabilities: { tools: {} } };
@@ -112,70 +84,6 @@ test('lists in the shared process where there is no room for another one', async
   await harness.add('a', 'stdio', lists(13, 17), LISTING);
   harness.backend('a').openUpstream = () => Promise.reject(queueFull('t'));
   assert.is(await listed({ elicitation: {} }), 13);
-});
-
-test('lets clients share a program where the template says so', async () => {
-  await restage({ session: 'shared' });
-  await harness.add('a', 'stdio', answers());
-  await harness.call(LEVEL('info'), { profile: ASKABLE }).end;
-  assert.equal(harness.calls('a'), [1]);
-});
-
-test('opens a conversation with a function for nobody', async () => {
-  await restage({ session: 'isolated' });
-  await harness.add('a', 'in-process', answers());
-  await harness.call(LEVEL('info'), { profile: ASKABLE }).end;
-  assert.equal(harness.calls('a'), [1]);
-});
-
-test('shares a conversation over HTTP among the calls of one owner that declare the same', async () => {
-  await harness.add('a', 'http', silent);
-  const callers = [
-    harness.call(modernCall(), { profile: profile({ roots: {}, sampling: {} }) }),
-    harness.call(modernCall(), { profile: profile({ sampling: {}, roots: {} }) }),
-  ];
-  await settled();
-  assert.equal(harness.calls('a'), [0, 2]);
-  harness.call(modernCall(), { profile: profile({ sampling: {} }) });
-  await settled();
-  assert.equal(harness.calls('a'), [0, 2, 1]);
-  for (const { subscription } of callers) subscription.unsubscribe();
-  assert.equal(
-    harness.upstreams('a').map(({ isClosed }) => isClosed),
-    [false, false],
-  );
-});
-
-test('never shares one between owners, whatever their ids look like', async () => {
-  await harness.add('a', 'http', answers());
-  for (const owner of ['ann', 'bob', 'ann,{}', '"ann"', 'ann', 'bob']) {
-    await harness.call(modernCall(), { owner }).end;
-  }
-  assert.equal(harness.calls('a'), [0, 2, 2, 1, 1]);
-});
-
-test('mixes no two owners up, however their calls interleave', async () => {
-  for (const id of ['a', 'b']) await harness.add(id, 'http', answers());
-  for (const id of ['c', 'd']) await harness.add(id, 'stdio', answers());
-  const owners = ['ann', 'bob', 'cid', 'dan', 'eve'];
-  const calls = Array.from({ length: 240 }, (_, n) => {
-    const owner = owners[n % 5] ?? '';
-    const declared = { ...ASKABLE, clientInfo: { name: owner } };
-    return harness.call(modernCall({ progressToken: 1, owner }), { owner, profile: declared });
-  });
-  const ends = await Promise.all(calls.map(({ end }) => end));
-  assert.is(ends.filter((end) => typeof end === 'string').length, 240);
-  for (const id of ['a', 'b', 'c', 'd']) {
-    const { upstreams, profiles } = harness.backend(id);
-    assert.is(
-      upstreams.reduce((sum, { exchanges }) => sum + exchanges.length, 0),
-      60,
-    );
-    for (const [index, { exchanges }] of upstreams.entries()) {
-      const heard = exchanges.map(({ request }) => Object(request.params?._meta).owner);
-      assert.equal([...new Set(heard)], [profiles[index]?.clientInfo.name]);
-    }
-  }
 });
 
 test('keeps tasks where nobody else sees them, or refuses them', async () => {
@@ -232,24 +140,6 @@ test('gives a program on that can ask nobody, whoever left', async () => {
   assert.equal(harness.calls('a'), [0, 2]);
 });
 
-test('tells a backend the newest legacy revision, and what the client declared and is called', async () => {
-  await harness.add('a', 'http', answers());
-  await harness.call(modernCall(), { profile: ASKABLE }).end;
-  assert.equal(harness.backend('a').profiles, [{ ...ASKABLE, protocolVersion: '2025-11-25' }]);
-});
-
-test('keeps the envelope of the modern era from legacy backends, and everything else as it is', async () => {
-  await harness.add('a', 'http', answers());
-  const kept = { progressToken: 7, traceparent: '00-1', 'com.example/x': { y: 1 } };
-  await harness.call(modernCall(kept)).end;
-  assert.equal(harness.upstreams('a')[0]?.last.request.params?._meta, kept);
-  await harness.inner.fleet.remove('t', 'a', 0);
-  await harness.add('b', 'http', answers(), MODERN);
-  const request = modernCall(kept);
-  await harness.call(request).end;
-  assert.equal(harness.backend('b').last.request, request);
-});
-
 test('chooses and counts in one block where a conversation is at hand', async () => {
   await restage({ strategy: 'least_connections' });
   for (const id of ['a', 'b', 'c', 'd']) {
@@ -262,18 +152,6 @@ test('chooses and counts in one block where a conversation is at hand', async ()
     harness.inner.fleet.refs('t').map(({ inFlight }) => inFlight),
     [100, 100, 100, 100],
   );
-});
-
-test('decides by the instance that was picked where they differ', async () => {
-  await harness.add('a', 'http', answers());
-  await harness.add('b', 'http', answers(), MODERN);
-  await harness.add('c', 'stdio', answers());
-  for (let n = 0; n < 6; n += 1) await harness.call(modernCall({ progressToken: n })).end;
-  assert.equal([harness.calls('a'), harness.calls('b'), harness.calls('c')], [[0, 2], [2], [2]]);
-  const metas = ['b', 'c'].map(
-    (id) => Object.keys(Object(harness.backend(id).last.request.params?._meta)).length,
-  );
-  assert.equal(metas, [4, 1]);
 });
 
 test('asks only the instance that is named', async () => {
@@ -303,19 +181,6 @@ for (const [transport, peer] of [
   });
 }
 
-test('fails like any other call where nobody can answer', async () => {
-  assert.equal(told(await harness.call(modernCall()).end), {
-    code: 'NO_HEALTHY_INSTANCE',
-    delivered: 'no',
-    retryAfterSeconds: 2,
-  });
-  const unknown$ = harness.stateless.exchange('x', modernCall(), {
-    owner: { id: 'ann' },
-    profile: profile(),
-  });
-  assert.equal(told(await listen(unknown$).end), { code: 'TEMPLATE_NOT_FOUND', delivered: 'no' });
-});
-
 test('goes on to another instance when no conversation can be opened, or the call did not arrive', async () => {
   await harness.add('a', 'http', answers());
   await harness.add('b', 'http', fails('no'));
@@ -323,18 +188,6 @@ test('goes on to another instance when no conversation can be opened, or the cal
   harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
   for (let n = 0; n < 3; n += 1) assert.is(await harness.call(modernCall()).end, 'c');
   assert.ok(harness.inner.told('exchange.retried').length > 0);
-});
-
-test('repeats nothing that may have arrived, unless that does no harm', async () => {
-  await harness.add('a', 'http', fails('unknown'));
-  await harness.add('b', 'http', fails('unknown'));
-  assert.equal(told(await harness.call(modernCall()).end), {
-    code: 'BACKEND_UNAVAILABLE',
-    delivered: 'unknown',
-  });
-  assert.is(harness.inner.told('exchange.retried').length, 0);
-  await harness.call({ method: 'resources/list' }).end;
-  assert.is(harness.inner.told('exchange.retried').length, 1);
 });
 
 test('opens a conversation anew, once, that had ended unnoticed', async () => {
@@ -348,14 +201,6 @@ test('opens a conversation anew, once, that had ended unnoticed', async () => {
     retryAfterSeconds: 1,
   });
   assert.equal(harness.calls('a'), [0, 2, 1]);
-});
-
-test('uses no conversation that ended', async () => {
-  await harness.add('a', 'http', answers());
-  await harness.call(modernCall()).end;
-  harness.upstreams('a')[0]?.lose();
-  await harness.call(modernCall()).end;
-  assert.equal(harness.calls('a'), [0, 1, 1]);
 });
 
 test('opens conversations anew after a restart, and leaves none of the old ones behind', async () => {
@@ -423,12 +268,6 @@ test('waits with a call for the level that another one has it set to', async () 
   assert.equal(heard(0), ['tools/call', 'logging/setLevel info', 'tools/call', 'tools/call']);
 });
 
-test('sets no level where the backend writes no log lines', async () => {
-  await harness.add('a', 'stdio', answers());
-  await harness.call(LEVEL('info')).end;
-  assert.equal(heard(0), ['tools/call']);
-});
-
 test('lets a client hear the log lines it opted in to, and no others', async () => {
   await harness.add('a', 'http', silent, LOGGING);
   const [deaf, picky] = [harness.call(modernCall()), harness.call(LEVEL('error'))];
@@ -453,36 +292,6 @@ test('ends a conversation that nobody used for a minute', async () => {
   mock.timers.tick(1);
   await settled();
   assert.equal([harness.pool.size, harness.upstreams('a').map(({ closings }) => closings)], [0, [1]]);
-});
-
-test('waits for a conversation no longer than for an answer, and it is opened for the others', async () => {
-  await restage({ callTimeoutMs: 4_000 });
-  await harness.add('a', 'http', answers());
-  const thaw = harness.freeze('a');
-  const first = harness.call(modernCall());
-  mock.timers.tick(3_000);
-  const second = harness.call(modernCall());
-  mock.timers.tick(1_000);
-  assert.equal(told(await first.end), TOO_LATE);
-  thaw();
-  assert.equal([await second.end, harness.calls('a')], ['a', [0, 1]]);
-  assert.equal(
-    harness.inner.told('exchange.refused').map(({ code }) => code),
-    ['BACKEND_TIMEOUT'],
-  );
-});
-
-test('counts what a call waited for its conversation as part of its time', async () => {
-  await restage({ callTimeoutMs: 4_000 });
-  await harness.add('a', 'http', silent);
-  const thaw = harness.freeze('a');
-  const call = harness.call(modernCall());
-  mock.timers.tick(3_000);
-  thaw();
-  await settled();
-  assert.equal(harness.calls('a'), [0, 1]);
-  mock.timers.tick(1_000);
-  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });
 
 test('waits no longer for a log level, either', async () => {
@@ -578,16 +387,6 @@ test('waits for a program, or the instance that is named, all of its time', asyn
   );
   mock.timers.tick(1);
   for (const { end } of calls) assert.equal(told(await end), TOO_LATE);
-});
-
-test('tells of a call that came no further than its conversation', async () => {
-  await harness.add('a', 'http', answers());
-  harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
-  assert.equal(told(await harness.call(modernCall()).end), { code: 'INTERNAL_ERROR', delivered: 'no' });
-  assert.equal(
-    harness.inner.told('exchange.refused').map(({ code }) => code),
-    ['INTERNAL_ERROR'],
-  );
 });
 
 test('leaves nothing behind when its caller leaves, at whatever point that is', async () => {

@@ -41,17 +41,6 @@ test('keeps instances, owners and capabilities apart', () => {
   assert.equal([again.isNew, leases.every(({ isNew }) => isNew)], [false, true]);
 });
 
-test('hands out no process twice at a time', () => {
-  const one = host('stdio');
-  const first = pool.lease(one, guest('ann'));
-  const second = pool.lease(one, guest('ann'));
-  assert.is.not(first.conversation, second.conversation);
-  first.release(true);
-  first.release(true);
-  assert.is(pool.lease(one, guest('ann')).conversation, first.conversation);
-  assert.is.not(pool.lease(one, guest('ann')).conversation, first.conversation);
-});
-
 test('hands out no single stream twice at a time when its server may ask which client it belongs to', () => {
   const one = host('sse');
   const askable = { ...guest('ann'), profile: ASKABLE };
@@ -97,12 +86,6 @@ test('does not begin more than as many again while those that end take their tim
   assert.is(refused(one), false);
 });
 
-test('counts every instance for itself', () => {
-  const [one, other] = [host('stdio'), host('stdio')];
-  for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`));
-  assert.equal([refused(one), refused(other)], [true, false]);
-});
-
 test('hears what is said beside the calls of a process, and over HTTP where something may be asked', async () => {
   const [web, pipe] = [host('http'), host('stdio')];
   const opened = await Promise.all(
@@ -116,15 +99,6 @@ test('hears what is said beside the calls of a process, and over HTTP where some
     opened.map((upstream) => upstream instanceof StatelessUpstream),
     [true, false, true],
   );
-});
-
-test('forgets an instance whose conversations are gone', async () => {
-  const one = host('http');
-  pool.lease(one, guest('ann'));
-  await settled();
-  one.transport.lose();
-  await settled();
-  assert.is(pool.size, 0);
 });
 
 test('tells of the conversations of one owner with one instance, present and future', async () => {
@@ -154,18 +128,6 @@ test('ends the conversations of one owner, and no other', async () => {
     [true, false, true],
   );
   assert.equal([pool.size, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
-});
-
-test('opens on behalf of its owner', async () => {
-  const owners: unknown[] = [];
-  const one = host('stdio');
-  const open = one.transport.openUpstream.bind(one.transport);
-  one.transport.openUpstream = (...whose) => {
-    owners.push(Object(whose)[2]);
-    return open(...whose);
-  };
-  await pool.lease(one, guest('ann')).conversation.opened;
-  assert.equal(owners, ['ann']);
 });
 
 test('ends everything when it closes, openings included', async () => {

@@ -1,7 +1,7 @@
 // What crosses from the modern era to the legacy one: everything that is the caller's, nothing that only one side knows.
 
 import * as assert from 'uvu/assert';
-import { forLegacy, isLogged, logLevelOf } from '../../../src/actors/stateless/stateless-routing.ts';
+import { isLogged, logLevelOf } from '../../../src/actors/stateless/stateless-routing.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
@@ -9,32 +9,6 @@ import { suite } from '../../helpers/suite.ts';
 import { modernCall } from './stateless-harness.ts';
 
 const test = suite('the request of a guest');
-
-test('loses the envelope, and `_meta` when nothing else is in it', () => {
-  const request = modernCall({ [META.logLevel]: 'info', [META.subscriptionId]: 1 });
-  assert.equal(forLegacy(request), { method: 'tools/call', params: { name: 'write', arguments: {} } });
-});
-
-test('keeps what the caller put in, and its headers', () => {
-  const kept = { progressToken: 'p', tracestate: 'x=1', [META.serverInfo]: 'not an envelope', other: null };
-  const request = { ...modernCall(kept), headers: { 'mcp-param-x': '1' } };
-  assert.equal(forLegacy(request), {
-    method: 'tools/call',
-    params: { name: 'write', arguments: {}, _meta: kept },
-    headers: { 'mcp-param-x': '1' },
-  });
-  assert.ok(
-    request.params?._meta && META.clientInfo in Object(request.params._meta),
-    'the original is as it was',
-  );
-});
-
-test('is the very same where there is nothing to lose', () => {
-  for (const params of [undefined, {}, { _meta: { progressToken: 1 } }, { _meta: 'no object' }]) {
-    const request = params === undefined ? { method: 'x' } : { method: 'x', params };
-    assert.is(forLegacy(request), request);
-  }
-});
 
 test('opts in to log lines with a level that there is', () => {
   const level = (value: JsonValue) => logLevelOf(modernCall({ [META.logLevel]: value }));

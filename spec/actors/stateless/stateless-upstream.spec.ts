@@ -24,12 +24,6 @@ test('hands a question to the call that came last, and the answer back', () => {
   assert.equal(inner.replies, [YES]);
 });
 
-test('stands alone where the one does that it hears', () => {
-  assert.is(upstream.standsAlone, false);
-  inner.standsAlone = true;
-  assert.is(upstream.standsAlone, true);
-});
-
 test('refuses a question while no call is under way', () => {
   const { subscription } = call();
   inner.last.result();
@@ -69,11 +63,6 @@ test('carries calls as they are, cancels them, and is otherwise the conversation
   assert.is(upstream.messages$, inner.messages$);
   await upstream.close();
   assert.is(inner.closings, 1);
-});
-
-test('outlives messages that end with an error', () => {
-  inner.breakMessages(new Error('a fault'));
-  assert.equal(call().heard, []);
 });
 
 test.run();
