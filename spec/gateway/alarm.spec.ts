@@ -8,21 +8,6 @@ import { steadyPace, Turns } from '../helpers/turns.ts';
 
 const test = suite('alarm');
 
-test('rings once when the time is over, and not when it was called off', () => {
-  mock.timers.enable({ apis: ['setTimeout'] });
-  const alarm = alarmOf(steadyPace());
-  const rung: string[] = [];
-  alarm(10, () => rung.push('first'));
-  const callOff = alarm(10, () => rung.push('second'));
-  mock.timers.tick(9);
-  assert.equal(rung, []);
-  callOff();
-  mock.timers.tick(100);
-  callOff();
-  assert.equal(rung, ['first']);
-  mock.timers.reset();
-});
-
 test('rings a few in a turn of those that are set to the same moment, and none that is called off meanwhile', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   const alarm = alarmOf(steadyPace(5));

@@ -45,52 +45,6 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     });
   }
 
-  test(`${where}, a question is answered once, however often`, async () => {
-    const client = await open();
-    await client.ask();
-    const { questionId } = client;
-    await client.reply();
-    await client.reply(questionId);
-    assert.equal([client.seen, client.answers], ['done by a', 1]);
-    assert.equal(toolCalls(), backend === LEGACY ? 1 : 2);
-    await nothingIsLeft();
-  });
-
-  test(`${where}, a question waits on while others are answered that nobody asked`, async () => {
-    const client = await open();
-    await client.ask();
-    const { questionId } = client;
-    for (const id of [questionId + 1, String(questionId), 0, -1, 'request-1']) await client.reply(id);
-    assert.is(client.seen, undefined);
-    await client.reply(questionId);
-    assert.is(client.seen, 'done by a');
-    await nothingIsLeft();
-  });
-
-  test(`${where}, nobody answers for another session, whose ids are the same`, async () => {
-    const clients = [await open(), await LegacyClient.open(harness), await LegacyClient.open(harness, 'bob')];
-    for (const client of clients) await client.ask();
-    const [mine, second, third] = clients.map(({ questionId }) => questionId);
-    await clients[1]?.reply(mine);
-    await clients[2]?.reply(mine);
-    await clients[0]?.reply(second);
-    assert.equal(
-      clients.map(({ seen }) => seen),
-      [undefined, undefined, undefined],
-    );
-    await clients[2]?.reply(third);
-    assert.equal(
-      clients.map(({ seen }) => seen),
-      [undefined, undefined, 'done by a'],
-    );
-    for (const client of clients) await client.reply();
-    assert.equal(
-      clients.map(({ answers }) => answers),
-      [1, 1, 1],
-    );
-    await nothingIsLeft();
-  });
-
   test(`${where}, a reply that crosses the death of the instance is of no effect`, async () => {
     const client = await open();
     await client.ask();
@@ -161,24 +115,6 @@ for (const [what, act, seen] of [
   });
 }
 
-test('without a session, a call is gone on with once, and by its owner', async () => {
-  harness = new RoundsHarness(LEGACY);
-  await harness.add('a');
-  const [mine, theirs] = [
-    await new ModernClient(harness).ask(),
-    await new ModernClient(harness, 'bob').ask(),
-  ];
-  const thief = new ModernClient(harness, 'bob');
-  thief.carried = mine.carried;
-  await thief.reply();
-  assert.is(thief.seen, 'invalid_request_state');
-  await Promise.all([mine.reply(), mine.reply()]);
-  assert.equal(mine.allSeen, ['done by a', 'call_not_here']);
-  await theirs.reply();
-  assert.is(theirs.seen, 'done by a');
-  await nothingIsLeft();
-});
-
 test.run();
 
 /** What a modern server hears of it is nothing; a legacy one is told, and does it all the same. */
@@ -216,12 +152,6 @@ function ENDS() {
       takesBack: true,
     },
   };
-}
-
-/** Calls of tools that came to the backends. */
-function toolCalls(): number {
-  const asked = ['a', 'b'].flatMap((id) => harness.conversations(id)).flatMap((one) => one.asked);
-  return asked.filter((method) => method === 'tools/call').length;
 }
 
 async function nothingIsLeft(): Promise<void> {

@@ -28,21 +28,6 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-test('shows every instance with what clients have there, alone like among all', async () => {
-  harness.fleet.govern('s', DEFAULT_POLICY);
-  await harness.add('b', silent);
-  const busy = await harness.add('a', silent, { fields: { template: 's', serverId: 's.a' } });
-  const servers = status.servers();
-  assert.equal(
-    servers.map(({ definition, snapshot, clients }) => [definition.serverId, snapshot.state, clients]),
-    [
-      ['s.a', 'healthy', CLIENTS['s.a']],
-      ['b', 'healthy', NO_CLIENTS],
-    ],
-  );
-  assert.equal(status.server(busy), servers[0]);
-});
-
 test('tells the health of a template now, and again when one of its instances changes', async () => {
   harness.fleet.govern('s', DEFAULT_POLICY);
   const counts: string[] = [];

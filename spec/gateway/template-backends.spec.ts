@@ -71,21 +71,6 @@ test('asks an instance something of its own past the calls, on behalf of its own
   assert.equal([heard, listened], [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]]);
 });
 
-test('asks for pages only of who is healthy', () => {
-  const ref = (state: string) => Object.create(InstanceRef.prototype, { state: { value: state } });
-  const found = new Map([
-    ['a', ref('healthy')],
-    ['b', ref('draining')],
-    ['c', { state: 'healthy' }],
-  ]);
-  const fleet = { find: (_: string, id: string) => found.get(id) };
-  const backends = new TemplateBackends('t', Object({ fleet, listChanges$: new Subject() }));
-  assert.equal(
-    ['a', 'b', 'c', 'd'].map((id) => backends.isThere(id)),
-    [true, false, false, false],
-  );
-});
-
 test('finds a tool with whoever lists it', () => {
   const listing = (name: string) => ({
     state: 'healthy',
@@ -126,15 +111,6 @@ test('knows only sessions of its template', () => {
   assert.is(over([], [own]).backends.session('id'), own);
   assert.is(over([], [{ template: 'other' }]).backends.session('id'), undefined);
   assert.is(over([]).backends.session('id'), undefined);
-});
-
-test('tells of its own lists only', () => {
-  const { backends, listChanges$ } = over([]);
-  const lists: ListField[] = [];
-  backends.listChanged$.subscribe((list) => lists.push(list));
-  listChanges$.next({ template: 'other', list: 'tools' });
-  listChanges$.next({ template: 't', list: 'prompts' });
-  assert.equal(lists, ['prompts']);
 });
 
 test.run();
