@@ -8,7 +8,7 @@ import type { CallEnd, Sent } from '../../src/balancing/outliers.ts';
 import { type Change, Pool } from '../../src/balancing/pool.ts';
 import { roundRobin } from '../../src/balancing/round-robin.ts';
 import { suite } from '../helpers/suite.ts';
-import { candidate, counted, type TestCandidate } from './candidates.ts';
+import { candidate, type TestCandidate } from './candidates.ts';
 
 const test = suite('outliers');
 
@@ -93,33 +93,6 @@ class Bench {
 
 const REPEATABLE = () => true;
 
-test('five failures in a row take a candidate out for five seconds', () => {
-  const bench = new Bench('a', 'b', 'c');
-  bench.calls('a', 'failed', 4);
-  assert.equal(bench.picked(3), ['a', 'b', 'c']);
-  bench.call('a', 'failed');
-  assert.equal(bench.picked(4), ['b', 'c', 'b', 'c']);
-  assert.equal(bench.told, ['a is out for 5 s: 5 calls in a row failed']);
-  assert.equal(bench.pool.ejectionOf(bench.at('a'))?.untilMs, bench.nowMs + 5_000);
-});
-
-test('an answer in between begins the row anew, and what was cancelled counts for nothing', () => {
-  const bench = new Bench('a', 'b');
-  for (const how of [
-    'failed',
-    'failed',
-    'failed',
-    'failed',
-    'answered',
-    'neither',
-    'failed',
-    'failed',
-  ] as const)
-    bench.call('a', how);
-  bench.calls('a', 'neither', 20);
-  assert.is(bench.isOut('a'), false);
-});
-
 test('more than half of at least ten outcomes within ten seconds take it out', () => {
   const bench = new Bench('a', 'b');
   for (let time = 0; time < 5; time += 1) {
@@ -129,15 +102,6 @@ test('more than half of at least ten outcomes within ten seconds take it out', (
   assert.is(bench.isOut('a'), false);
   bench.call('a', 'failed');
   assert.equal(bench.told, ['a is out for 5 s: 6 of 11 calls failed within 10 s']);
-});
-
-test('what is older than ten seconds is forgotten', () => {
-  const bench = new Bench('a', 'b');
-  for (let time = 0; time < 20; time += 1) {
-    bench.call('a', time % 4 === 3 ? 'answered' : 'failed');
-    bench.pass(2_000);
-  }
-  assert.is(bench.isOut('a'), false);
 });
 
 for (const [size, most] of [
@@ -229,18 +193,6 @@ test('a trial that fails doubles the time, up to a minute; each minute in takes 
   assert.is(bench.told.at(-1), 'a is out for 5 s: 5 calls in a row failed');
 });
 
-test('calls that were sent before decide nothing', () => {
-  const bench = new Bench('a', 'b');
-  const before = Array.from({ length: 8 }, () => bench.pool.sent(bench.at('a')));
-  bench.calls('a', 'failed', 5);
-  for (const call of before.slice(0, 2)) bench.end(call, 'answered');
-  assert.is(bench.isOut('a'), true);
-  bench.pass(5_000);
-  bench.call('a', 'answered');
-  for (const call of before.slice(2)) bench.end(call, 'failed');
-  assert.is(bench.isOut('a'), false);
-});
-
 test('three newest calls that are silent for over three seconds have it avoided until one is heard', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered'); // the usual time
@@ -258,15 +210,6 @@ test('three newest calls that are silent for over three seconds have it avoided 
   bench.at('b').inFlight = 0;
   if (silent[1] !== undefined) bench.end(silent[1], 'answered');
   assert.equal([bench.isOut('a'), bench.told.at(-1)], [false, 'a is in']);
-});
-
-test('calls that are silent while newer ones are answered are only slow', () => {
-  const bench = new Bench('a', 'b');
-  for (let time = 0; time < 5; time += 1) bench.pool.sent(bench.at('a'));
-  bench.pass(2_000);
-  bench.call('a', 'answered');
-  bench.pass(60_000);
-  assert.equal([bench.isOut('a'), bench.told], [false, []]);
 });
 
 test('where calls take long, silence is longer, too; and where none was answered, nothing is known', () => {
@@ -315,59 +258,6 @@ test('silence is told once per call, and no timer is left when all is answered',
   assert.is(bench.timers, 0);
 });
 
-test('a retry uses up no turn', () => {
-  const bench = new Bench('a', 'b', 'c', 'd');
-  const ids: string[] = [];
-  for (let time = 0; time < 400; time += 1) {
-    const id = bench.pool.pick()?.id ?? 'nobody';
-    ids.push(id);
-    if (id === 'a') ids.push(`${bench.pool.pick(new Set(['a']))?.id} again`);
-  }
-  assert.equal(counted(ids), { a: 100, b: 100, 'b again': 34, c: 100, 'c again': 33, d: 100, 'd again': 33 });
-});
-
-test('whatever happens, at most half are ejected, one trial is under way, and turns are kept without failures', () => {
-  const step = fc.record({
-    what: fc.constantFrom('send', 'answer', 'fail', 'cancel', 'wait', 'flip' as const),
-    which: fc.nat(7),
-    ms: fc.nat(9_000),
-  });
-  fc.assert(
-    fc.property(fc.integer({ min: 1, max: 6 }), fc.array(step, { maxLength: 300 }), (size, steps) => {
-      const ids = ['a', 'b', 'c', 'd', 'e', 'f'].slice(0, size);
-      const bench = new Bench(...ids);
-      const away = new Set<string>();
-      const open: { readonly call: Sent<TestCandidate>; readonly id: string }[] = [];
-      for (const { what, which, ms } of steps) {
-        const id = ids[which % size] ?? 'a';
-        if (what === 'send') {
-          const chosen = bench.pool.pick(undefined, REPEATABLE);
-          assert.is(chosen === undefined, away.size === size);
-          if (chosen !== undefined) open.push({ call: bench.pool.sent(chosen), id: chosen.id });
-        } else if (what === 'wait') bench.pass(ms);
-        else if (what === 'flip') {
-          if (away.delete(id)) bench.up(bench.at(id));
-          else {
-            away.add(id);
-            bench.down(id);
-          }
-        } else {
-          const [ended] = open.splice(which % Math.max(1, open.length), 1);
-          const how = what === 'answer' ? 'answered' : what === 'fail' ? 'failed' : 'neither';
-          if (ended !== undefined) bench.end(ended.call, how);
-        }
-        const up = ids.filter((one) => !away.has(one));
-        const ejected = up.filter((one) => isEjected(bench, one));
-        assert.ok(ejected.length <= up.length / 2, `${ejected.length} of ${up.length}`);
-        assert.ok(away.size === 0 || [...away].every((one) => !bench.isOut(one)));
-      }
-      for (const { call } of open) bench.end(call, 'answered');
-      bench.pool.close();
-    }),
-    { seed: 39, numRuns: 200 },
-  );
-});
-
 test('among candidates that fail at random, each time out is ended by one call at a time', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(99), { minLength: 50, maxLength: 400 }), (numbers) => {
@@ -396,8 +286,3 @@ test('among candidates that fail at random, each time out is ended by one call a
 });
 
 test.run();
-
-function isEjected(bench: Bench, id: string): boolean {
-  const reason = bench.pool.ejectionOf(bench.at(id))?.reason ?? '';
-  return reason.includes('failed');
-}

@@ -140,16 +140,6 @@ test('loads without a word', () => {
   assert.is(harness.told('template.changed').length, 1);
 });
 
-test('keeps a function as long as it is registered, and lets a backend take its place', () => {
-  const handler = () => ({});
-  active.govern('r', {});
-  active.start(definition('a', { template: 'r' }), handler);
-  active.apply({ templates: [], instances: [] });
-  assert.equal([...handlers], [['a', handler]]);
-  active.start(http);
-  assert.equal([...handlers], []);
-});
-
 test('runs what belongs to nobody or to this node, and everything without a name of its own', () => {
   const nodes = [undefined, 'here', 'there'].map((nodeId) =>
     nodeId === undefined ? http : { ...program, nodeId },

@@ -19,26 +19,6 @@ test.before.each(() => {
 });
 test.after.each(() => mock.timers.reset());
 
-test('runs one change after the other and hands on what becomes of it', async () => {
-  const told: string[] = [];
-  const slow = turns.take(async () => {
-    told.push('slow begins');
-    await turn();
-    told.push('slow ends');
-    return 1;
-  });
-  const broken = codeOf(
-    turns.take(async () => {
-      told.push('broken');
-      throw databaseUnavailable('a reason');
-    }),
-  );
-  const quick = turns.take(async () => told.push('quick'));
-  assert.equal([await slow, await broken], [1, 'DATABASE_UNAVAILABLE']);
-  await quick;
-  assert.equal(told, ['slow begins', 'slow ends', 'broken', 'quick']);
-});
-
 test('ends a change whose store never answers after 10 s, and nothing of it runs any more', async () => {
   let hasGoneOn = false;
   let answer = (_: string): void => {};
@@ -76,18 +56,6 @@ test('says of a change whose time was over during a question that nothing has ha
   assert.is(await stuck, 'no');
 });
 
-test('counts the time of a change, not of a question', async () => {
-  const asked = codeOf(
-    turns.take(async () => {
-      await turns.within(passing(6_000));
-      await turns.within(passing(6_000));
-    }),
-  );
-  await tick(6_000);
-  await tick(4_000);
-  assert.is(await asked, 'DATABASE_UNAVAILABLE');
-});
-
 test('gives every change the same time', async () => {
   const all = [1, 2, 3].map((value) => turns.take(() => turns.within(passing(9_000)).then(() => value)));
   for (let left = 3; left > 0; left -= 1) await tick(9_000);
@@ -119,41 +87,6 @@ test('no change in a line behind a silent database waits for all those before it
   assert.ok(Math.max(...endedAtMs) <= 6_000, `${Math.max(...endedAtMs)} ms`);
   assert.ok(begun <= 6, `${begun} were tried`);
   assert.equal(await turns.take(async () => 'back'), 'back');
-});
-
-test('a change that waited for a reload is tried, however the reload and the change before it ended', async () => {
-  await codeOf(turns.take(() => Promise.reject(databaseUnavailable(undefined))));
-  const reload = codeOf(
-    turns.take(async () => {
-      await passing(5_000);
-      throw databaseUnavailable(undefined);
-    }, true),
-  );
-  const change = turns.take(async () => 'tried');
-  await tick(5_000);
-  assert.equal([await reload, await change], ['DATABASE_UNAVAILABLE', 'tried']);
-});
-
-test('changes that had to wait are tried after one that lost its connection, and after one that took long', async () => {
-  const slow = turns.take(() => turns.within(passing(9_000)));
-  const lost = codeOf(turns.take(() => Promise.reject(databaseUnavailable(undefined))));
-  const others = [1, 2].map((value) => turns.take(async () => value));
-  await tick(9_000);
-  assert.equal([await slow, await lost], [0, 'DATABASE_UNAVAILABLE']);
-  assert.equal(await Promise.all(others), [1, 2]);
-});
-
-test('is idle when the last change has ended, however it did', async () => {
-  let isDone = false;
-  void turns
-    .take(() => turns.within(passing(10)).then(() => Promise.reject(new Error('it broke'))))
-    .catch(() => {
-      isDone = true;
-    });
-  const idle = turns.idle();
-  await tick(10);
-  await idle;
-  assert.is(isDone, true);
 });
 
 test.run();

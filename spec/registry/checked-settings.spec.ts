@@ -5,12 +5,6 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: checked settings');
 
-test('takes every setting there is, and none', () => {
-  checkSettings({});
-  checkSettings({ strategy: 'weighted', health_check_interval: 1, max_retries: 0, timeout: 3600 });
-  checkSettings({ session: 'isolated', session_failover: 'never' });
-});
-
 test('says of each that cannot be followed why, and not what it was', () => {
   const error = refused(Object({ strategy: 'secret', timeout: 0.5, retries: 3 }));
   assert.is(error.code, 'VALIDATION_ERROR');

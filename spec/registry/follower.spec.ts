@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Observable, Subject } from 'rxjs';
+import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
@@ -29,41 +29,6 @@ test.before.each(() => {
 test.after.each(() => {
   follower.close();
   mock.timers.reset();
-});
-
-test('reads at once when something changed', async () => {
-  storeChanges$.next({ kind: 'changed' });
-  await turn();
-  assert.is(reloads, 1);
-  await tick(60_000);
-  assert.is(reloads, 1);
-});
-
-test('makes one more reload of all the news that come during one', async () => {
-  let finish = (): void => {};
-  reload = () =>
-    new Promise((resolve) => {
-      finish = resolve;
-    });
-  for (let left = 100; left > 0; left -= 1) storeChanges$.next({ kind: 'changed' });
-  await tick(10_000);
-  assert.is(reloads, 1);
-  reload = async () => {};
-  finish();
-  await tick(500);
-  assert.is(reloads, 2);
-  await tick(60_000);
-  assert.is(reloads, 2);
-});
-
-test('reads at most twice a second, and nothing is missed', async () => {
-  for (let left = 90; left > 0; left -= 1) {
-    storeChanges$.next({ kind: 'changed' });
-    await tick(10);
-  }
-  assert.is(reloads, 2);
-  await tick(500);
-  assert.is(reloads, 3);
 });
 
 test('reads when the store answers for the first time, and not again because it answers', async () => {
@@ -129,20 +94,6 @@ test('reads when somebody doubts, and tries until it succeeds', async () => {
   follower.doubt();
   for (let left = 12; left > 0; left -= 1) await tick(1_000);
   assert.equal([reloads, told], [3, ['registry.behind', 'registry.current']]);
-});
-
-test('listens again when the news break off with an error', async () => {
-  let subscriptions = 0;
-  const broken$ = new Observable<RevisionChange>((subscriber) => {
-    subscriptions += 1;
-    if (subscriptions === 1) subscriber.error(new Error('a bug'));
-    else subscriber.next({ kind: 'changed' });
-  });
-  const other = make();
-  other.follow(broken$);
-  await tick(5_000);
-  assert.equal([subscriptions, reloads], [2, 1]);
-  other.close();
 });
 
 test('hears and does nothing any more when it is closed, and ends its waits', async () => {
