@@ -115,6 +115,24 @@ for (const [what, act, seen] of [
   });
 }
 
+test('without a session, a call is gone on with once, and by its owner', async () => {
+  harness = new RoundsHarness(LEGACY);
+  await harness.add('a');
+  const [mine, theirs] = [
+    await new ModernClient(harness).ask(),
+    await new ModernClient(harness, 'bob').ask(),
+  ];
+  const thief = new ModernClient(harness, 'bob');
+  thief.carried = mine.carried;
+  await thief.reply();
+  assert.is(thief.seen, 'invalid_request_state');
+  await Promise.all([mine.reply(), mine.reply()]);
+  assert.equal(mine.allSeen, ['done by a', 'call_not_here']);
+  await theirs.reply();
+  assert.is(theirs.seen, 'done by a');
+  await nothingIsLeft();
+});
+
 test.run();
 
 /** What a modern server hears of it is nothing; a legacy one is told, and does it all the same. */

@@ -69,6 +69,20 @@ for (const path of PATHS) {
   });
 }
 
+test('of two tasks of one id a session means the one at its own instance', async () => {
+  await offer(['one', 'two'], { nextId: () => '1' });
+  const sessions = await Promise.all([1, 2].map(() => legacy(gateway, 'a')));
+  const begun: (string | undefined)[] = [];
+  for (const ask of sessions)
+    begun.push((await ask('tools/call', { name: 'begin', arguments: {} })).instanceId);
+  assert.is(new Set(begun).size, 2);
+  const asked = await Promise.all(sessions.map((ask) => ask('tasks/get', { taskId: '1' })));
+  assert.equal(
+    asked.map(({ instanceId }) => instanceId),
+    begun,
+  );
+});
+
 test('who may use a template no longer comes to no task there', async () => {
   await offer(['one']);
   const owner = { id: 'key:1', templates: new Set(['a']) };

@@ -31,6 +31,16 @@ test.after.each(() => {
   mock.timers.reset();
 });
 
+test('reads at most twice a second, and nothing is missed', async () => {
+  for (let left = 90; left > 0; left -= 1) {
+    storeChanges$.next({ kind: 'changed' });
+    await tick(10);
+  }
+  assert.is(reloads, 2);
+  await tick(500);
+  assert.is(reloads, 3);
+});
+
 test('reads when the store answers for the first time, and not again because it answers', async () => {
   storeChanges$.next({ kind: 'answered' });
   await turn();

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { Harness, silent, told } from '../../helpers/failing-backend.ts';
+import { fails, Harness, silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: deadline');
@@ -56,6 +56,17 @@ test('counts the time in the waiting line, and says then that nothing was delive
     harness.told('exchange.refused').map(({ code }) => code),
     ['BACKEND_TIMEOUT'],
   );
+});
+
+test('does not say so when it had been sent to an instance before', async () => {
+  await harness.add('b', silent);
+  fill('b');
+  await harness.add('a', silent);
+  const call = harness.call('read', { timeoutMs: 1_000 });
+  fails('unknown')(harness.backend('a').last);
+  assert.is(harness.fleet.group('t').queue.length, 1);
+  mock.timers.tick(1_000);
+  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });
 
 test.run();

@@ -5,7 +5,7 @@ import { NEVER, Observable, of, Subject, type Subscriber, throwError } from 'rxj
 import * as assert from 'uvu/assert';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallReply } from '../../../src/actors/calls/call-reply.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { backendTimeout, backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -113,6 +113,13 @@ test('never says of an unknown fault that the request was not delivered', () => 
   const error = endings[0]?.error;
   assert.instance(error, GatewayError);
   assert.equal([error?.code, error?.delivered, error?.cause], ['INTERNAL_ERROR', 'unknown', fault]);
+});
+
+test('fails an exchange that the gateway itself gave up', () => {
+  const overdue = backendTimeout(30_000);
+  const { reply } = waiting();
+  reply.follow(NEVER, () => undefined);
+  assert.equal(reply.end(overdue), { outcome: 'failed', durationMs: 0, error: overdue });
 });
 
 test.run();

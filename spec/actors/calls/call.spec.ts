@@ -24,6 +24,20 @@ test('is answered by one instance, and the others hear nothing of it', async () 
   assert.is(harness.asked('b'), 0);
 });
 
+test('goes on max_retries times at most', async () => {
+  await addAll({
+    a: fails('no'),
+    b: fails('no'),
+    c: fails('no'),
+    d: fails('no'),
+    e: answers(),
+    f: answers(),
+  });
+  await harness.call('write').end;
+  assert.equal(['a', 'b', 'c', 'd', 'e', 'f'].map(asked), [1, 1, 1, 1, 0, 0]);
+  assert.is(harness.told('exchange.retried').length, 3);
+});
+
 test('does not go on with max_retries 0', async () => {
   await harness.close();
   harness = new Harness({ maxRetries: 0 });
@@ -81,6 +95,10 @@ test.run();
 
 async function addAll(scripts: Readonly<Record<string, Script>>): Promise<void> {
   for (const [id, script] of Object.entries(scripts)) await harness.add(id, script);
+}
+
+function asked(id: string): number {
+  return harness.asked(id);
 }
 
 function tellCode(end: string | Error): string {

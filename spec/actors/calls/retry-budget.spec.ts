@@ -6,6 +6,17 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry budget');
 
+test('forgets calls and repeats after 10 s', () => {
+  let nowMs = 500;
+  const budget = new RetryBudget(() => nowMs);
+  call(budget, 100);
+  assert.is(repeats(budget), 30);
+  nowMs = 9_999;
+  assert.is(repeats(budget), 0);
+  nowMs = 10_000;
+  assert.is(repeats(budget), 10);
+});
+
 test('starts anew after a long silence', () => {
   let nowMs = 3_000;
   const budget = new RetryBudget(() => nowMs);

@@ -163,4 +163,22 @@ test('closes a conversation that breaks while it is told what it has to know', a
   assert.is(harness.upstreams('a')[0]?.isClosed, true);
 });
 
+test('goes back to where it was only when nobody else is there', async () => {
+  harness = new SessionHarness();
+  for (const id of ['a', 'b']) await harness.add(id);
+  const { binder } = harness.sessions;
+  const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
+  const { signal } = new AbortController();
+  for (let n = 0; n < 4; n += 1) {
+    const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
+    assert.is(binding.ref.id, 'b');
+    binding.retire();
+  }
+  harness.ref('b').drain();
+  await settled();
+  const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
+  assert.is(binding.ref.id, 'a');
+  binding.retire();
+});
+
 test.run();

@@ -56,6 +56,16 @@ test('ends its actor when it rests', () => {
   assert.is(actor?.getSnapshot().status, 'done');
 });
 
+test('goes on from where it is after a rest', () => {
+  const { life, seen } = begin({ isServed: () => true });
+  life.wake();
+  life.rest();
+  assert.equal([life.phase, life.mayRest], ['serving', false]);
+  life.look(false);
+  assert.equal([life.mayRest, seen], [true, ['serving', 'serving', 'serving']]);
+  life.end();
+});
+
 test('ends once, at rest, too, and is not woken again', () => {
   for (const isAwake of [true, false]) {
     const { life, seen } = begin();

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { Listening } from '../../../src/actors/client-sessions/client-session-listening.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import { META, type Peer } from '../../../src/domain/mcp.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
@@ -29,6 +29,20 @@ test.before.each(() => {
 test.after.each(() => {
   listening?.close();
   mock.timers.reset();
+});
+
+test('passes news on without the name of the subscription, and keeps the consent to itself', async () => {
+  await listen();
+  const mine = { [META.subscriptionId]: 7 };
+  backend.last.notify(ACKNOWLEDGED, { _meta: mine });
+  backend.last.notify(UPDATED, { uri: 'x:1', _meta: mine });
+  backend.last.notify(UPDATED, { uri: 'x:2', _meta: { ...mine, more: true } });
+  backend.last.notify(UPDATED, { uri: 'x:3' });
+  assert.equal(heard, [
+    { kind: 'notification', method: UPDATED, params: { uri: 'x:1' } },
+    { kind: 'notification', method: UPDATED, params: { uri: 'x:2', _meta: { more: true } } },
+    { kind: 'notification', method: UPDATED, params: { uri: 'x:3' } },
+  ]);
 });
 
 test('asks once for all that is new in one moment, and hears the old question until the new one is agreed on', async () => {
@@ -66,6 +80,16 @@ test('asks again what the backend ended, each time later, until it agrees', asyn
   backend.last.result({});
   mock.timers.tick(1_000);
   assert.is(backend.open.length, 1);
+});
+
+test('does not ask again what the backend refused, until something else is wanted', async () => {
+  await listen();
+  backend.last.refuse(-32601);
+  mock.timers.tick(60_000);
+  assert.is(backend.exchanges.length, 1);
+  wanted.add('x:1');
+  await refresh();
+  assert.is(backend.exchanges.length, 2);
 });
 
 test('says when the backend has agreed to what is wanted now, or does not', async () => {

@@ -3,19 +3,12 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { suite } from '../../helpers/suite.ts';
-import {
-  ask,
-  FULL,
-  HTTP,
-  hear,
-  resultOf,
-  SessionHarness,
-  settled,
-  simulateTime,
-} from './client-session-harness.ts';
+import { answers, ask, FULL, HTTP, hear, PLAIN, resultOf, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client session: place');
 let harness = new SessionHarness();
@@ -128,6 +121,15 @@ test('looks again and again for a place while its client listens', async () => {
   assert.is(heard.messages.length, 1);
 });
 
+test('ends at once while its client listens, when it may not move', async () => {
+  const session = await openOnA('never');
+  const heard = hear(session);
+  harness.transport('a').lose();
+  await settled();
+  assert.is(heard.isOver, true);
+  assert.is(harness.sessions.size, 0);
+});
+
 test('refuses to let more than so many wait for a move', async () => {
   harness = new SessionHarness();
   await harness.add('a', { fields: HTTP });
@@ -140,6 +142,15 @@ test('refuses to let more than so many wait for a move', async () => {
 });
 
 test.run();
+
+/** A session on `a`, with `b` beside it. */
+async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
+  harness = new SessionHarness({ policy: { sessionFailover } });
+  await harness.add('a', { peer: FULL, script: answers('a') });
+  const session = await harness.open(PLAIN);
+  await harness.add('b', { peer: FULL, script: answers('b') });
+  return session;
+}
 
 /** From now on no conversation is opened with an instance; the signals of the openings, as they come. */
 function freeze(id: string): AbortSignal[] {

@@ -132,4 +132,12 @@ test('waits for calls no longer than the grace', async () => {
   assert.is(busy.endedFor, 'the gateway shuts down');
 });
 
+test('shows neither as parked nor as calling what is no session with one template', () => {
+  const session = add();
+  session.calls = 1;
+  mock.timers.tick(2 * LIMITS.sessionParkMs);
+  assert.equal([harness.sessions.parked, harness.sessions.calling], [0, 0]);
+  session.finish();
+});
+
 test.run();

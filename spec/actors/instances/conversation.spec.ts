@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Conversation } from '../../../src/actors/instances/conversation.ts';
 import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
@@ -36,6 +37,13 @@ test('retires when its backend ends it, or breaks its word', async () => {
     await settled();
     assert.equal(told, ['retired', 'gone']);
   }
+});
+
+test('is gone when it could not be opened', async () => {
+  const { conversation, opening, told } = start();
+  opening.reject(backendUnavailable('connection refused', { delivered: 'no' }));
+  await settled();
+  assert.equal([told, conversation.isFree], [['retired', 'gone'], false]);
 });
 
 test('is none where the backend keeps none for a single client', async () => {

@@ -2,6 +2,7 @@
 // The moments are those of the table below; what it does while it lives is in the other specs of the machine.
 
 import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness, settled } from './instance-harness.ts';
 
@@ -101,5 +102,15 @@ for (const [moment, arrange] of Object.entries(moments)) {
     );
   });
 }
+
+check('stops although the closing never ends', async (harness) => {
+  const transport = await harness.healthy();
+  transport.closesSlowly = true;
+  harness.ref.leave(0);
+  await harness.pass(LIMITS.drainMs - 1);
+  assert.is(harness.ref.state, 'draining');
+  await harness.pass(1);
+  assert.is(harness.ref.state, 'stopped');
+});
 
 test.run();

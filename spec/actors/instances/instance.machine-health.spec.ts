@@ -103,6 +103,15 @@ check('probes when the calls in flight said nothing since the last time', async 
   assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
 });
 
+check('probes when answers came but no call is in flight any more', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(INTERVAL - 1);
+  transport.last.result();
+  await harness.pass(1);
+  assert.is(harness.probes, 1);
+});
+
 check('passes a probe that fails while something else is heard', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(INTERVAL);

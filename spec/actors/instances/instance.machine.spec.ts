@@ -2,6 +2,7 @@
 // Probes are in instance.machine-health.spec.ts, drain and restart in -duty, the ways to its end in -end.
 
 import * as assert from 'uvu/assert';
+import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -49,6 +50,15 @@ check(
     ]);
   },
 );
+
+check('says why and when it opens again', async (harness) => {
+  (await harness.healthy()).lose('exited with code 7');
+  await settled();
+  const expected: InstanceEmission[] = [
+    { type: 'restarting', reason: 'exited with code 7', delayMs: 500, isPlanned: false },
+  ];
+  assert.equal(harness.emissions.slice(1), expected);
+});
 
 check('is unhealthy at once when its session is lost, and its calls are answered', async (harness) => {
   const transport = await harness.healthy();

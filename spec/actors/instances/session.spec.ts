@@ -33,6 +33,27 @@ test('carries a request, and its answer inside the emission of the transport', a
   assert.equal(heard, ['notification', 'result', 'completed']);
 });
 
+test('answers its callers, then says that it is lost, then that it is closed', async () => {
+  const harness = new SessionHarness();
+  const transport = await harness.open();
+  transport.closesSlowly = true;
+  const { heard } = harness.ask();
+  transport.lose('exited with code 7');
+  assert.equal(
+    heard.map((end) => typeof end === 'object' && end.delivered),
+    ['unknown'],
+  );
+  await settled();
+  assert.equal(harness.told, ['opened', 'lost']);
+  assert.is(transport.closings, 1);
+  transport.finishClosing();
+  await settled();
+  assert.equal(harness.facts.slice(1), [
+    { type: 'session.lost', reason: 'exited with code 7', stderr: ['a line'] },
+    { type: 'session.closed', reason: 'exited with code 7', stderr: ['a line'] },
+  ]);
+});
+
 test('ends what single clients have there when it is to, and says that it is closed when nothing is left', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
