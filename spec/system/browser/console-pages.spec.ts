@@ -38,6 +38,7 @@ const PAGES = {
   sessions: 'sessions',
   connect: 'connect?template=everything',
   users: 'users',
+  audit: 'audit',
   settings: 'settings',
 } as const;
 
@@ -149,6 +150,109 @@ inBrowser('no page scrolls sideways at 380 px', async () => {
   }
   await page.setViewportSize({ width: 1_280, height: 900 });
   assert.equal(wide, []);
+});
+
+inBrowser('paints before its script is there', async () => {
+  const { page } = await browser.open();
+  let release = (): void => {};
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route('**/*.js', async (route) => {
+    await isReleased;
+    await route.continue();
+  });
+  await page.goto(`${url}/console/`, { waitUntil: 'commit' });
+  await page.getByText('Loading the console…').waitFor();
+  await page.waitForFunction("performance.getEntriesByName('first-contentful-paint').length === 1");
+  assert.is(
+    await page.evaluate(
+      "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).length",
+    ),
+    0,
+  );
+  release();
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+  await page.close();
+});
+
+inBrowser('reads the sessions page by page, and finds those of a template and an owner', async () => {
+  const { page } = watched;
+  const at = new Date().toISOString();
+  const sessions = Array.from({ length: 250 }, (_, index) => ({
+    ...{ id: `session-${index}`, principal: 'user:1', principal_name: index < 5 ? 'ada' : 'eve' },
+    client: { name: `client-${index}`, version: null },
+    bindings: [{ template: 'everything', instance_id: 'everything-1' }],
+    ...{ created_at: at, last_used_at: at, is_streaming: false },
+  }));
+  const asked: string[] = [];
+  await page.route('**/gateway/sessions?*', (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    asked.push(String(query));
+    const first = Number(query.get('cursor') ?? -1) + 1;
+    const last = first + Number(query.get('limit'));
+    const matching = sessions.filter(({ principal_name: name }) => (query.get('principal') ?? name) === name);
+    const next_cursor = last < matching.length ? String(last - 1) : null;
+    return route.fulfill({ json: { sessions: matching.slice(first, last), next_cursor } });
+  });
+  await open('sessions');
+  await page.getByText('100 sessions, and more').waitFor();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('200 sessions, and more').waitFor();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('250 sessions', { exact: true }).waitFor();
+  assert.is(await page.getByRole('button', { name: 'Show more' }).count(), 0);
+  assert.ok((await page.locator('.sessions .row').count()) < 80);
+  await page.getByLabel('Owner').fill('ada');
+  await page.keyboard.press('Enter');
+  await page.getByText('5 sessions', { exact: true }).waitFor();
+  await page.getByLabel('Template').selectOption('everything');
+  await page.waitForURL(/principal=ada&template=everything/);
+  await page.getByText('5 sessions', { exact: true }).waitFor();
+  assert.equal(asked.slice(0, 3), ['limit=100', 'limit=100&cursor=99', 'limit=100&cursor=199']);
+  assert.equal(asked.at(-1), 'principal=ada&template=everything&limit=100');
+  await page.unroute('**/gateway/sessions?*');
+});
+
+inBrowser('shows the audit log, and finds a call and what changed', async () => {
+  const { page } = watched;
+  await admin('POST /mcp/everything/tools/call', { name: 'test_simple_text', arguments: {} });
+  await open('audit?tool=test_simple_text');
+  const rows = page.locator('.audit .row');
+  await rows.getByRole('button', { name: 'test_simple_text' }).first().click();
+  const drawer = page.getByRole('dialog');
+  await drawer.getByText('SHA-256 of the arguments').waitFor();
+  await drawer.getByRole('link', { name: 'everything', exact: true }).waitFor();
+  assert.equal(await axeFindings(page), []);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Clear all' }).click();
+  await page.getByLabel('Action').fill('POST /gateway/register');
+  await page.keyboard.press('Enter');
+  await rows.getByText('POST /gateway/register').first().waitFor();
+  await page.getByLabel('Who').fill('nobody');
+  await page.keyboard.press('Enter');
+  await page.getByText('No entry matches.').waitFor();
+});
+
+inBrowser('says what is in force in words, and changes the log level', async () => {
+  const { page } = watched;
+  await open('settings?');
+  const row = (name: string): Locator => page.locator('.setting', { hasText: name });
+  await row('auth.access_token_expire_minutes').getByText('60 minutes').waitFor();
+  await row('auth.enabled').getByText('Environment').waitFor();
+  assert.not.match((await page.locator('main').textContent()) ?? '', 'surface');
+  await page.getByLabel('Log level').selectOption('error');
+  await row('log_level').getByText('Changed until the next start').waitFor();
+  assert.is(Object((await admin('GET /gateway/log-level')).body).level, 'error');
+  await page.getByLabel('Log level').selectOption('info');
+  await row('log_level').getByText('Default').waitFor();
+});
+
+inBrowser('has a text for each chart, with the latest values', async () => {
+  const { page } = watched;
+  await open('');
+  await page.getByRole('img', { name: /^Requests: all now [\d.]+\/s, at most/ }).waitFor();
+  await page.getByRole('img', { name: /^Time of a call: p50/ }).waitFor();
 });
 
 inBrowser('every page can be reached with the keyboard', async () => {

@@ -133,6 +133,27 @@ inBrowser('shows within a second that a process was killed, and that it is back'
   await state('first', 'Healthy').waitFor();
 });
 
+inBrowser('shows it within a second after many events, too, and without reading', async () => {
+  const { page } = watched;
+  // More than it reads at once.
+  for (let round = 0; round < 20; round += 1) {
+    await admin('POST /gateway/instances/everything/first/drain');
+    await admin('POST /gateway/instances/everything/first/resume');
+  }
+  await state('first', 'Healthy').waitFor();
+  const pid = Number(field(await admin('GET /servers/first'), 'pid'));
+  const reads = /\/(?:servers|gateway\/registry)/;
+  await page.route(reads, (route) => route.abort());
+  const turned = state('first', 'Healthy').waitFor({ state: 'detached' });
+  const killedAtMs = performance.now();
+  process.kill(pid, 'SIGKILL');
+  await turned;
+  const tookMs = performance.now() - killedAtMs;
+  assert.ok(tookMs < 1_000, `it took ${Math.round(tookMs)} ms`);
+  await state('first', 'Healthy').waitFor();
+  await page.unroute(reads);
+});
+
 inBrowser('drains, resumes and changes the weight of an instance', async () => {
   const { page } = watched;
   await page.getByRole('button', { name: 'Drain first' }).click();

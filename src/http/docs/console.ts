@@ -73,6 +73,7 @@ export class ConsoleFiles {
     // A page that was built before asks for files of its own time: it must not get a page instead of a script.
     if (file === undefined && (name.startsWith(ASSETS) || segments > MOST_SEGMENTS))
       throw routeNotFound('GET', path.slice(0, LONGEST_SHOWN));
+    if (file === undefined) this.#prepareAssets(files);
     const variants =
       file === undefined
         ? await this.#once(`${INDEX} ${segments}`, () => pageVariants(files.get(INDEX), segments))
@@ -90,9 +91,20 @@ export class ConsoleFiles {
     return files;
   }
 
+  /** A page asks for its files next: they are compressed meanwhile. */
+  #prepareAssets(files: ReadonlyMap<string, Buffer>): void {
+    for (const [name, content] of files) {
+      if (name.startsWith(ASSETS)) void this.#once(name, () => fileVariants(name, content));
+    }
+  }
+
+  /** A failure is not kept, either. */
   #once(key: string, make: () => Promise<Variants>): Promise<Variants> {
-    const variants = this.#made.get(key) ?? make();
+    const known = this.#made.get(key);
+    if (known !== undefined) return known;
+    const variants = make();
     this.#made.set(key, variants);
+    variants.catch(() => this.#made.delete(key));
     return variants;
   }
 }
