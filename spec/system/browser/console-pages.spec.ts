@@ -345,6 +345,8 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
     await save('connect');
     await open('users');
     await save('users');
+    await open('audit');
+    await save('audit');
     await open('playground?template=everything&item=test_elicitation');
     await page.getByLabel(/^message/).fill('Who are you?');
     await page.getByRole('button', { name: 'Call', exact: true }).click();
