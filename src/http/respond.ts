@@ -2,6 +2,7 @@
 // It bypasses koa's response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
 // gateway, koa's setters and its inspection of the body 23. Event streams are written in sse/ and mcp-reply.ts.
 
+import { asBuffer } from '../domain/json.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
 import type { HttpContext, RequestState } from './request.ts';
 import { limitWriteTime } from './unread-answers.ts';
@@ -64,5 +65,5 @@ export const SMALL_BYTES = 16 * 1024;
 
 /** Bytes as a text of one character per byte; to be written with the encoding `latin1`. */
 export function latin1Of(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+  return asBuffer(bytes).toString('latin1');
 }
