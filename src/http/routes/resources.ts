@@ -1,6 +1,8 @@
 // Resources of a template: list them and their templates, read one.
 
-import Type from 'typebox';
+import Type, { type TSchema } from 'typebox';
+import type { ErrorCode } from '../../domain/errors.ts';
+import type { ListField } from '../../domain/mcp.ts';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
@@ -15,71 +17,79 @@ const ReadResourceBody = Type.Object(
 );
 
 export const resourceRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/mcp/:template/resources/list',
-    summary: 'List the resources of a template',
-    scope: ['gateway:read', 'tools:call'],
-    request: { params: TemplateParams },
-    answers: {
-      200: {
-        description: 'All resources, from one instance; none when its server offers no resources',
-        body: Type.Object({
-          resources: Type.Array(anyObject({ uri: DOCUMENT, name: 'features.md', mimeType: 'text/markdown' })),
-          count: Type.Integer(),
-        }),
-      },
-    },
-    errors: FROM_BACKEND,
-    handler: async ({ params, request }, { gateway }) => {
-      const { items, instanceId } = await gatherList(gateway, params.template, 'resources', request);
-      return json(200, { resources: items, count: items.length }, { instanceId });
-    },
+  listRoute('resources', 'resources/list', {
+    what: 'resources',
+    item: anyObject({ uri: DOCUMENT, name: 'features.md', mimeType: 'text/markdown' }),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/mcp/:template/resources/templates/list',
-    summary: 'List the resource templates of a template',
-    scope: ['gateway:read', 'tools:call'],
-    request: { params: TemplateParams },
-    answers: {
-      200: {
-        description: 'All resource templates, from one instance; none when its server offers no resources',
-        body: Type.Object({
-          resourceTemplates: Type.Array(
-            anyObject({
-              uriTemplate: 'demo://resource/dynamic/text/{resourceId}',
-              name: 'Dynamic Text Resource',
-            }),
-          ),
-          count: Type.Integer(),
-        }),
-      },
-    },
-    errors: FROM_BACKEND,
-    handler: async ({ params, request }, { gateway }) => {
-      const { items, instanceId } = await gatherList(gateway, params.template, 'resourceTemplates', request);
-      return json(200, { resourceTemplates: items, count: items.length }, { instanceId });
-    },
+  listRoute('resourceTemplates', 'resources/templates/list', {
+    what: 'resource templates',
+    offered: 'resources',
+    item: anyObject({
+      uriTemplate: 'demo://resource/dynamic/text/{resourceId}',
+      name: 'Dynamic Text Resource',
+    }),
   }),
-  defineRoute({
-    method: 'POST',
-    path: '/mcp/:template/resources/read',
-    summary: 'Read a resource from a healthy instance',
-    scope: 'tools:call',
-    reader: 'direct',
-    request: { params: TemplateParams, body: ReadResourceBody },
-    answers: {
-      200: {
-        description: 'The MCP result as the instance gave it',
-        types: RESULT_TYPES,
-        body: Type.Object({
-          contents: Type.Array(anyObject({ uri: DOCUMENT, mimeType: 'text/markdown', text: '# Features' })),
-        }),
-      },
-    },
-    errors: [...FROM_BACKEND, 'RESOURCE_NOT_FOUND'],
-    handler: ({ params, fields, request }, { gateway }) =>
-      exchangeReply(gateway, params.template, { method: 'resources/read', params: fields }, request),
+  requestRoute('resources/read', 'Read a resource from a healthy instance', {
+    body: ReadResourceBody,
+    result: Type.Object({
+      contents: Type.Array(anyObject({ uri: DOCUMENT, mimeType: 'text/markdown', text: '# Features' })),
+    }),
+    missing: 'RESOURCE_NOT_FOUND',
   }),
 ];
+
+/** Answers a whole list of a template. */
+export function listRoute(
+  field: Exclude<ListField, 'tools'>,
+  method: string,
+  {
+    what,
+    offered = what,
+    item,
+  }: { readonly what: string; readonly offered?: string; readonly item: TSchema },
+): Route {
+  return defineRoute({
+    method: 'GET',
+    path: `/mcp/:template/${method}`,
+    summary: `List the ${what} of a template`,
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: `All ${what}, from one instance; none when its server offers no ${offered}`,
+        body: Type.Object({ [field]: Type.Array(item), count: Type.Integer() }),
+      },
+    },
+    errors: FROM_BACKEND,
+    handler: async ({ params, request }, { gateway }) => {
+      const { items, instanceId } = await gatherList(gateway, params.template, field, request);
+      return json(200, { [field]: items, count: items.length }, { instanceId });
+    },
+  });
+}
+
+/** Passes a request of MCP on to a template. `missing`: the error for what its server does not have. */
+export function requestRoute(
+  method: string,
+  summary: string,
+  {
+    body,
+    result,
+    missing,
+  }: { readonly body: TSchema; readonly result: TSchema; readonly missing: ErrorCode },
+): Route {
+  return defineRoute({
+    method: 'POST',
+    path: `/mcp/:template/${method}`,
+    summary,
+    scope: 'tools:call',
+    reader: 'direct',
+    request: { params: TemplateParams, body },
+    answers: {
+      200: { description: 'The MCP result as the instance gave it', types: RESULT_TYPES, body: result },
+    },
+    errors: [...FROM_BACKEND, missing],
+    handler: ({ params, fields, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method, params: fields }, request),
+  });
+}
