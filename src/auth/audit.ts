@@ -1,5 +1,5 @@
 // The audit log: entries are buffered and written in batches, so that recording costs a request little. HTTP records them. What is
-// recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77.
+// recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77, 78.
 
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// Rows of the table of settings: the audit log (ADR 77).
+// Rows of the table of settings: the audit log (ADR 77, 78).
 
 import { LIMITS } from '../domain/limits.ts';
 import { boolean, integer, setting } from './setting-types.ts';
