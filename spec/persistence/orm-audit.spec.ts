@@ -72,7 +72,9 @@ test('a filter looks through as many windows as it needs, and others have their 
 
 test('cuts thousands of entries in slices', async () => {
   const { audit, close } = await opened();
-  await audit.append(Array.from({ length: 2_600 }, (_, index) => (index < 1_300 ? entry(index) : call(index))));
+  await audit.append(
+    Array.from({ length: 2_600 }, (_, index) => (index < 1_300 ? entry(index) : call(index))),
+  );
   await audit.trim({ changes: 1_300, calls: 100 });
   assert.is((await audit.list({ limit: 3_000 })).length, 1_400);
   await audit.trim({ changes: 1_300, calls: 100, from: entry(1_299).id });

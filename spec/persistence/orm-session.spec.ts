@@ -116,7 +116,8 @@ test('a change that nobody waits for any more is not made', () =>
 
 test('a commit behind does not wait for the disk, and every other one does', () =>
   withSession(async ({ session, other }) => {
-    const level = async () => Object.values((await session.run((em) => em.execute('pragma synchronous')))[0] ?? {});
+    const level = async () =>
+      Object.values((await session.run((em) => em.execute('pragma synchronous')))[0] ?? {});
     const failure = new Error('refused');
     const during: unknown[] = [];
     const behind = (fails: boolean) =>
