@@ -1,13 +1,15 @@
-// What is kept for a client that does not listen, and what is dropped.
+// Small parts of sessions: the buffer of messages, the name of a session in logs, requests about tasks.
 
+import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { MessageBuffer } from '../../src/actors/message-buffer.ts';
+import { sessionFingerprint } from '../../src/actors/session-fingerprint.ts';
+import { isAboutTask } from '../../src/actors/task-requests.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('kept messages');
-
+const test = suite('messages and names');
 function recordingBuffer() {
   const dropped: number[] = [];
   return { dropped, kept: new MessageBuffer<number>((message) => dropped.push(message)) };
@@ -39,6 +41,21 @@ test('are none that are nested too deeply to be written', () => {
   for (let level = 0; level < 100_000; level += 1) deep = { deep };
   kept.put(0, deep);
   assert.equal([kept.takeAll(), dropped], [[], [0]]);
+});
+
+test('is what anybody who has the id can reckon, and holds nothing of it', () => {
+  const id = 'hT2Wk0mYbqN7Zf4cR9sLxJ1vD6gPoE8uA3iKQyV5wBM';
+  const whole = createHash('sha256').update(id).digest('hex');
+  assert.is(sessionFingerprint(id), whole.slice(0, 12));
+  assert.not.ok(id.includes(sessionFingerprint(id)));
+});
+
+test('are those of their own methods, and calls of tools that are to become one', () => {
+  for (const method of ['tasks/get', 'tasks/list', 'tasks/result', 'tasks/cancel'])
+    assert.ok(isAboutTask({ method }));
+  assert.ok(isAboutTask({ method: 'tools/call', params: { name: 'write', task: { ttl: 1 } } }));
+  assert.not.ok(isAboutTask({ method: 'tools/call', params: { name: 'task' } }));
+  for (const method of ['tools/call', 'tools/list', 'tasks']) assert.not.ok(isAboutTask({ method }));
 });
 
 test.run();

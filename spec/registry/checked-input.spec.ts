@@ -1,4 +1,4 @@
-// The rules of the HTTP routes for programs. What each of them refuses is in gateway-bad-input.spec.ts.
+// Input of programs and settings, checked by the rules of the routes.
 
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
@@ -7,14 +7,13 @@ import {
   checkedInstance,
   checkedInstanceChange,
   checkedTemplateChange,
+  checkSettings,
   checkTemplate,
 } from '../../src/registry/checked-input.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: checked input');
-
 const endpoint = 'http://127.0.0.1:9/mcp';
-
 function refusal(work: () => unknown): GatewayError {
   try {
     work();
@@ -84,4 +83,23 @@ test('a template needs a name, and settings that somebody can follow', () => {
   );
 });
 
+test('says of each that cannot be followed why, and not what it was', () => {
+  const error = refused(Object({ strategy: 'secret', timeout: 0.5, retries: 3 }));
+  assert.is(error.code, 'VALIDATION_ERROR');
+  const found = error.facts.items?.map(({ msg }) => msg.split(':')[0]);
+  assert.equal(new Set(found), new Set(['retries', 'strategy', 'timeout']));
+  assert.equal(error.facts.items?.[0]?.loc, ['body', 'load_balancer']);
+  assert.not.match(JSON.stringify(error.facts.items), 'secret');
+});
+
 test.run();
+
+function refused(settings: object): GatewayError {
+  try {
+    checkSettings(settings);
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown;
+    throw thrown;
+  }
+  throw new Error('they were taken');
+}

@@ -1,10 +1,21 @@
-// Calls of a tool that not every instance has: who has it is asked, who lacks it is passed over, and before a caller
-// hears TOOL_NOT_FOUND each list is looked up once more. Time is simulated.
+// Calls of a tool that not every instance has, and calls that are cancelled. Time is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
+import { RetryBudget } from '../../../src/actors/calls/retry.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, Harness, type Script, settled, silent, told } from '../../helpers/failing-backend.ts';
+import {
+  answers,
+  Harness,
+  listen,
+  type Script,
+  settled,
+  silent,
+  told,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: tools');
@@ -96,6 +107,35 @@ test('gives the place in line to the next when the first has to look its tool up
   next.subscription.unsubscribe();
 });
 
+test('starts no second try when the caller goes while it is told of it', async () => {
+  await harness.add('a', silent);
+  await harness.add('b', silent);
+  const { fleet } = harness;
+  const dispatcher = new Dispatcher({
+    fleet,
+    budget: new RetryBudget(Date.now),
+    now: Date.now,
+    alarm: () => () => undefined,
+    emit: ({ type }) => type === 'exchange.retried' && call.subscription.unsubscribe(),
+    isAccepting: () => true,
+  });
+  const call = listen(dispatcher.exchange('t', toolCall('write')));
+  harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
+  assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
+  await nothingIsLeft();
+});
+
+test('does not run a tool whose caller goes while it is looked up', async () => {
+  await harness.add('a', answers());
+  harness.rewrite('a', answers(), [{ name: 'new' }]);
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const call = harness.call('new');
+  call.subscription.unsubscribe();
+  await settled();
+  assert.equal([harness.asked('a', 'tools/list'), harness.asked('a')], [2, 0]);
+  await nothingIsLeft();
+});
+
 test.run();
 
 function lists(id: string): number {
@@ -118,4 +158,20 @@ function listsSlowly(...ids: readonly string[]): { readonly finish: () => void }
       for (const answer of held.splice(0)) answer();
     },
   };
+}
+
+/** Long after: no deadline rang, nobody was asked, nothing is counted. */
+async function nothingIsLeft(): Promise<void> {
+  const before = harness.events.length;
+  const asked = harness.fleet.refs('t').map(({ id }) => harness.asked(id));
+  for (let minute = 0; minute < 11; minute += 1) {
+    mock.timers.tick(60_000);
+    await settled();
+  }
+  const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
+  assert.equal(after, []);
+  assert.equal(
+    harness.fleet.refs('t').map(({ id, inFlight }) => [harness.asked(id), inFlight]),
+    asked.map((count) => [count, 0]),
+  );
 }

@@ -37,4 +37,3 @@ function balanced(): BalancedRoute {
 function boundTo(ref: InstanceRef, goesOn = false): BoundRoute {
   return new BoundRoute(ref, toolCall('write'), { goesOn });
 }
-

@@ -1,32 +1,46 @@
-// What becomes of sessions whose instance is lost, by `session_failover` and by what they have done: they go on elsewhere,
-// or end. Those that finish first are in client-session-finishing.spec.ts.
+// Whether a session may move when its instance is lost or leaves: by policy, by what its conversation holds, and by the
+// calls that it has under way.
 
+import { mock } from 'node:test';
+import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { isSafe } from '../../../src/actors/client-sessions/client-state.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
+import { listen, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
+  ASKABLE,
   answers,
   ask,
+  codeOf,
   FULL,
+  HTTP,
+  hear,
+  MODERN,
   PLAIN,
+  pass,
   resultOf,
   SessionHarness,
   settled,
+  silent,
   simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client session: failover');
 let harness = new SessionHarness();
-simulateTime(test, () => harness.close());
-
 /** Ways to lose an instance; after each of them it may not be used. */
 const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
   'its process dies': (id) => harness.transport(id).lose(),
   'it is drained': (id) => harness.ref(id).drain(),
   'it leaves': (id) => void harness.inner.fleet.remove('t', id, 0),
 };
+const PROGRAM: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
+
+simulateTime(test, () => harness.close());
 
 for (const [loss, lose] of Object.entries(LOSSES)) {
   for (const [failover, tool, isKept] of [
@@ -71,6 +85,134 @@ test('knows by its method and by its tool what may be made twice', async () => {
   );
 });
 
+for (const failover of ['never', 'auto', 'always'] as const) {
+  test(`goes on with its process, its calls and its stream, with failover ${failover} and another instance`, async () => {
+    harness = new SessionHarness({ policy: { sessionFailover: failover } });
+    await harness.add('a', { fields: PROGRAM, peer: FULL, script: silent });
+    const session = await harness.open(ASKABLE);
+    const [own] = harness.upstreams('a');
+    assert.ok(own);
+    await harness.add('b', { fields: PROGRAM });
+    const heard = hear(session);
+    const before = ask(session, 'write');
+    harness.transport('a').lose();
+    await settled();
+    assert.is(harness.ref('a').state, 'unhealthy');
+    const meanwhile = ask(session, 'write');
+    own.tell('notifications/tools/list_changed');
+    for (const exchange of own.open) exchange.result('done');
+    assert.equal([await resultOf(before), await resultOf(meanwhile)], ['done', 'done']);
+    assert.equal([heard.messages.length, heard.isOver, session.instance?.id], [1, false, 'a']);
+    await pass((ms) => mock.timers.tick(ms), 1_000);
+    await settled();
+    assert.is(harness.ref('a').state, 'healthy');
+    const after = ask(session, 'write');
+    own.last.result('still here');
+    assert.equal(
+      [await resultOf(after), own.isClosed, harness.upstreams('a').length],
+      ['still here', false, 0],
+    );
+  });
+}
+
+test('its end is its own also then, and that of the others theirs', async () => {
+  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  await harness.add('a', { fields: PROGRAM, peer: FULL, script: silent });
+  const [alone, other, shares] = [
+    await harness.open(ASKABLE),
+    await harness.open(ASKABLE),
+    await harness.open(PLAIN),
+  ];
+  const [own, others] = harness.upstreams('a');
+  await harness.add('b', { fields: PROGRAM });
+  harness.transport('a').lose();
+  await settled();
+  assert.is(await codeOfRead(shares), 'SESSION_NOT_FOUND');
+  own?.lose();
+  assert.is(await codeOfRead(alone), 'SESSION_NOT_FOUND');
+  const call = ask(other, 'write');
+  others?.last.result('untouched');
+  assert.is(await resultOf(call), 'untouched');
+  await other.close();
+  assert.is(others?.isClosed, true);
+});
+
+for (const failover of ['never', 'auto'] as const) {
+  for (const profile of [PLAIN, ASKABLE]) {
+    const whose = profile === PLAIN ? 'a shared' : 'its own';
+    test(`with failover ${failover}, finishes the calls under way in ${whose} conversation, and takes no new ones`, async () => {
+      const session = await openOnSilent(failover, profile);
+      const heard = hear(session);
+      const [one, other] = [ask(session, 'write'), ask(session, 'write')];
+      harness.ref('a').drain();
+      assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+      assert.is(harness.sessions.find(session.id), session);
+      const [own] = harness.upstreams('a');
+      const backend = own ?? harness.transport('a');
+      session.notify('notifications/custom', {});
+      assert.equal(
+        own?.notified.map(({ method }) => method),
+        own && ['notifications/custom'],
+      );
+      other.subscription.unsubscribe();
+      assert.is(harness.sessions.find(session.id), session);
+      backend.open.at(-1)?.result('done');
+      assert.is(await resultOf(one), 'done');
+      assert.is(heard.isOver, true);
+      assert.is(harness.sessions.find(session.id), undefined);
+      await settled();
+      if (own !== undefined) assert.is(own.isClosed, true);
+    });
+  }
+}
+
+test('ends when the conversation breaks in which it was finishing', async () => {
+  const session = await openOnSilent('never', ASKABLE);
+  const call = ask(session, 'write');
+  harness.ref('a').drain();
+  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  harness.upstreams('a')[0]?.lose();
+  assert.is(codeOf(await call.end), 'BACKEND_UNAVAILABLE');
+  assert.is(harness.sessions.find(session.id), undefined);
+});
+
+for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
+  for (const failover of ['never', 'always'] as const) {
+    test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {
+      harness = new SessionHarness({ policy: { sessionFailover: failover } });
+      await harness.add('a', { peer: MODERN, fields: HTTP, own });
+      const session = await harness.open(ASKABLE);
+      await harness.add('b', { peer: MODERN, fields: HTTP, own });
+      const place = await betweenRounds(session);
+      harness.ref('a').drain();
+      const next = ask(session, 'read');
+      if (failover === 'always') assert.is(await resultOf(next), 'b');
+      else assert.is(codeOf(await next.end), 'SESSION_NOT_FOUND');
+      assert.is(await resultOf(listen(place.exchange(toolCall('write')))), 'a');
+      assert.is(harness.sessions.find(session.id), session);
+      place.leave();
+      place.leave();
+      await settled();
+      assert.is(harness.sessions.find(session.id), failover === 'always' ? session : undefined);
+      assert.is(harness.upstreams('a')[0]?.isClosed, own === null ? undefined : true);
+    });
+  }
+}
+
+test('asks elsewhere when the conversation is over in which a call was to go on', async () => {
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const session = await harness.open(ASKABLE);
+  await harness.add('b', { peer: MODERN, fields: HTTP });
+  const place = await betweenRounds(session);
+  assert.is(session.isBusy, true);
+  harness.transport('a').lose();
+  await settled();
+  assert.is(await resultOf(listen(place.exchange(toolCall('write')))), 'b');
+  place.leave();
+  assert.is(session.isBusy, false);
+});
+
 test.run();
 
 /** A session on `a`, with `b` beside it. */
@@ -82,6 +224,27 @@ async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession>
   return session;
 }
 
-function codeOf(end: string | Error | undefined): string {
-  return end instanceof Error && 'code' in end ? String(end.code) : String(end);
+async function codeOfRead(session: Parameters<typeof ask>[0]): Promise<unknown> {
+  const end = await ask(session, 'read').end;
+  return typeof end === 'string' ? end : end.code;
+}
+
+/** Keeps a place when an answer comes, as a call does that is to go on. */
+function betweenRounds(session: ClientSession): Promise<SessionReservation> {
+  const place$ = session
+    .exchange(toolCall('write'))
+    .pipe(map((answer) => session.reserve(answer, () => undefined)));
+  return firstValueFrom(place$);
+}
+
+/** A session on `a`, which answers nothing by itself, with `b` beside it. */
+async function openOnSilent(
+  sessionFailover: SessionFailover,
+  profile: ClientProfile,
+): Promise<ClientSession> {
+  harness = new SessionHarness({ policy: { sessionFailover } });
+  await harness.add('a', { peer: FULL, script: silent });
+  const session = await harness.open(profile);
+  await harness.add('b', { peer: FULL });
+  return session;
 }

@@ -189,6 +189,11 @@ export async function resultOf(caller: Caller): Promise<unknown> {
   return event?.kind === 'result' ? event.result.value : undefined;
 }
 
+/** The code of the error with which a call ended; otherwise what ended it. */
+export function codeOf(end: string | Error | undefined): string {
+  return end instanceof Error && 'code' in end ? String(end.code) : String(end);
+}
+
 export interface Hearer {
   readonly messages: ServerMessage[];
   readonly subscription: Subscription;

@@ -1,5 +1,7 @@
-// What a client told its backend: who is asked, who answers in its place, and what is told again after a move.
+// What a session tells its instance on behalf of its client, anew after it moved: level, subscriptions, and those that
+// several sessions share.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
@@ -19,8 +21,14 @@ import {
   simulateTime,
 } from './client-session-harness.ts';
 
-const test = suite('client session: told');
+const test = suite('client session: state');
 let harness = new SessionHarness();
+const LEVEL: ExchangeRequest = { method: 'logging/setLevel', params: { level: 'debug' } };
+const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscribe', params: { uri } });
+const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsubscribe', params: { uri } });
+const LISTEN = 'subscriptions/listen';
+const UPDATED = 'notifications/resources/updated';
+
 simulateTime(
   test,
   () => harness.close(),
@@ -28,10 +36,6 @@ simulateTime(
     harness = new SessionHarness();
   },
 );
-
-const LEVEL: ExchangeRequest = { method: 'logging/setLevel', params: { level: 'debug' } };
-const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscribe', params: { uri } });
-const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsubscribe', params: { uri } });
 
 test('tells a conversation of its own, and the next one again after a move', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
@@ -186,6 +190,79 @@ test('leaves no subscription behind when its caller left before the answer', asy
   assert.is(harness.subscriptions.size, 0);
 });
 
+test('asks a modern instance once for all who listen, and tells each what he asked for', async () => {
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const before = listens();
+  const sessions = [await harness.open(), await harness.open(), await harness.open()];
+  const heard = sessions.map(hear);
+  for (const [n, session] of sessions.entries()) {
+    await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 2}` } }));
+  }
+  await settled();
+  const [listen, ...more] = listens().filter((exchange) => exchange.isOpen && !before.includes(exchange));
+  assert.is(more.length, 0); // each took the place of the one before
+  assert.equal(listen?.request.params?.notifications, {
+    resourcesListChanged: true,
+    resourceSubscriptions: ['x:0', 'x:1'],
+  });
+  listen?.notify('notifications/subscriptions/acknowledged');
+  listen?.notify(UPDATED, { uri: 'x:0' });
+  listen?.notify('notifications/resources/list_changed');
+  listen?.notify('notifications/message', { data: 'of nobody' });
+  assert.equal(
+    heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list')),
+    [['x:0', 'list'], ['list'], ['x:0', 'list']],
+  );
+  for (const { subscription } of heard) subscription.unsubscribe();
+  assert.is(listen?.isOpen, false);
+  assert.is(harness.ref('a').inFlight, 0);
+});
+
+test('says when a modern instance has agreed to tell what was subscribed to', async () => {
+  await harness.add('a', { peer: MODERN, fields: HTTP });
+  const session = await harness.open();
+  assert.is(session.opening, undefined);
+  hear(session);
+  assert.ok(session.opening instanceof Promise);
+  await session.opening;
+  assert.is(session.opening, undefined);
+});
+
+test('asks the modern instance that a session moved to', async () => {
+  await harness.add('a', { peer: MODERN });
+  const session = await harness.open();
+  await harness.add('b', { peer: MODERN });
+  const heard = hear(session);
+  await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: 'x:1' } }));
+  harness.transport('a').lose();
+  await settled();
+  const asked = harness.transport('b').open.filter(({ request }) => urisOf(request.params).includes('x:1'));
+  assert.is(asked.length, 1);
+  asked[0]?.notify(UPDATED, { uri: 'x:1' });
+  assert.is(heard.messages.length, 1);
+});
+
+test('is one with every session of a process, and another after its restart', async () => {
+  await harness.add('a', { script: answers() });
+  const { shared } = harness.sessions.binder;
+  const { peer } = harness.ref('a');
+  if (peer === undefined) throw new Error('not connected');
+  const [one, other] = [shared.join(harness.ref('a'), peer), shared.join(harness.ref('a'), peer)];
+  assert.is(one, other);
+  harness.transport('a').lose();
+  await settled();
+  assert.is(one.isIntact, false);
+  mock.timers.tick(1_000);
+  await settled();
+  const next = shared.join(harness.ref('a'), harness.ref('a').peer ?? peer);
+  assert.is.not(next, one);
+  one.retire();
+  await other.close();
+  assert.is(shared.size, 1);
+  next.retire();
+  assert.is(shared.size, 0);
+});
+
 test.run();
 
 function asked(id: string): string[] {
@@ -198,4 +275,13 @@ function uris(session: ClientSession): number {
   harness.transport('a').tell('notifications/resources/updated', { uri: 'x:1' });
   heard.subscription.unsubscribe();
   return heard.messages.length;
+}
+
+/** What the instance was asked to tell. */
+function listens() {
+  return harness.transport('a').exchanges.filter(({ request: { method } }) => method === LISTEN);
+}
+
+function urisOf(params: { readonly [field: string]: unknown } = {}): string {
+  return JSON.stringify(params.notifications);
 }

@@ -1,16 +1,23 @@
-// The table of a session's life, walked with duties that are the spec's own.
+// The states of a session, the actor that has them, and small facts of its life: profiles, notices, its end.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { createActor, SimulatedClock } from 'xstate';
+import { type AnyActorRef, createActor, type InspectionEvent, SimulatedClock } from 'xstate';
 import {
   type ClientSessionDeps,
   clientSessionMachine,
+  Life,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
+import { ClientSessionEnd, passOn } from '../../../src/actors/client-sessions/client-session.ts';
+import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
+import { InstanceSupervisor } from '../../../src/actors/instance-supervisor.ts';
+import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
+import type { Era } from '../../../src/domain/mcp.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { ASKABLE, PLAIN } from './client-session-harness.ts';
 
 const test = suite('client session: machine');
-
 class Duties implements ClientSessionDeps {
   readonly template = 't';
   readonly ownerId = 'ann';
@@ -48,7 +55,6 @@ class Duties implements ClientSessionDeps {
     this.seen.push('refused');
   }
 }
-
 function start(fields: Partial<Duties> = {}) {
   const duties = Object.assign(new Duties(), fields);
   const clock = new SimulatedClock();
@@ -56,6 +62,36 @@ function start(fields: Partial<Duties> = {}) {
   actor.start();
   return { duties, clock, actor };
 }
+/** A session with a binding, which writes down where it comes to stand. */
+function begin(fields: Partial<ClientSessionDeps> = {}, root?: AnyActorRef) {
+  const seen: string[] = [];
+  const duties: ClientSessionDeps & { mayFinish: boolean } = {
+    template: 't',
+    ownerId: 'ann',
+    settle: () => new Promise(() => {}),
+    settleMs: () => 1_000,
+    isBound: () => true,
+    isServed: () => false,
+    mayMove: false,
+    mayWait: false,
+    mayFinish: false,
+    isListened: false,
+    enter: (phase) => {
+      life.entered(phase);
+      seen.push(phase);
+    },
+    fail: () => seen.push('failed'),
+    refuse: () => seen.push('refused'),
+    ...fields,
+  };
+  const life: Life = new Life(duties, root);
+  return { life, duties, seen };
+}
+const SAID = ['initialized', 'cancelled', 'roots/list_changed', 'progress', 'custom'];
+const HEARD: Readonly<Record<Exclude<Era, 'bare'>, readonly string[]>> = {
+  legacy: ['roots/list_changed', 'progress', 'custom'],
+  modern: ['custom'],
+};
 
 test('serves at once with a binding, and opens without one', async () => {
   assert.equal(start().duties.seen, ['serving']);
@@ -156,6 +192,97 @@ test('ends from everywhere, and calls off what it was about', () => {
     assert.is(duties.seen.filter((phase) => phase === 'ended').length, 1);
     assert.is(duties.signal?.aborted ?? true, true);
   }
+});
+
+test('has an actor from its first waking, and one only', () => {
+  const { life, seen } = begin();
+  assert.equal([life.phase, life.mayRest], ['opening', false]);
+  life.wake();
+  life.wake();
+  assert.equal([life.phase, life.mayRest, seen], ['serving', true, ['serving']]);
+  life.end();
+});
+
+test('ends its actor when it rests', () => {
+  const actors = new Set<InspectionEvent['actorRef']>();
+  const { root } = new InstanceSupervisor(() => {}, { inspect: ({ actorRef }) => actors.add(actorRef) });
+  const { life } = begin({}, root);
+  life.wake();
+  const [actor] = [...actors].filter((one) => 'id' in one && one.id === CLIENT_ACTORS.session);
+  assert.is(actor?.getSnapshot().status, 'active');
+  life.rest();
+  assert.is(actor?.getSnapshot().status, 'done');
+});
+
+test('goes on from where it is after a rest', () => {
+  const { life, seen } = begin({ isServed: () => true });
+  life.wake();
+  life.rest();
+  assert.equal([life.phase, life.mayRest], ['serving', false]);
+  life.look(false);
+  assert.equal([life.mayRest, seen], [true, ['serving', 'serving', 'serving']]);
+  life.end();
+});
+
+test('ends once, at rest, too, and is not woken again', () => {
+  for (const isAwake of [true, false]) {
+    const { life, seen } = begin();
+    life.wake();
+    if (!isAwake) life.rest();
+    life.end();
+    life.end();
+    life.wake();
+    life.look(false);
+    assert.equal(seen, ['serving', 'ended']);
+  }
+});
+
+test('is told once to who waited and to who comes later, with its reason', () => {
+  const end = new ClientSessionEnd();
+  const heard: string[] = [];
+  const hear = (name: string) =>
+    end.told$.subscribe({
+      next: (reason) => heard.push(`${name}: ${reason}`),
+      complete: () => heard.push(`${name} is done`),
+    });
+  hear('one');
+  hear('gone').unsubscribe();
+  assert.is(end.reason, undefined);
+  end.come('it was closed');
+  assert.equal([end.reason, heard], ['it was closed', []]);
+  end.tell();
+  hear('late');
+  assert.equal(heard, ['one: it was closed', 'one is done', 'late: it was closed', 'late is done']);
+});
+
+for (const era of ['legacy', 'modern'] as const) {
+  test(`a ${era} backend hears what is meant for it`, () => {
+    const backend = new ScriptedTransport({ era });
+    for (const name of SAID) passOn(backend, `notifications/${name}`, { name });
+    assert.equal(
+      backend.notified,
+      HEARD[era].map((name) => ({ method: `notifications/${name}`, params: { name } })),
+    );
+  });
+}
+
+test('gives equal profiles the same object, whatever the order of their fields', () => {
+  const profiles = new ClientProfiles();
+  const one = profiles.take({ ...PLAIN, clientInfo: { name: 'x', version: '1' } });
+  const other = profiles.take({ ...PLAIN, clientInfo: { version: '1', name: 'x' } });
+  assert.is(one, other);
+  assert.equal(one, { ...PLAIN, clientInfo: { name: 'x', version: '1' } });
+  assert.is.not(profiles.take(ASKABLE), one);
+});
+
+test('forgets a profile when nobody uses it any more', () => {
+  const profiles = new ClientProfiles();
+  const shared = [profiles.take(PLAIN), profiles.take({ ...PLAIN })];
+  assert.is(profiles.size, 1);
+  for (const profile of shared) profiles.release(profile);
+  assert.is(profiles.size, 0);
+  profiles.release(PLAIN);
+  assert.is(profiles.size, 0);
 });
 
 test.run();

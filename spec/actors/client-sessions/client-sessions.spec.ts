@@ -1,4 +1,4 @@
-// The table of all sessions: how many, and what is left when they are gone. For how long is client-sessions-unused.spec.ts.
+// The table of sessions: its bounds, their ends, and which unused sessions make room.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -22,6 +22,7 @@ import {
 
 const test = suite('client sessions');
 let harness = new SessionHarness();
+
 simulateTime(
   test,
   () => harness.close(),
@@ -146,6 +147,111 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   }
 });
 
+test('parks who rests, and goes on with him at his next message', async () => {
+  await harness.add('a');
+  const session = await harness.open();
+  await rest();
+  assert.is(harness.sessions.parked, 1);
+  assert.is(harness.sessions.find(session.id), session);
+  assert.is(harness.sessions.parked, 1);
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+  assert.is(harness.sessions.parked, 0);
+  await rest();
+  session.notify('notifications/custom', {});
+  assert.is(harness.sessions.parked, 0);
+  await rest();
+  const release = session.hold();
+  await rest();
+  assert.is(harness.sessions.parked, 0);
+  release();
+  await rest();
+  assert.is(harness.sessions.parked, 1);
+});
+
+test('keeps what a parked session has at its backend', async () => {
+  await harness.add('a', { peer: FULL, script: answers({}) });
+  const session = await harness.open(ASKABLE);
+  await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'info' } }));
+  await rest();
+  const [own] = harness.upstreams('a');
+  own?.tell('notifications/message', { data: 'said meanwhile' });
+  assert.is(harness.sessions.parked, 1);
+  assert.is(own?.isClosed, false);
+  assert.is(session.logLevel, 'info');
+  assert.is(hear(session).messages.length, 1);
+});
+
+test('goes on elsewhere with a parked session whose instance died', async () => {
+  await harness.add('a');
+  const session = await harness.open();
+  await harness.add('b');
+  await rest();
+  harness.transport('a').lose();
+  await settled();
+  assert.is(harness.sessions.parked, 1);
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+});
+
+test('ends who was not used for too long, at its backend, too', async () => {
+  await harness.add('a', { fields: HTTP });
+  const [idle, busy] = [await harness.open(), await harness.open()];
+  const release = busy.hold();
+  const ends: string[] = [];
+  idle.ended$.subscribe((reason) => ends.push(reason));
+  await pass(LIMITS.sessionIdleMs);
+  assert.equal(ends, ['it was idle for too long']);
+  assert.equal(
+    harness.upstreams('a').map(({ isClosed }) => isClosed),
+    [true, false],
+  );
+  assert.is(harness.sessions.find(busy.id), busy);
+  release();
+  await pass(LIMITS.sessionIdleMs - 1_000);
+  assert.is(harness.sessions.size, 1);
+  await pass(LIMITS.sessionParkMs + 2_000);
+  assert.is(harness.sessions.size, 0);
+});
+
+test('ends who listens and was not used for too long; until then it hears what is said', async () => {
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
+  await resultOf(ask(session, 'read'));
+  const heard = hear(session);
+  await pass(LIMITS.sessionIdleMs - 1_000);
+  harness.transport('a').tell('notifications/tools/list_changed');
+  assert.equal([harness.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
+  await pass(2_000);
+  assert.equal([harness.sessions.size, heard.isOver], [0, true]);
+});
+
+test('does not count it as use that a client stops listening', async () => {
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
+  const heard = hear(session);
+  await pass(LIMITS.sessionIdleMs - 1_000);
+  heard.subscription.unsubscribe();
+  await pass(2_000);
+  assert.is(harness.sessions.size, 0);
+});
+
+test('counts from the last message', async () => {
+  await harness.add('a');
+  const session = await harness.open();
+  for (let time = 0; time < 5; time += 1) {
+    await pass(LIMITS.sessionIdleMs - 10_000);
+    session.notify('notifications/custom', {});
+  }
+  assert.is(harness.sessions.size, 1);
+});
+
+test('has one timer for all of them', async () => {
+  await harness.add('a');
+  await openAll(50);
+  await pass(LIMITS.sessionParkMs + 5_000);
+  assert.is(harness.sessions.parked, 50);
+  assert.ok(harness.alarms < 5, `${harness.alarms} timers were set`);
+});
+
 test.run();
 
 async function openAll(count: number): Promise<ClientSession[]> {
@@ -159,4 +265,14 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
     () => 'none',
     (thrown: unknown) => (thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown)),
   );
+}
+
+/** Long enough for everybody who rests to be parked. */
+async function rest(): Promise<void> {
+  await pass(2 * LIMITS.sessionParkMs + 2_000);
+}
+
+async function pass(ms: number): Promise<void> {
+  mock.timers.tick(ms);
+  await settled();
 }

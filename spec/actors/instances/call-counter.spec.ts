@@ -1,18 +1,63 @@
-// What counts as a call in flight, what fills the capacity, and what calls and probes say about an instance.
+// The parts of an instance: the counter of its calls, the shares of owners, its openings, its probes.
 
 import * as assert from 'uvu/assert';
+import { createActor, toPromise } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
+import { Openings } from '../../../src/actors/instances/openings.ts';
+import { OwnerShares } from '../../../src/actors/instances/owner-shares.ts';
+import { type ProbeInput, type ProbeResult, probe } from '../../../src/actors/instances/probe.ts';
+import { backendTimeout } from '../../../src/domain/error-catalogue.ts';
+import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
+import type { FinalEvent } from '../../../src/domain/exchange.ts';
+import { JsonText } from '../../../src/domain/json.ts';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Era } from '../../../src/domain/mcp.ts';
+import { PEER, ScriptedOpener } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { definition } from './instance-harness.ts';
 
-const test = suite('call counter');
-
+const test = suite('parts of an instance');
 const ended = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEnding => ({
   outcome,
   durationMs,
   error: undefined,
 });
+const ok: FinalEvent = { kind: 'result', result: JsonText.ofValue({}) };
+const refused = (code: number): FinalEvent => ({ kind: 'error', error: { code, message: 'no' } });
+const unknownMethod = refused(RPC.methodNotFound);
+type Answer = FinalEvent | (() => Promise<FinalEvent>);
+/** Probes a session that gives these answers, one after the other; each takes 7 ms. */
+async function probed(era: Era, answers: readonly Answer[], lastMessageAtMs: () => number = () => 0) {
+  const clock = { nowMs: 1_000 };
+  const asked: string[] = [];
+  const timeouts: number[] = [];
+  const link: ProbeInput['link'] = {
+    peer: { ...PEER, era },
+    lastMessageAtMs,
+    ask: async ({ method }, timeoutMs) => {
+      asked.push(method);
+      timeouts.push(timeoutMs);
+      clock.nowMs += 7;
+      const answer = answers[asked.length - 1];
+      if (answer === undefined) throw new Error('asked too often');
+      return typeof answer === 'function' ? answer() : answer;
+    },
+  };
+  const actor = createActor(probe, { input: { link, timeoutMs: 10_000, now: () => clock.nowMs } });
+  const outcome = toPromise(actor).catch(asGatewayError);
+  actor.start();
+  return { outcome: await outcome, asked, timeouts };
+}
+/** What is worth comparing of a probe that failed; undefined when it passed. */
+function failureOf(outcome: ProbeResult | GatewayError) {
+  if (!(outcome instanceof GatewayError)) return undefined;
+  const { code, delivered, message } = outcome;
+  return { code, delivered, message };
+}
+const answered = (durationMs: number): ProbeResult => ({ durationMs, isAnswered: true });
+const silent = () => Promise.reject(backendTimeout(10_000));
 
 test('are free while their call waits for its client, and taken again when it goes on', () => {
   const calls = new CallCounter();
@@ -88,6 +133,58 @@ test('takes probes for calls of no client; one without a time says nothing of th
   calls.probed(true, 20);
   assert.is(calls.latencyMs, 12);
   assert.equal([calls.requests, calls.isIdle], [0, true]);
+});
+
+test('are a quarter for each owner, and free again when given back', () => {
+  const shares = new OwnerShares(40);
+  for (let count = 0; count < 10; count += 1) shares.take('user:ann');
+  assert.equal([shares.share, shares.isFull('user:ann'), shares.isFull('user:bob')], [10, true, false]);
+  shares.giveBack('user:ann');
+  assert.not.ok(shares.isFull('user:ann'));
+  assert.equal([...shares.owners], ['user:ann']);
+  for (let count = 0; count < 9; count += 1) shares.giveBack('user:ann');
+  assert.is(shares.size, 0);
+  assert.equal([...shares.owners], []);
+});
+
+test('does not open what was called off meanwhile', async () => {
+  const opener = new ScriptedOpener();
+  const controller = new AbortController();
+  const opening = new Openings(opener.open, new Promise(() => undefined));
+  const opened = opening.open(definition(), controller.signal);
+  controller.abort();
+  const error = await opened.catch(asGatewayError);
+  assert.equal('delivered' in error && error.delivered, 'no');
+  assert.is(opener.openings.length, 0);
+  await opening.close();
+});
+
+test('passes a server that answers that it does not know the question', async () => {
+  for (const era of ['legacy', 'modern'] as const) {
+    const { outcome, asked } = await probed(era, [unknownMethod]);
+    assert.equal(outcome, answered(7));
+    assert.is(asked.length, 1);
+  }
+});
+
+test('wants the tools of a bare server that does not know ping', async () => {
+  const { outcome, asked } = await probed('bare', [unknownMethod, ok]);
+  assert.equal(outcome, answered(14));
+  assert.equal(asked, ['ping', 'tools/list']);
+});
+
+test('fails a bare server that knows neither', async () => {
+  const { outcome } = await probed('bare', [unknownMethod, unknownMethod]);
+  assert.equal(failureOf(outcome), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'yes',
+    message: 'The backend is unavailable: its probe was answered with error -32601.',
+  });
+});
+
+test('passes a silent server that said something else since the probe began', async () => {
+  const { outcome } = await probed('legacy', [silent], () => 1_001);
+  assert.equal(outcome, { durationMs: 7, isAnswered: false });
 });
 
 test.run();

@@ -1,18 +1,18 @@
-// One instance and its sessions: when it serves, when it is lost, when it opens again.
-// Probes are in instance.machine-health.spec.ts, drain and restart in -duty, the ways to its end in -end.
+// How an instance comes up, recovers, restarts, and copes with a backend that breaks its promises.
 
 import * as assert from 'uvu/assert';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { ewma } from '../../../src/balancing/health-score.ts';
+import { JsonText } from '../../../src/domain/json.ts';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness, settled } from './instance-harness.ts';
 
 const test = suite('instance machine');
 const check = onHarness(test);
-
 const openings = (harness: Harness) => () => harness.opener.openings.length;
-
 /** How long each failed opening is waited for, one after the other. */
 async function waits(harness: Harness, count: number): Promise<number[]> {
   const delays: number[] = [];
@@ -29,6 +29,17 @@ async function waits(harness: Harness, count: number): Promise<number[]> {
   }
   return delays;
 }
+const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
+/** Unhealthy, with a session that never answers a probe again. */
+async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
+  const transport = await harness.healthy();
+  transport.onExchange = (exchange) =>
+    exchange.request.method === 'ping' && exchange.refuse(RPC.internalError);
+  harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
+  assert.is(harness.ref.state, 'unhealthy');
+  return transport;
+}
+const fault = new TypeError('a fault of the transport');
 
 check(
   'counts an opening that fails as a failed probe, and one that succeeds as a passed one',
@@ -104,6 +115,153 @@ check('opens with the definition as it was changed', async (harness) => {
   assert.is(harness.ref.weight, 9);
   await waits(harness, 1);
   assert.is(harness.opener.last.definition.weight, 9);
+});
+
+check('opens an unhealthy session anew after five failed probes', async (harness) => {
+  const transport = await unhealthy(harness);
+  for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
+  assert.equal([harness.probes, transport.isClosed], [LIMITS.failedRecoveries - 1, false]);
+  await harness.pass(8_000);
+  assert.equal([harness.probes, transport.isClosed, harness.ref.state], [5, true, 'unhealthy']);
+  assert.ok(await harness.happensAfter(500, () => harness.opener.openings.length));
+  await harness.healthy();
+  assert.is(harness.ref.state, 'healthy');
+});
+
+check('says that the probes were the reason, not its own closing', async (harness) => {
+  await unhealthy(harness);
+  for (const ms of WAITS) await harness.pass(ms);
+  assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
+  const restarts = harness.emissions.filter(({ type }) => type === 'restarting');
+  assert.equal(restarts, [
+    {
+      type: 'restarting',
+      reason: 'its probe was answered with error -32603',
+      delayMs: 500,
+      isPlanned: false,
+    },
+  ]);
+});
+
+check('answers the calls in flight when it closes that session', async (harness) => {
+  await unhealthy(harness);
+  const caller = harness.call();
+  for (const ms of WAITS) await harness.pass(ms);
+  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
+});
+
+check('goes on opening when nobody is there any more', async (harness) => {
+  await unhealthy(harness);
+  for (const ms of WAITS) await harness.pass(ms);
+  await harness.pass(500);
+  for (const ms of [1_000, 2_000, 4_000]) {
+    harness.opener.last.fail();
+    await settled();
+    assert.ok(await harness.happensAfter(ms, () => harness.opener.openings.length), `not after ${ms} ms`);
+  }
+});
+
+check('answers the caller when exchanging throws, and carries the next call', async (harness) => {
+  const transport = await harness.healthy();
+  transport.thrownByExchange = fault;
+  const caller = harness.call();
+  assert.equal([caller.ends, caller.error?.code, caller.error?.delivered], [1, 'INTERNAL_ERROR', 'unknown']);
+  transport.thrownByExchange = undefined;
+  const next = harness.call();
+  transport.last.result();
+  assert.equal(
+    [next.ends, next.error, harness.ref.inFlight, harness.ref.state],
+    [1, undefined, 0, 'healthy'],
+  );
+});
+
+check('takes a probe that throws for one that failed', async (harness) => {
+  const transport = await harness.healthy();
+  transport.thrownByExchange = fault;
+  for (const ms of [30_000, 1_000]) await harness.pass(ms);
+  assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'a fault of the transport']);
+  transport.thrownByExchange = undefined;
+  transport.onExchange = (probe) => probe.result();
+  await harness.pass(500);
+  assert.is(harness.ref.state, 'healthy');
+});
+
+check('answers the caller when an exchange ends without an answer', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  transport.last.complete();
+  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
+});
+
+check('answers the caller once when an exchange is answered twice', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  const { last } = transport;
+  last.say({ kind: 'result', result: JsonText.ofValue(1) });
+  last.say({ kind: 'result', result: JsonText.ofValue(2) });
+  last.fail(fault);
+  assert.equal([caller.events.length, caller.ends, caller.error], [1, 1, undefined]);
+  assert.equal(
+    caller.endings.map(({ outcome }) => outcome),
+    ['result'],
+  );
+});
+
+check('waits until the old session is gone before it opens a new one by hand', async (harness) => {
+  const transport = await harness.healthy();
+  transport.closesSlowly = true;
+  harness.ref.restart();
+  await harness.pass(5_000);
+  assert.is(harness.opener.openings.length, 1);
+  transport.finishClosing();
+  await settled();
+  assert.is(harness.opener.openings.length, 2);
+});
+
+check('opens a new session by hand also while a lost one still closes', async (harness) => {
+  const transport = await harness.healthy();
+  transport.closesSlowly = true;
+  transport.lose();
+  await settled();
+  harness.ref.restart();
+  transport.finishClosing();
+  await settled();
+  assert.is(harness.opener.openings.length, 2);
+});
+
+check('does not wait for ever for an old session when it is restarted', async (harness) => {
+  const transport = await harness.healthy();
+  transport.closesSlowly = true;
+  harness.ref.restart();
+  await harness.pass(LIMITS.drainMs);
+  assert.is(harness.opener.openings.length, 2);
+  transport.finishClosing();
+  await harness.healthy();
+  assert.is(harness.ref.state, 'healthy');
+});
+
+check('goes on draining after a restart when it drained before', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  harness.ref.drain();
+  harness.ref.restart();
+  transport.exchanges[0]?.result();
+  await settled();
+  assert.equal([caller.error, harness.opener.openings.length], [undefined, 2]);
+  await harness.healthy();
+  assert.is(harness.ref.state, 'draining');
+  harness.ref.resume();
+  assert.is(harness.ref.state, 'healthy');
+});
+
+check('restarts a draining one after 30 s at the latest, too', async (harness) => {
+  await harness.healthy();
+  harness.call();
+  harness.ref.drain();
+  harness.ref.restart();
+  await harness.pass(LIMITS.drainMs);
+  await harness.healthy();
+  assert.equal([harness.ref.state, harness.opener.openings.length], ['draining', 2]);
 });
 
 test.run();

@@ -1,9 +1,9 @@
-// Events of the conversations that clients lease, and what one owner may have of them. Those of clients without a session
-// are in stateless/stateless-pool.spec.ts, too.
+// Conversations and processes of single clients with one instance: shared, bounded, warm, and ended.
 
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { Leases } from '../../../src/actors/instances/leases.ts';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
@@ -15,10 +15,8 @@ import { suite } from '../../helpers/suite.ts';
 import { alarm } from '../stateless/stateless-harness.ts';
 
 const test = suite('leases');
-
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
 const FACT = { template: 't', instanceId: 'i', serverId: 's', principal: 'user:1' };
-
 function host(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
   const leases = make(transport, () => opener.next);
@@ -125,9 +123,56 @@ test('ends an idle conversation for one that needs its place, of the same owner 
   await leases.end();
 });
 
+test('there may be so many in all, of whoever they are', async () => {
+  const { processes, opened, open } = makeProcesses(3);
+  for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
+  const refusal = await open('dee').catch((thrown: unknown) => thrown);
+  assert.match(String(refusal), '(setting sessions.max_processes)');
+  opened[1]?.lose();
+  await settled();
+  assert.is(processes.room, 1);
+  await open('dee');
+  assert.is(await codeOf(open(ANONYMOUS.id)), 'QUEUE_FULL');
+  assert.is(processes.room, 0);
+});
+
+test('a refused or failed opening leaves its place to others', async () => {
+  const { processes, openWith, open } = makeProcesses(1);
+  const fail = () => Promise.reject(backendUnavailable('no', { delivered: 'no' }));
+  assert.is(await codeOf(openWith('ann', fail)), 'BACKEND_UNAVAILABLE');
+  assert.is(await openWith('ann', async () => undefined), undefined);
+  await open('ann');
+  assert.is(await codeOf(open('ann')), 'QUEUE_FULL');
+  assert.is(processes.room, 0);
+});
+
 test.run();
 
 function make(transport: TransportKind, open: () => Promise<Upstream | undefined>, bounds?: OwnBounds) {
   const host = { template: 't', id: 'i', serverId: 's', transport };
   return new Leases({ host, bounds, now: () => Date.now(), alarm, link: () => ({ openUpstream: open }) });
+}
+
+function makeProcesses(most: number) {
+  const opened: ScriptedTransport[] = [];
+  let next: () => Promise<ScriptedTransport | undefined>;
+  const processes = new Leases({
+    host: { template: 't', id: 'i', serverId: 's', transport: 'stdio' },
+    bounds: { processes: most, share: 1 },
+    now: () => Date.now(),
+    alarm,
+    link: () => ({ openUpstream: () => next() }),
+  });
+  const openWith = async (id: string, how: typeof next) => {
+    next = how;
+    const profile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
+    return processes.lease({ owner: { id }, profile }).conversation.opening;
+  };
+  const open = (ownerId: string) =>
+    openWith(ownerId, async () => {
+      const process = new ScriptedTransport();
+      opened.push(process);
+      return process;
+    });
+  return { processes, opened, open, openWith };
 }

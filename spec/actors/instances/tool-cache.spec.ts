@@ -1,5 +1,4 @@
-// What is known of an instance's tools while lists come, fail and change. The spec settles every listing by hand.
-// How the session fills it is in session-tools.spec.ts.
+// The tools of one instance: listed once, again after a change, and on demand.
 
 import * as assert from 'uvu/assert';
 import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
@@ -9,7 +8,6 @@ import { suite } from '../../helpers/suite.ts';
 import { settled } from './instance-harness.ts';
 
 const test = suite('tool cache');
-
 /** A cache whose listings the spec settles one by one, on a clock the spec turns. */
 function staged() {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
@@ -103,6 +101,36 @@ test('lists what it put off at the first question a second later', async () => {
   await answer('b');
   assert.is(listings.length, 2);
   assert.is(cache.knows('b'), 'yes');
+});
+
+test('tells that a tool asks for other headers, unless its backend said that the list changed', async () => {
+  const asking = (header: string): Tool => ({
+    name: 'a',
+    inputSchema: { properties: { x: { type: 'string', 'x-mcp-header': header } } },
+  });
+  let lists: readonly Tool[] = [asking('Old')];
+  let nowMs = 0;
+  let changes = 0;
+  const cache = new ToolCache(
+    async () => lists,
+    () => nowMs,
+    () => {
+      changes += 1;
+    },
+  );
+  const changesAfter = async (listed: readonly Tool[], list: () => Promise<void> = () => cache.refresh()) => {
+    lists = listed;
+    await list();
+    return changes;
+  };
+  assert.is(await changesAfter(lists), 0, 'the first list');
+  assert.is(await changesAfter([{ ...asking('Old'), description: 'new' }, { name: 'b' }]), 0);
+  assert.is(await changesAfter([{ name: 'b' }]), 0, 'a tool that is gone is not listed wrongly');
+  assert.is(await changesAfter([asking('New'), { name: 'b' }]), 0, 'nor is one that came');
+  assert.is(await changesAfter([asking('Old'), { name: 'b' }]), 1);
+  nowMs = LIMITS.toolListAgeMs;
+  assert.is(await changesAfter([asking('New')], () => cache.drop()), 1, 'that was said');
+  assert.equal(cache.find('a'), asking('New'));
 });
 
 test.run();

@@ -1,19 +1,24 @@
-// The table of ways.
+// Which conversation takes the request of a client without a session.
 
 import * as assert from 'uvu/assert';
-import { type Routing, routingTo } from '../../../src/actors/stateless/stateless-routing.ts';
+import {
+  isLogged,
+  logLevelOf,
+  type Routing,
+  routingTo,
+} from '../../../src/actors/stateless/stateless-routing.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
-import type { Era } from '../../../src/domain/mcp.ts';
+import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
+import { type Era, META } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { definition } from '../instances/instance-harness.ts';
-import { ASKABLE, profile } from './stateless-harness.ts';
+import { ASKABLE, modernCall, profile } from './stateless-harness.ts';
 
-const test = suite('the way to an instance');
-
+const test = suite('stateless routing');
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
-
 const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routing][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
   ['modern', 'stdio', 'auto', 'logging', 'direct'],
@@ -51,6 +56,7 @@ const METHOD_OF: Readonly<Record<Client, string>> = {
   'same tools': 'tools/list',
   task: 'tasks/get',
 };
+
 for (const [era, transport, sharing, client, way] of rows) {
   test(`is ${way}: ${era}, ${transport}, ${sharing}, ${client}`, () => {
     const peer = era === 'none' ? undefined : { ...PEER, era };
@@ -77,4 +83,26 @@ test('follows the last instance while none is connected: a process of the client
   assert.is(routingTo(gone, facts), 'dedicated');
 });
 
+test('opts in to log lines with a level that there is', () => {
+  const level = (value: JsonValue) => logLevelOf(modernCall({ [META.logLevel]: value }));
+  assert.equal(
+    [level('debug'), level('loud'), level(3), level(null)],
+    ['debug', undefined, undefined, undefined],
+  );
+  assert.equal([logLevelOf({ method: 'x' }), logLevelOf(modernCall())], [undefined, undefined]);
+});
+
+test('hears log lines from its level on, and everything else', () => {
+  const heard = (level: string | undefined, params: JsonObject) =>
+    isLogged(level)(notice('notifications/message', params));
+  assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);
+  assert.equal([heard('info', { level: 'info' }), heard('info', { level: 'alert' })], [true, true]);
+  assert.equal([heard('info', { level: 'loud' }), heard('info', {})], [true, true]);
+  assert.is(isLogged(undefined)(notice('notifications/progress', {})), true);
+});
+
 test.run();
+
+function notice(method: string, params: JsonObject): ExchangeEvent {
+  return { kind: 'notification', method, params };
+}

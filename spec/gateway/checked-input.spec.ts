@@ -1,14 +1,24 @@
+// What the gateway refuses of programs without types: options of its making, and requests.
+
 import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
+import type { EventName } from '../../src/domain/events.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { checkedOptions } from '../../src/gateway/checked-options.ts';
+import {
+  checkEventName,
+  refusalOfAnswer,
+  refusalOfCall,
+  refusalOfList,
+  refusalOfRequest,
+} from '../../src/gateway/checked-requests.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('gateway: checked options');
+const test = suite('checked input of the gateway');
 
 test('takes everything that is documented, and nothing at all', () => {
   const options: GatewayOptions = {
@@ -85,6 +95,39 @@ test('finds all that is wrong, and tells no values', () => {
 test('a gateway is not made with options that it would break on later', async () => {
   const made = createGateway(Object({ policy: { strategy: 'bogus' } }));
   assert.instance(await made.catch((reason: unknown) => reason), GatewayError);
+});
+
+test('nothing is made for a request that can be asked, and nothing of it is read deeply', () => {
+  const walked = (): never => {
+    throw new Error('params are walked');
+  };
+  const params = new Proxy({}, { get: walked, ownKeys: walked });
+  const { signal } = new AbortController();
+  const options = { timeoutMs: 0.5, instanceId: 'a', signal, looksUpTools: false };
+  const request = { method: 'tools/list', params, headers: { 'mcp-param-a': 'b' } };
+  assert.equal(
+    [
+      refusalOfRequest(request, undefined),
+      refusalOfRequest({ method: 'x' }, options),
+      refusalOfCall('say', params, options),
+      refusalOfList('prompts', { timeoutMs: Number.POSITIVE_INFINITY }),
+      refusalOfAnswer(request, { error: { code: 1, message: 'x' }, instanceId: 'a' }),
+    ],
+    Array.from({ length: 5 }, () => undefined),
+  );
+});
+
+test('the words name the field and what would do, and never what was given', () => {
+  const refusal = refusalOfRequest({ method: 'x' }, Object({ timeoutMs: 'planted' }));
+  assert.is(refusal?.code, 'VALIDATION_ERROR');
+  assert.match(refusal?.message ?? '', 'timeoutMs: expected milliseconds above 0');
+  assert.not.match(JSON.stringify(refusal), 'planted');
+});
+
+test('an event has one of the names that there are', () => {
+  checkEventName('exchange.finished');
+  const unknown = 'exchange.finish' as EventName;
+  assert.throws(() => checkEventName(unknown), /"exchange\.finished" is the nearest/);
 });
 
 test.run();

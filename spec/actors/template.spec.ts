@@ -1,18 +1,18 @@
-// The supervisor of one template with scripted backends: it starts instances, forgets those that ended, and outlives
-// those that break.
+// The tree of actors: the root, a supervisor per template, and the instances below it.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type Actor, createActor, SimulatedClock } from 'xstate';
+import { InstanceSupervisor } from '../../src/actors/instance-supervisor.ts';
 import { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
-import { templateMachine } from '../../src/actors/template.machine.ts';
+import { rootMachine, templateMachine } from '../../src/actors/template.machine.ts';
 import { asGatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener, type ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { definition, settled } from './instances/instance-harness.ts';
 
-const test = suite('template machine');
-
+const test = suite('supervision of instances');
 /** One instance below the supervisor, whose clock the spec can break: then every look at it throws. */
 interface Member {
   readonly ref: InstanceRef;
@@ -20,7 +20,6 @@ interface Member {
   readonly heard: string[];
   breakDown(): void;
 }
-
 class Supervised {
   readonly clock = new SimulatedClock();
   readonly crashes: string[] = [];
@@ -74,6 +73,32 @@ class Supervised {
     await settled();
     return { ...member, transport };
   }
+}
+function started(): Actor<typeof rootMachine> {
+  const root = createActor(rootMachine, { clock: new SimulatedClock() });
+  root.start();
+  return root;
+}
+/** Starts one instance of the template; its clock throws when `isBroken`. */
+function add(root: Actor<typeof rootMachine>, template: string, isBroken = false) {
+  const opener = new ScriptedOpener();
+  const now = (): number => {
+    if (isBroken) throw new Error('the clock is broken');
+    return 0;
+  };
+  root.getSnapshot().children[template]?.send({
+    type: 'instance.add',
+    actorId: 'a#1',
+    input: {
+      definition: definition({ template }),
+      policy: DEFAULT_POLICY,
+      open: opener.open,
+      now,
+      random: () => 0.5,
+      alarm: () => () => undefined,
+    },
+  });
+  return opener;
 }
 
 test('starts an instance under the id it is given, at once', async () => {
@@ -184,4 +209,93 @@ test('stops its instances with itself, and their callers are answered', async ()
   assert.ok(members.every(({ transport, ref }) => transport.isClosed && ref.state === 'stopped'));
 });
 
+test('starts one supervisor per template, at once', () => {
+  const root = started();
+  root.send({ type: 'template.open', template: 'weather' });
+  root.send({ type: 'template.open', template: 'my.other-template' });
+  assert.equal(Object.keys(root.getSnapshot().children), ['weather', 'my.other-template']);
+  root.stop();
+});
+
+test('is not touched by an instance that breaks', () => {
+  const root = started();
+  root.send({ type: 'template.open', template: 'weather' });
+  add(root, 'weather', true);
+  assert.is(root.getSnapshot().status, 'active');
+  assert.is(root.getSnapshot().children.weather?.getSnapshot().status, 'active');
+  root.stop();
+});
+
+test('outlives a supervisor that breaks, and forgets it, so that the template can be opened again', () => {
+  const root = started();
+  root.send({ type: 'template.open', template: 'weather' });
+  root.send({ type: 'template.open', template: 'other' });
+  // A supervisor has no way to break that we know of; this is what it would say.
+  root.send({ type: 'xstate.error.actor.weather', actorId: 'weather', error: new Error('it broke') });
+  assert.is(root.getSnapshot().status, 'active');
+  assert.equal(Object.keys(root.getSnapshot().children), ['other']);
+  root.send({ type: 'template.open', template: 'weather' });
+  assert.equal(Object.keys(root.getSnapshot().children), ['other', 'weather']);
+  root.stop();
+});
+
+test('stops everything below with itself', async () => {
+  const root = started();
+  root.send({ type: 'template.open', template: 'weather' });
+  const opener = add(root, 'weather');
+  const transport = opener.last.succeed();
+  await settled();
+  root.stop();
+  assert.is(transport.isClosed, true);
+});
+
+test('does not see the templates of another root', () => {
+  const [one, other] = [started(), started()];
+  one.send({ type: 'template.open', template: 'weather' });
+  assert.equal(Object.keys(other.getSnapshot().children), []);
+  one.stop();
+  assert.is(other.getSnapshot().status, 'active');
+  other.stop();
+});
+
+test('tells of an actor that broke, once, and starts others after it', async () => {
+  const { supervisor, start, crashes } = open();
+  const { ref, opener } = start('r', undefined, true);
+  opener.last.succeed();
+  await turn();
+  assert.equal(crashes, [[ref, 'the clock is broken']]);
+  const next = start('r');
+  assert.is(next.ref.state, 'starting');
+  supervisor.stop();
+});
+
 test.run();
+
+function open() {
+  const crashes: unknown[] = [];
+  const supervisor = new InstanceSupervisor(({ ref }, error) => {
+    crashes.push([ref, error instanceof Error ? error.message : error]);
+  });
+  const start = (template: string, before?: Promise<unknown>, isBroken = false) => {
+    const opener = new ScriptedOpener();
+    let isStarted = false;
+    const now = () => {
+      if (isBroken && isStarted) throw new Error('the clock is broken');
+      return 0;
+    };
+    const ref = supervisor.start(
+      {
+        definition: definition({ template }),
+        policy: DEFAULT_POLICY,
+        open: opener.open,
+        now,
+        random: () => 0.5,
+        alarm: () => () => undefined,
+      },
+      before,
+    );
+    isStarted = true;
+    return { ref, opener };
+  };
+  return { supervisor, start, crashes };
+}

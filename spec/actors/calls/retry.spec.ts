@@ -1,14 +1,50 @@
+// Whether a failed call may be repeated, within which budget, and the error when no instance is left.
+
 import * as assert from 'uvu/assert';
 import { noInstanceError, noneHealthy, type Search } from '../../../src/actors/calls/no-instance-error.ts';
+import { affords, isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
+import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('why nobody');
-
+const test = suite('retry');
+const KNOWS_READ = { tools: { isRepeatable: (tool: string) => tool === 'read' } };
 const NO_INSTANCE = 'No instance of "t" is healthy right now';
 const SEARCH: Search = { template: 't', bound: undefined, lackedTool: undefined, tried: undefined };
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
+
+test('forgets calls and repeats after 10 s', () => {
+  let nowMs = 500;
+  const budget = new RetryBudget(() => nowMs);
+  call(budget, 100);
+  assert.is(repeats(budget), 30);
+  nowMs = 9_999;
+  assert.is(repeats(budget), 0);
+  nowMs = 10_000;
+  assert.is(repeats(budget), 10);
+});
+
+test('starts anew after a long silence', () => {
+  let nowMs = 3_000;
+  const budget = new RetryBudget(() => nowMs);
+  call(budget, 1_000);
+  repeats(budget);
+  nowMs = 3_000_000;
+  assert.is(repeats(budget), 10);
+});
+
+test('repeats no tool that nobody knows, and none without a name', () => {
+  assert.is(isRepeatable(toolCall('read'), { tools: undefined }), false);
+  assert.is(isRepeatable({ method: 'tools/call', params: { name: ['read'] } }, KNOWS_READ), false);
+});
+
+test('pays from the budget for what perhaps arrived, and for nothing else', () => {
+  let left = 1;
+  const budget = { take: () => left-- > 0 };
+  assert.equal([affords(budget, 'no'), affords(budget, 'no')], [true, true]);
+  assert.equal([affords(budget, 'unknown'), affords(budget, 'unknown')], [true, false]);
+});
 
 test('gives the reason of an unhealthy or stopped instance, and the state of the others', () => {
   const instances = [
@@ -47,3 +83,13 @@ test('says that a tool is not there unless somebody is away who comes back and w
 });
 
 test.run();
+
+function call(budget: RetryBudget, times: number): void {
+  for (let time = 0; time < times; time += 1) budget.countCall();
+}
+
+/** Repeats until the budget says no. */
+function repeats(budget: RetryBudget): number {
+  for (let count = 0; count < 10_000; count += 1) if (!budget.take()) return count;
+  throw new Error('the budget has no end');
+}

@@ -1,0 +1,432 @@
+// One instance through its handle: its calls and streams, reservations, what it shows of itself and what it reports.
+
+import type { Observable } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
+import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
+import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { asGatewayError } from '../../../src/domain/errors.ts';
+import type { GatewayEvent } from '../../../src/domain/events.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  type Caller,
+  CHILD,
+  definition,
+  type Harness,
+  onHarness,
+  openOwn,
+  settled,
+} from './instance-harness.ts';
+
+const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
+const test = suite('instance');
+const check = onHarness(test);
+const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
+/** The wait after the tenth opening that failed. */
+async function longestWait(harness: Harness): Promise<number> {
+  for (let round = 0; round < 10; round += 1) {
+    harness.opener.last.fail();
+    await settled();
+    await harness.pass(1_000_000);
+  }
+  return harness.actor.getSnapshot().context.backOffMs;
+}
+const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
+
+check('opens no conversation without a session, and none goes on in the next one', async (harness) => {
+  const open = () => codeOf(openOwn(harness.ref, PROFILE));
+  assert.is(await open(), 'BACKEND_UNAVAILABLE');
+  const transport = await harness.healthy();
+  const upstream = await openOwn(harness.ref, PROFILE);
+  transport.lose();
+  await settled();
+  assert.is(await open(), 'BACKEND_UNAVAILABLE');
+  await harness.pass(1_000);
+  await harness.healthy();
+  const caller = harness.call(undefined, undefined, upstream);
+  assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
+  assert.is(harness.ref.state, 'healthy');
+});
+
+check(
+  'doubts an instance at whose address nothing answers when a conversation is opened',
+  async (harness) => {
+    const transport = await harness.healthy();
+    transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
+    await codeOf(openOwn(harness.ref, PROFILE));
+    assert.is(harness.ref.state, 'unhealthy');
+  },
+);
+
+check('hands subscriptions to its session, and refuses them without one', async (harness) => {
+  const refused: unknown[] = [];
+  harness.ref
+    .listen({ method: 'subscriptions/listen' })
+    .subscribe({ error: (error) => refused.push(error.delivered) });
+  assert.equal(refused, ['no']);
+  const transport = await harness.healthy();
+  const subscription = harness.ref.listen({ method: 'subscriptions/listen' }).subscribe();
+  assert.equal([transport.open.length, harness.ref.inFlight], [1, 0]);
+  subscription.unsubscribe();
+  assert.is(transport.open.length, 0);
+});
+
+check('shows what is true of the instance', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(40);
+  transport.last.result();
+  harness.call();
+  assert.equal(harness.ref.snapshot(87.5), {
+    id: 'a',
+    serverId: 'a',
+    template: 't',
+    state: 'healthy',
+    healthy: true,
+    inFlight: 1,
+    weight: 1,
+    score: 87.5,
+    latencyMs: 40,
+    consecutiveFailures: 0,
+    ejection: null,
+    lastCheck: new Date(performance.timeOrigin).toISOString(),
+    reason: null,
+    restarts: 0,
+    requests: 2,
+    errors: 0,
+    era: 'legacy',
+    pid: 4711,
+    stderr: ['a line'],
+    unmatchedMessages: 3,
+  });
+  assert.equal(
+    [harness.ref.latencyMs, harness.ref.successRate, harness.ref.capacity],
+    [40, 1, LIMITS.inFlightPerInstance],
+  );
+});
+
+check('shows nothing of a backend that was never there', async ({ ref }) => {
+  const { state, healthy, lastCheck, latencyMs, era, pid, stderr, unmatchedMessages } = ref.snapshot(0);
+  assert.equal(
+    [state, healthy, lastCheck, latencyMs, era, pid, unmatchedMessages],
+    ['starting', false, null, null, null, null, 0],
+  );
+  assert.equal(stderr, []);
+});
+
+check('passes events on inside the emission of the transport', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  transport.last.notify('notifications/progress');
+  assert.is(caller.events.length, 1);
+  transport.last.result();
+  assert.equal([caller.events.length, caller.ends], [2, 1]);
+});
+
+check('carries an exchange that is answered inside the subscription', async (harness) => {
+  const transport = await harness.healthy();
+  transport.onExchange = (exchange) => exchange.result();
+  const callers = Array.from({ length: 3 }, () => harness.call());
+  assert.equal(
+    callers.map(({ ends, error }) => [ends, error]),
+    [
+      [1, undefined],
+      [1, undefined],
+      [1, undefined],
+    ],
+  );
+  assert.equal([harness.ref.inFlight, harness.ref.carried], [0, 0]);
+});
+
+check('carries what its callers start from within a failure', async (harness) => {
+  const transport = await harness.healthy();
+  let next: Caller | undefined;
+  const first = harness.call(undefined, () => {
+    next ??= harness.call();
+  });
+  transport.lose();
+  assert.equal([first.ends, next?.ends, next?.error?.delivered, harness.ref.inFlight], [1, 1, 'no', 0]);
+});
+
+check('carries a call from within what its actor tells', async (harness) => {
+  let caller: Caller | undefined;
+  harness.ref.state$.subscribe((state) => {
+    if (state === 'healthy') caller = harness.call();
+  });
+  const transport = await harness.healthy();
+  transport.last.result();
+  assert.equal([caller?.ends, caller?.error], [1, undefined]);
+});
+
+check('refuses what comes after the end, as not delivered', async (harness) => {
+  await harness.healthy();
+  harness.ref.leave(0);
+  await settled();
+  const caller = harness.call();
+  assert.equal([caller.ends, caller.error?.code, caller.error?.delivered], [1, 'BACKEND_UNAVAILABLE', 'no']);
+  assert.equal([caller.endings, harness.ref.inFlight], [[], 0]);
+});
+
+check('has a place free while a backend waits for the client of a call', async (harness) => {
+  const transport = await harness.healthy();
+  const { events, subscription } = harness.call();
+  const counts = () => [harness.ref.inFlight, harness.ref.carried, harness.ref.snapshot(0).inFlight];
+  transport.last.ask('roots/list');
+  transport.last.ask('elicitation/create');
+  assert.equal(counts(), [0, 1, 1]);
+  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  assert.equal(counts(), [1, 1, 1]);
+  assert.is(transport.last.replies.length, 2);
+  transport.last.ask('roots/list');
+  subscription?.unsubscribe();
+  assert.equal(counts(), [0, 0, 0]);
+  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  assert.equal(counts(), [0, 0, 0]);
+});
+
+check('answers for a client that too many others of its calls wait for', async (harness) => {
+  const transport = await harness.healthy();
+  const call = (caller: string) => {
+    const { events } = harness.call({ method: 'tools/call', caller });
+    transport.last.ask('roots/list');
+    return [events.length, transport.last.replies.length];
+  };
+  for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) assert.equal(call('user:ann'), [1, 0]);
+  assert.equal(
+    [call('user:ann'), call('user:bob')],
+    [
+      [0, 1],
+      [1, 0],
+    ],
+  );
+  assert.is(harness.ref.inFlight, 1);
+});
+
+check(
+  'tells the era of a healthy one, the reason of an unhealthy one, and nothing of others',
+  async (harness) => {
+    const transport = await harness.healthy();
+    assert.equal(timeless(stateEvent(harness.ref, 'healthy')), {
+      type: 'instance.healthy',
+      ...WHO,
+      era: 'legacy',
+    });
+    assert.equal(timeless(stateEvent(harness.ref, 'draining')), { type: 'instance.draining', ...WHO });
+    transport.lose('exited with code 7');
+    await settled();
+    const reason = 'exited with code 7';
+    const fact = { type: 'instance.unhealthy', ...WHO, reason, isPlanned: false };
+    assert.equal(timeless(stateEvent(harness.ref, 'unhealthy')), fact);
+  },
+);
+
+check('tells what it says under the names of the gateway', async ({ ref }) => {
+  const probed = { passed: true, durationMs: 3 };
+  const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
+  assert.equal(
+    [
+      emissionEvent(ref, { type: 'probed', ...probed }),
+      emissionEvent(ref, { type: 'restarting', ...restarting }),
+      emissionEvent(ref, { type: 'listChanged', list: 'tools' }),
+      emissionEvent(ref, { type: 'toolOmitted', tool: 'x', reason: 'it is bad' }),
+    ].map((fact) => fact && timeless(fact)),
+    [
+      { type: 'probe.finished', ...WHO, ...probed },
+      { type: 'instance.restarting', ...WHO, ...restarting, isProgram: false },
+      { type: 'tools.changed', ...WHO },
+      { type: 'tool.omitted', ...WHO, tool: 'x', reason: 'it is bad' },
+    ],
+  );
+  assert.is(emissionEvent(ref, { type: 'listChanged', list: 'prompts' }), undefined);
+});
+
+check('does not probe without a session', async ({ actor }) => {
+  assert.throws(() => probeInput(actor.getSnapshot().context), /without a session/);
+});
+
+for (const [kind, options, waitMs] of [
+  ['an endpoint', definition(), 7_000],
+  ['a program', CHILD, 30_000],
+  ['an endpoint whose program the gateway runs', definition({ command: 'serve' }), 30_000],
+] as const) {
+  check(
+    `waits at most ${waitMs / 1_000} s to open ${kind} again`,
+    async (harness) => assert.is(await longestWait(harness), waitMs),
+    { definition: options, policy },
+  );
+}
+
+check('takes a new policy and a new definition in every state', async (harness) => {
+  const change = (weight: number): void => {
+    const { context } = harness.actor.getSnapshot();
+    harness.ref.change({ ...harness.ref.definition, weight });
+    harness.ref.govern({ ...context.policy, probeTimeoutMs: weight });
+    const changed = harness.actor.getSnapshot();
+    assert.equal([harness.ref.weight, changed.context.policy.probeTimeoutMs], [weight, weight]);
+  };
+  change(2);
+  await harness.healthy();
+  change(3);
+  harness.ref.drain();
+  change(4);
+  harness.opener.transports[0]?.lose();
+  await settled();
+  change(5);
+  assert.equal(harness.states, ['starting', 'healthy', 'draining']);
+});
+
+check('hears what its present session hears, also after a restart', async (harness) => {
+  const heard: string[] = [];
+  for (const listener of ['one', 'two']) {
+    harness.ref.messages$.subscribe({
+      next: ({ method }) => heard.push(`${listener} ${method}`),
+      complete: () => heard.push(`${listener} completed`),
+    });
+  }
+  (await harness.healthy()).tell('a');
+  assert.equal(heard.splice(0), ['one a', 'two a']);
+  harness.opener.transports.at(-1)?.lose();
+  await settled();
+  await harness.pass(1_000);
+  (await harness.healthy()).tell('b');
+  assert.equal(heard.splice(0), ['one b', 'two b']);
+  harness.ref.leave(0);
+  await settled();
+  assert.equal(heard.splice(0), ['one completed', 'two completed']);
+  harness.ref.messages$.subscribe({ complete: () => heard.push('late completed') });
+  assert.equal(heard, ['late completed']);
+});
+
+check(
+  'shows what a program has said so far while it starts, and why nothing came of it yet',
+  async (harness) => {
+    const seen = () => {
+      const { pid, stderr, reason } = snapshotOf(harness.actor.getSnapshot(), {
+        score: 7,
+        ejection: undefined,
+      });
+      return { pid, stderr, reason };
+    };
+    harness.opener.last.start({ pid: 7, stderr: ['loading'], unmatchedMessages: 0 });
+    assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: null });
+    harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedMessages: 150 });
+    const reason = 'it is still starting, and wrote 150 lines that are no JSON-RPC';
+    assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
+    harness.opener.last.fail('it never answered');
+    await settled();
+    assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
+    await harness.pass(harness.actor.getSnapshot().context.backOffMs);
+    assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
+    harness.opener.last.start({ pid: 9, stderr: [], unmatchedMessages: 1 });
+    assert.is(seen().reason, 'it never answered', 'what it failed of last says more');
+    await harness.healthy();
+    assert.equal(seen().reason, null);
+  },
+);
+
+check(
+  'says to a call between two rounds when its session is over, and counts it no longer',
+  async (harness) => {
+    const ends: string[] = [];
+    const reservation = (name: string) =>
+      harness.ref.reserve('ann').subscribe({ complete: () => ends.push(name) });
+    reservation('before the first session');
+    const transport = await harness.healthy();
+    reservation('lost');
+    harness.ref.drain();
+    harness.ref.resume();
+    assert.equal(ends, ['before the first session']);
+    transport.lose();
+    await settled();
+    reservation('while there is none');
+    assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
+    assert.is(harness.ref.snapshot(1).inFlight, 0);
+  },
+);
+
+check('looks at its instance once, however many stay, and no longer than they do', async (harness) => {
+  await harness.healthy();
+  const observers = countObservers(harness);
+  const reservations = subscribed(100, () => harness.ref.reserve(ANONYMOUS.id));
+  assert.equal([observers.now, observers.ever], [1, 1]);
+  const heard = harness.ref.messages$.subscribe();
+  assert.is(observers.now, 1, 'what a session is listened to by is looked for in the same place');
+  for (const reservation of reservations) reservation.unsubscribe();
+  heard.unsubscribe();
+  assert.is(observers.now, 0);
+});
+
+check(
+  'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
+  async (harness) => {
+    const own = Object.assign(new ScriptedTransport(), { standsAlone: true });
+    const reservation = harness.ref.reserve('ann', false, own).subscribe();
+    const first = await harness.healthy();
+    first.lose();
+    await harness.pass(500);
+    await harness.healthy();
+    assert.equal([reservation.closed, harness.ref.snapshot(1).inFlight], [false, 1]);
+    harness.ref.leave(0);
+    await harness.pass(1);
+    assert.equal(
+      [reservation.closed, harness.ref.reserve('ann', false, own).subscribe().closed],
+      [true, true],
+    );
+  },
+);
+
+check('keeps so many in all, and one that goes on has its place already', async (harness) => {
+  await harness.healthy();
+  const all = subscribed(LIMITS.parkedCalls, () => harness.ref.reserve(ANONYMOUS.id));
+  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);
+  const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
+  assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
+  for (const reservation of [...all, next]) reservation.unsubscribe();
+  assert.is(refusalOf(harness.ref.reserve('bob')), 'none');
+});
+
+test.run();
+
+function timeless({ atMs, ...fact }: GatewayEvent): object {
+  assert.type(atMs, 'number');
+  return fact;
+}
+
+/** How many observe the actor of the instance: each of them is told of every event of every call. */
+function countObservers({ actor }: Harness) {
+  const count = { now: 0, ever: 0 };
+  const subscribe = actor.subscribe.bind(actor);
+  actor.subscribe = ((...observer: Parameters<typeof subscribe>) => {
+    count.now += 1;
+    count.ever += 1;
+    const subscription = subscribe(...observer);
+    const unsubscribe = (): void => {
+      count.now -= 1;
+      subscription.unsubscribe();
+    };
+    return { unsubscribe };
+  }) as typeof actor.subscribe;
+  return count;
+}
+
+function subscribed(count: number, reservation: () => Observable<never>) {
+  return Array.from({ length: count }, () => reservation().subscribe());
+}
+
+/** Why there is no place, at once; `none`: there is one. */
+function refusalOf(stay$: Observable<never>): string {
+  let refusal = 'none';
+  const subscription = stay$.subscribe({
+    error: (thrown: unknown) => {
+      const { code, delivered, message } = asGatewayError(thrown);
+      refusal = `${code} ${delivered}: ${message}`;
+    },
+  });
+  subscription.unsubscribe();
+  return refusal;
+}

@@ -1,0 +1,196 @@
+// What each strategy picks, and the score that health_based goes by. What holds for all of them is in index.spec.ts.
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { healthBased } from '../../src/balancing/health-based.ts';
+import { bestLatencyMs, healthScore } from '../../src/balancing/health-score.ts';
+import { leastConnections } from '../../src/balancing/least-connections.ts';
+import { random } from '../../src/balancing/random.ts';
+import { roundRobin } from '../../src/balancing/round-robin.ts';
+import type { Strategy } from '../../src/balancing/strategy.ts';
+import { weightedRoundRobin } from '../../src/balancing/weighted-round-robin.ts';
+import { suite } from '../helpers/suite.ts';
+import { type Candidates, candidate, candidates, counted, picks, seeded, weighted } from './candidates.ts';
+
+const test = suite('strategies');
+/** Picks and counts the pick at once, as an instance does when it is sent a request. */
+function send(times: number, from: Candidates, strategy = leastConnections()): string[] {
+  return Array.from({ length: times }, () => {
+    const chosen = strategy(from);
+    chosen.inFlight += 1;
+    return chosen.id;
+  });
+}
+/** Counts of 20 000 draws. */
+const drawn = (from: Candidates) => counted(picks(healthBased({ random: seeded(1) }), from, 20_000));
+/** Asserts a share of 20 000 within one percentage point. */
+function isAbout(count: number | undefined, share: number): void {
+  const expected = 20_000 * share;
+  assert.ok(Math.abs((count ?? 0) - expected) < 200, `${count} instead of about ${expected} of 20 000`);
+}
+const measured = (successRate: number, latencyMs?: number) => ({ successRate, latencyMs });
+
+test('gives two candidates that are always there strict turns, whoever comes and goes beside them', () => {
+  const others = fc.uniqueArray(fc.string({ minLength: 2 }), { maxLength: 20 });
+  fc.assert(
+    fc.property(others, fc.integer(), (names, seed) => {
+      const random = seeded(seed);
+      const strategy = roundRobin();
+      const chosen: string[] = [];
+      for (let pick = 0; pick < 300; pick += 1) {
+        const visitors = names.filter(() => random() < 0.5);
+        chosen.push(strategy(candidates('K', 'k', ...visitors)).id);
+      }
+      const constant = chosen.filter((id) => id === 'K' || id === 'k');
+      const alternating = constant.map((_, index) => (index % 2 === 0 ? constant[0] : constant[1]));
+      assert.equal(constant, alternating);
+      assert.is(new Set(constant).size, 2);
+    }),
+    { seed: 7, numRuns: 200 },
+  );
+});
+
+test('takes the candidate in whose share of [0, 1) the number falls', () => {
+  const numbers = [0, 0.249, 0.25, 0.5, 0.999_999];
+  const from = candidates('a', 'b', 'c', 'd');
+  const chosen = numbers.map((number) => random({ random: () => number })(from).id);
+  assert.equal(chosen, ['a', 'a', 'b', 'c', 'd']);
+});
+
+test('draws the same again from the same numbers', () => {
+  const from = candidates('a', 'b', 'c');
+  const once = picks(random({ random: seeded(3) }), from, 50);
+  assert.equal(picks(random({ random: seeded(3) }), from, 50), once);
+});
+
+test('uses an idle pool evenly when calls come one after another', () => {
+  assert.equal(counted(picks(leastConnections(), candidates('a', 'b', 'c', 'd'), 400)), {
+    a: 100,
+    b: 100,
+    c: 100,
+    d: 100,
+  });
+});
+
+test('spreads a burst of 2 000 over four as 500 each', () => {
+  assert.equal(counted(send(2_000, candidates('a', 'b', 'c', 'd'))), { a: 500, b: 500, c: 500, d: 500 });
+});
+
+test('gives one that was never called the chance of a good one', () => {
+  const { a, b } = drawn([candidate('a', { latencyMs: 100 }), candidate('b')]);
+  isAbout(a, 0.5);
+  isAbout(b, 0.5);
+});
+
+test('divides evenly when nobody is ever answered', () => {
+  const { a, b } = drawn([candidate('a', { successRate: 0 }), candidate('b', { successRate: 0 })]);
+  isAbout(a, 0.5);
+  isAbout(b, 0.5);
+});
+
+test('does not prefer a broken one that only answers pings quickly', () => {
+  const { a, b } = drawn([
+    candidate('a', { latencyMs: 100 }),
+    candidate('b', { successRate: 0.5, latencyMs: 1 }),
+  ]);
+  isAbout(a, 0.8);
+  isAbout(b, 0.2);
+});
+
+test('takes the last one when the number is as near to 1 as it gets', () => {
+  const strategy = healthBased({ random: () => 1 - Number.EPSILON / 2 });
+  assert.is(strategy(candidates('a', 'b', 'c')).id, 'c');
+});
+
+test('gives 8:1:1 as 800, 100 and 100 of 1 000 picks', () => {
+  assert.equal(counted(picks(weightedRoundRobin(), weighted(8, 1, 1), 1_000)), { a: 800, b: 100, c: 100 });
+});
+
+test('is even within one call when the heavy one goes down in the middle', () => {
+  for (let before = 0; before < 1_002; before += 1) {
+    const strategy = weightedRoundRobin();
+    const all = weighted(1_000, 1, 1);
+    picks(strategy, all, before);
+    const { b = 0, c = 0 } = counted(picks(strategy, list(all.slice(1)), 20));
+    assert.ok(Math.abs(b - c) <= 2, `after ${before} picks: ${b} and ${c}`);
+  }
+});
+
+test('keeps everyone who is always there within two calls of its share, whoever comes and goes', () => {
+  const weights = fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 2, maxLength: 20 });
+  fc.assert(
+    fc.property(weights, fc.integer(), (given, seed) => {
+      const [first = 1, ...others] = given;
+      const [always, ...visitors] = weighted(first, ...others);
+      const random = seeded(seed);
+      const strategy = weightedRoundRobin();
+      let due = 0;
+      let got = 0;
+      for (let pick = 0; pick < 500; pick += 1) {
+        const present: Candidates = [always, ...visitors.filter(() => random() < 0.5)];
+        due += always.weight / present.reduce((total, { weight }) => total + weight, 0);
+        got += strategy(present) === always ? 1 : 0;
+        assert.ok(Math.abs(due - got) < 2, `due ${due}, got ${got}`);
+      }
+    }),
+    { seed: 7, numRuns: 200 },
+  );
+});
+
+test('forgets those that left when it would have to remember very many', () => {
+  const strategy = weightedRoundRobin();
+  // While b is remembered it is owed a call and goes first; once it is forgotten it starts even with a.
+  const order = () => picks(strategy, candidates('a', 'b'), 2).join('');
+  strategy(candidates('a', 'b'));
+  visit(strategy, 900);
+  assert.is(order(), 'ba');
+  visit(strategy, 1_200);
+  assert.is(order(), 'ab');
+});
+
+test('remembers those that are there while it forgets the others', () => {
+  for (let visits = 990; visits < 1_010; visits += 1) {
+    const strategy = weightedRoundRobin();
+    visit(strategy, visits);
+    assert.equal(picks(strategy, candidates('a', 'b'), 4), ['a', 'b', 'a', 'b'], `after ${visits} visitors`);
+  }
+});
+
+test('falls with the latency against the best, both with 5 ms added', () => {
+  assert.is(healthScore(measured(1, 195), 45), 25);
+});
+
+test('does not punish an unknown latency', () => {
+  assert.is(healthScore(measured(1), 10), 100);
+  assert.is(healthScore(measured(1, 10), undefined), 100);
+});
+
+test('is from 0 to 100, and no lower for a faster or more reliable one', () => {
+  const rate = fc.double({ min: 0, max: 1, noNaN: true });
+  const latency = fc.double({ min: 0, max: 600_000, noNaN: true });
+  fc.assert(
+    fc.property(rate, rate, latency, latency, latency, (one, other, first, second, best) => {
+      const better = healthScore(measured(Math.max(one, other), Math.min(first, second)), best);
+      const worse = healthScore(measured(Math.min(one, other), Math.max(first, second)), best);
+      assert.ok(0 <= worse && worse <= better + 1e-9 && better <= 100);
+    }),
+    { seed: 7, numRuns: 500 },
+  );
+});
+
+test('has a best latency also when nobody is ever answered', () => {
+  assert.is(bestLatencyMs([measured(0, 100), measured(0, 50)]), 50);
+});
+
+test.run();
+
+/** Picks once from each of so many candidates that are there only once. */
+function visit(strategy: Strategy, times: number): void {
+  for (let visitor = 0; visitor < times; visitor += 1) strategy([candidate(`visitor ${visitor}`)]);
+}
+
+function list(some: Candidates[number][]): Candidates {
+  const [first, ...others] = some;
+  if (first === undefined) throw new Error('the list of candidates is empty');
+  return [first, ...others];
+}
