@@ -133,4 +133,18 @@ test('tells that a tool asks for other headers, unless its backend said that the
   assert.equal(cache.find('a'), asking('New'));
 });
 
+test('lists at most once a second for a backend that says after every list that it changed', async () => {
+  const { cache, clock, listings, answer } = staged();
+  void cache.refresh();
+  for (let second = 0; second < 5; second += 1) {
+    for (let flood = 0; flood < 1_000; flood += 1) {
+      await answer('a');
+      void cache.drop();
+      cache.knows('a');
+    }
+    clock.nowMs += 1_000;
+  }
+  assert.ok(listings.length <= 5 * LIMITS.toolListRounds, `listed ${listings.length} times`);
+});
+
 test.run();
