@@ -1,9 +1,10 @@
 // How seldom, how long and by how many at a time the tools of a template are listed for calls that would be refused.
 
+import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ToolCache } from '../../src/actors/instances/tool-cache.ts';
-import { ToolRenewal } from '../../src/actors/tool-renewal.ts';
+import { MOST_ASKED, ToolRenewal } from '../../src/actors/tool-renewal.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
 import { suite } from '../helpers/suite.ts';
@@ -31,6 +32,16 @@ function staged(count = 1) {
   return { clock, listings, instances, renewal, answer };
 }
 
+test('lists once for all who ask at the same time, and tells them when it is done', async () => {
+  const { listings, renewal, answer } = staged();
+  let done = 0;
+  for (let asker = 0; asker < 5; asker += 1) void renewal.renew()?.then(() => done++);
+  await turn();
+  assert.equal([listings.length, done], [1, 0]);
+  await answer();
+  assert.equal([listings.length, done], [1, 5]);
+});
+
 test('does not list again within three seconds, which count from the end', async () => {
   const { clock, listings, renewal, answer } = staged();
   void renewal.renew();
@@ -42,6 +53,43 @@ test('does not list again within three seconds, which count from the end', async
   assert.is.not(renewal.renew(), undefined);
   assert.is(listings.length, 2);
   await answer();
+});
+
+test('asks several instances, and no more than are needed to see what changed', async () => {
+  const { listings, renewal, answer } = staged(3 * MOST_ASKED);
+  let isDone = false;
+  void renewal.renew()?.then(() => {
+    isDone = true;
+  });
+  assert.is(listings.length, MOST_ASKED);
+  listings[0]?.resolve([]);
+  await turn();
+  assert.is(isDone, false);
+  await answer();
+  assert.is(isDone, true);
+});
+
+test('lets nobody wait longer than five seconds', async () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  try {
+    const { clock, renewal, answer } = staged(2);
+    let isDone = false;
+    void renewal.renew()?.then(() => {
+      isDone = true;
+    });
+    mock.timers.tick(LIMITS.toolLookupMs - 1);
+    await turn();
+    assert.is(isDone, false);
+    mock.timers.tick(1);
+    await turn();
+    assert.is(isDone, true);
+    assert.is(renewal.renew(), undefined);
+    clock.nowMs = LIMITS.toolRenewalMs;
+    assert.is.not(renewal.renew(), undefined);
+    await answer();
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test('lets no more wait than may queue per instance', async () => {
@@ -61,6 +109,14 @@ test('has nothing to wait for when there is nobody to ask, and asks as soon as t
   assert.is.not(renewal.renew(), undefined);
   assert.is(other.listings.length, 1);
   await other.answer();
+});
+
+test('is done when an instance cannot list, too', async () => {
+  const { listings, renewal } = staged();
+  const renewed = renewal.renew();
+  listings[0]?.reject(new Error('it does not list'));
+  await renewed;
+  assert.is(renewal.renew(), undefined);
 });
 
 test.run();

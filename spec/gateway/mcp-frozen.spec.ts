@@ -24,6 +24,16 @@ test.after.each(async () => {
   await gateway.close({ graceMs: 0 });
 });
 
+test('answers a call without a session in its time, at a template and at all of them', async () => {
+  await register('one');
+  freeze('one');
+  for (const [template, name] of [
+    ['t', 'echo'],
+    [undefined, 't__echo'],
+  ] as const)
+    assert.equal(await faultOf(post(template, ...modern(name))), TOO_LATE);
+});
+
 test('answers the first call of a session with all templates in its time', async () => {
   await register('one');
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 's', version: '1' } };

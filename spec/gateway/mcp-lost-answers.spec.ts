@@ -89,9 +89,24 @@ test.before.each(() => {
   calls += 1;
 });
 
+test('a connection that dies when the kernel has the answer, and before its client has read it', async () => {
+  const client = await call();
+  slow.answer();
+  await theCallIsOver();
+  client.socket.resetAndDestroy();
+  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
+});
+
 test('one that was closed before the answer, which nobody has noticed', async () => {
   const client = await call();
   client.socket.destroy();
+  slow.answer();
+  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
+});
+
+test('one that was reset before the answer: the kernel refuses it', async () => {
+  const client = await call();
+  client.socket.resetAndDestroy();
   slow.answer();
   assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
 });

@@ -1,4 +1,5 @@
-// Calls whose server asks its client, in every pair of eras: what the client sees, and what becomes of a call between two rounds.
+// What a client sees of a call that waits for its answer when something happens to the instance: whatever the eras of both
+// ends, such a call counts as one that runs, within the same grace.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -6,10 +7,19 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 import { type AskedClient, LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED, settled } from './rounds-harness.ts';
+import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED } from './rounds-harness.ts';
 
 const test = suite('mcp: calls between two rounds');
 let harness: RoundsHarness;
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+});
+test.after.each(async () => {
+  await harness.stop(0);
+  mock.timers.reset();
+});
+
 /** How clients and backends meet. */
 const MEETINGS = {
   'a legacy client, whose modern server is shared': [SHARED, LegacyClient],
@@ -28,6 +38,7 @@ const RUNNING: readonly Meeting[] = [
   'a modern client of a legacy server',
 ];
 const ALL = [...ROUNDS, ...RUNNING];
+
 const EVENTS: Readonly<Record<string, () => unknown>> = {
   'nothing happens': () => undefined,
   'its instance is drained': () => harness.inner.ref('a').drain(),
@@ -51,6 +62,7 @@ const EVENTS: Readonly<Record<string, () => unknown>> = {
 };
 const KEPT = Object.keys(EVENTS).slice(0, 6);
 const BOUNDED = KEPT.slice(2);
+
 interface Row {
   readonly events: readonly string[];
   readonly meetings: readonly Meeting[];
@@ -60,9 +72,11 @@ interface Row {
   /** Before it answers, and after. */
   readonly sees: readonly [string | undefined, string | undefined];
 }
+
 const EACH: readonly SessionFailover[] = ['never', 'auto', 'always'];
 const STAYING: readonly SessionFailover[] = ['never', 'auto'];
 const LATE = LIMITS.drainMs + 1_000;
+
 const TABLE: readonly Row[] = [
   // Within the grace it goes on where it is, also where the session might move.
   { events: KEPT, meetings: ALL, failovers: EACH, afterMs: 29_000, sees: [undefined, 'done by a'] },
@@ -173,20 +187,6 @@ const TABLE: readonly Row[] = [
     sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
   },
 ];
-/** What the session of a legacy client has at its server. */
-const BACKENDS = {
-  'in the modern conversation that it shares': SHARED,
-  'in a modern conversation of its own': OWN,
-  'in a legacy conversation of its own': LEGACY,
-};
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await harness.stop(0);
-  mock.timers.reset();
-});
 
 for (const { events, meetings, failovers, afterMs, sees } of TABLE) {
   for (const event of events) {
@@ -223,114 +223,6 @@ test('a legacy client is asked nothing more when as many calls of its caller wai
   assert.equal([many.seen, oneMore.seen], ['done by a', undefined]);
 });
 
-for (const [where, backend] of Object.entries(BACKENDS)) {
-  const open = async () => {
-    harness = new RoundsHarness(backend);
-    await harness.add('a');
-    return LegacyClient.open(harness);
-  };
-
-  for (const [what, end] of Object.entries(ENDS())) {
-    test(`${where}, a call is answered once when ${what}, and its question is taken back`, async () => {
-      const client = await open();
-      await client.ask();
-      await end.act(client);
-      assert.equal([client.seen, client.answers], [end.seen(backend), end.answers]);
-      assert.equal(client.takenBack, end.takesBack ? [client.questionId] : []);
-      await client.reply();
-      await nothingIsLeft();
-      assert.is(client.answers, end.answers);
-    });
-  }
-
-  test(`${where}, a reply that crosses the death of the instance is of no effect`, async () => {
-    const client = await open();
-    await client.ask();
-    harness.transports.get('a')?.at(-1)?.lose();
-    await Promise.all([client.reply(), client.reply()]); // nothing has settled in between
-    await pass(200);
-    assert.equal([client.seen, client.answers], ['BACKEND_UNAVAILABLE', 1]);
-    await nothingIsLeft();
-  });
-
-  test(`${where}, the answer of a client that died with its question comes to nobody`, async () => {
-    const client = await open();
-    await client.ask();
-    await client.reply();
-    await client.reply();
-    await pass(11 * 60_000);
-    assert.equal([client.seen, client.answers], ['done by a', 1]);
-    await nothingIsLeft();
-  });
-}
-
-for (const [what, end] of Object.entries(ENDS())) {
-  test(`where all templates are one, a call is answered once when ${what}`, async () => {
-    harness = new RoundsHarness(SHARED);
-    await harness.add('a');
-    harness.template = undefined;
-    const client = await (await LegacyClient.open(harness)).ask('t__write');
-    await end.act(client);
-    await client.reply();
-    assert.equal([client.seen, client.answers], [end.seen(SHARED), end.answers]);
-    assert.equal(client.takenBack, [client.questionId]);
-    await nothingIsLeft();
-  });
-}
-
-test('where all templates are one, a call keeps its place, and hears when it is gone', async () => {
-  for (const [afterMs, seen] of [
-    [29_000, 'done by a'],
-    [31_000, 'BACKEND_UNAVAILABLE'],
-  ] as const) {
-    harness = new RoundsHarness(SHARED);
-    await harness.add('a');
-    harness.template = undefined;
-    const client = await (await LegacyClient.open(harness)).ask('t__write');
-    void harness.inner.fleet.remove('t', 'a', 30_000);
-    await pass(afterMs);
-    await client.reply();
-    assert.equal([client.seen, client.answers], [seen, 1]);
-    await harness.stop(0);
-  }
-});
-
-for (const [what, act, seen] of [
-  ['its owner may not use it any more', () => harness.changedCallers$.next('ann'), 'call_not_here'],
-  ['ten minutes have passed', () => pass(10 * 60_000), 'call_not_here'],
-  ['its instance has just died', () => harness.transports.get('a')?.at(-1)?.lose(), 'BACKEND_UNAVAILABLE'],
-] as const) {
-  test(`without a session, a call that waits is over when ${what}`, async () => {
-    harness = new RoundsHarness(LEGACY);
-    await harness.add('a');
-    const client = await new ModernClient(harness).ask();
-    await act();
-    await settled();
-    await nothingIsLeft();
-    await client.reply();
-    await client.reply();
-    assert.equal([client.seen, client.answers], [seen, 2]);
-  });
-}
-
-test('without a session, a call is gone on with once, and by its owner', async () => {
-  harness = new RoundsHarness(LEGACY);
-  await harness.add('a');
-  const [mine, theirs] = [
-    await new ModernClient(harness).ask(),
-    await new ModernClient(harness, 'bob').ask(),
-  ];
-  const thief = new ModernClient(harness, 'bob');
-  thief.carried = mine.carried;
-  await thief.reply();
-  assert.is(thief.seen, 'invalid_request_state');
-  await Promise.all([mine.reply(), mine.reply()]);
-  assert.equal(mine.allSeen, ['done by a', 'call_not_here']);
-  await theirs.reply();
-  assert.is(theirs.seen, 'done by a');
-  await nothingIsLeft();
-});
-
 test.run();
 
 /** A client that has called, and was asked, on `a`, with `b` beside it. */
@@ -351,47 +243,4 @@ async function asked(
 /** Calls at the backends, and in flight, that have nothing to do with it. */
 function others(event: string): number[] {
   return event.endsWith('with other calls under way') ? [1, 1] : [0, 0];
-}
-
-/** What a modern server hears of it is nothing; a legacy one is told, and does it all the same. */
-const NO_ANSWER = "Fulfilling input required by 'tools/call' failed: The client did not answer in time.";
-
-/** Ways for a legacy client's call to end while it is asked. */
-function ENDS() {
-  return {
-    'its session is deleted': {
-      act: async (client: LegacyClient) => assert.is((await client.end()).status, 200),
-      seen: () => 'SESSION_NOT_FOUND',
-      answers: 1,
-      takesBack: true,
-    },
-    'its owner may not use it any more': {
-      act: async (client: LegacyClient) => {
-        harness.changedCallers$.next(client.ownerId);
-        await settled();
-      },
-      seen: () => 'SESSION_NOT_FOUND',
-      answers: 1,
-      takesBack: true,
-    },
-    'it is cancelled': {
-      act: (client: LegacyClient) =>
-        client.post({ method: 'notifications/cancelled', params: { requestId: 1 } }),
-      seen: () => undefined,
-      answers: 0,
-      takesBack: true,
-    },
-    'its client does not answer': {
-      act: () => pass(11 * 60_000),
-      seen: ({ peer }: Backend) => (peer.era === 'modern' ? NO_ANSWER : 'done by a'),
-      answers: 1,
-      takesBack: true,
-    },
-  };
-}
-
-async function nothingIsLeft(): Promise<void> {
-  await settled();
-  const waitedFor = harness.inner.fleet.all().map((ref) => ref.snapshot(1).inFlight);
-  assert.equal([harness.calls, harness.inner.fleet.inFlight, waitedFor], [0, 0, waitedFor.map(() => 0)]);
 }

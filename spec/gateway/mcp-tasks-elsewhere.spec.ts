@@ -71,12 +71,38 @@ test('one that nobody knows is unknown at the path of all templates, and asked f
   assert.equal(allAsked(), ['tasks/get none', 'tasks/get none']);
 });
 
+test('a caller finds only what runs in templates that he may use', async () => {
+  for (const name of ['a/one', 'b/one']) await offer(name);
+  const owner = { id: 'key:1', templates: new Set(['b']) };
+  const { taskId } = await begin('a');
+  assert.is((await ask(undefined, taskId, owner)).code, -32602);
+  assert.equal([askedOf('a/one'), askedOf('b/one')], [[], [`tasks/get ${taskId}`]]);
+});
+
+test('only servers are asked that say that they run tasks', async () => {
+  await offer('a/one', { isAnnounced: false });
+  await offer('b/one');
+  await offer('c/one', { era: 'legacy' });
+  assert.is((await ask(undefined, 'none')).code, -32602);
+  assert.equal([askedOf('a/one'), askedOf('b/one').length, askedOf('c/one')], [[], 1, []]);
+});
+
 test('what another one began through this gateway is not asked for where he did', async () => {
   const [one] = [await offer('a/one'), await offer('b/one')];
   const begun = await modern(here, 'a', 'tools/call', { name: 'begin', arguments: {} });
   const taskId = String(begun.result.taskId);
   for (const method of METHODS) assert.is((await ask(undefined, taskId, 'eve', method)).code, -32602);
   assert.equal(one.asked, []);
+});
+
+test('an id that two templates gave means neither where none is named', async () => {
+  const nextId = () => '1';
+  for (const name of ['a/one', 'b/one']) await offer(name, { nextId });
+  await begin('a', 'ann');
+  await begin('b', 'bob');
+  for (const method of METHODS) assert.is((await ask(undefined, '1', 'ann', method)).code, -32602);
+  assert.equal([...new Set(allAsked())], ['tasks/get 1'], 'nobody’s task was touched');
+  assert.is((await ask('a', '1', 'ann')).result.taskId, '1');
 });
 
 test('a server that says nothing delays the answer by five seconds, and hides nothing', async () => {
@@ -117,6 +143,14 @@ test('looking for tasks is no traffic of instances, and makes none of them look 
   assert.equal(numbers(), before);
   const { totalRequests, errorRate, instances } = here.stats();
   assert.equal({ totalRequests, errorRate, instances }, { totalRequests: 0, errorRate: 0, instances: {} });
+});
+
+test('nobody can tell the task of another one from one that is none', async () => {
+  for (const name of ['a/one', 'a/two']) await offer(name);
+  const { result } = await modern(here, 'a', 'tools/call', { name: 'begin', arguments: {} });
+  const others = await ask('a', String(result.taskId), 'eve');
+  assert.equal(others, await ask('a', 'none', 'eve'));
+  assert.equal([others.code, others.instanceId], [-32602, undefined]);
 });
 
 for (const [where, path] of [

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { startTaskServer, type TaskServer, type TaskServerOptions } from '../fixtures/task-server.ts';
 import { suite } from '../helpers/suite.ts';
-import { legacy } from './task-clients.ts';
+import { legacy, modern } from './task-clients.ts';
 
 const test = suite('tasks of sessions');
 const METHODS = ['tasks/get', 'tasks/result', 'tasks/cancel'] as const;
@@ -80,6 +80,22 @@ test('of two tasks of one id a session means the one at its own instance', async
   assert.equal(
     asked.map(({ instanceId }) => instanceId),
     begun,
+  );
+});
+
+test('the task of an instance that is gone is asked for where the session is, as one of its kind', async () => {
+  await offer(['one', 'two'], { nextId: () => '1' });
+  const sessions = await Promise.all([1, 2].map(() => legacy(gateway, 'a')));
+  const { instanceId: gone = '' } = await modern(gateway, 'a', 'tools/call', {
+    name: 'begin',
+    arguments: {},
+  });
+  await gateway.deregister('a', gone);
+  const answers = await Promise.all(sessions.map((ask) => ask('tasks/get', { taskId: '1' })));
+  const left = gone === 'one' ? 'two' : 'one';
+  assert.equal(
+    answers.map(({ code, instanceId }) => [code, instanceId]),
+    answers.map(() => [-32602, left]),
   );
 });
 

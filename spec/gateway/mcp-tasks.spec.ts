@@ -36,6 +36,40 @@ function running(id: string): InProcessHandler {
   };
 }
 
+const get = (template: string | undefined, taskId: string, owner?: string) =>
+  modern(gateway, template, 'tasks/get', { taskId }, owner);
+
+/** Who answers for it, each time, at either path. */
+async function runners(taskId: string): Promise<string[]> {
+  const asked = INSTANCES.flatMap(() => [get('a', taskId), get(undefined, taskId)]);
+  return [...new Set((await Promise.all(asked)).map(({ result, code }) => result.by ?? code))];
+}
+
+for (const [where, template, name] of [
+  ['its template', 'a', 'begin'],
+  ['all templates', undefined, 'a__begin'],
+] as const) {
+  test(`a task that was begun at the path of ${where} is found at both`, async () => {
+    for (const _ of INSTANCES) {
+      const { taskId } = (await modern(gateway, template, 'tools/call', { name, arguments: {} })).result;
+      const [by = ''] = taskId.split('-');
+      assert.equal(await runners(taskId), [by]);
+      assert.is((await get('a', taskId, 'eve')).code, -32602);
+      assert.is((await get(undefined, taskId, 'eve')).code, -32602);
+    }
+  });
+}
+
+test('a task that a session began is found without one', async () => {
+  for (const _ of INSTANCES) {
+    const ask = await legacy(gateway, 'a');
+    const call = { name: 'begin', arguments: {}, task: { ttl: 60_000 } };
+    const { result } = await ask('tools/call', call);
+    assert.equal(await runners(result.task.taskId), [result.task.taskId.split('-')[0]]);
+    assert.is((await get('a', result.task.taskId, 'eve')).code, -32602);
+  }
+});
+
 test('a session does not come to the task of another one, wherever it is pinned', async () => {
   const { taskId } = (await modern(gateway, 'a', 'tools/call', { name: 'begin', arguments: {} })).result;
   for (const _ of INSTANCES) {

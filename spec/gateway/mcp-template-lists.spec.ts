@@ -172,6 +172,20 @@ for (const transport of ['http', 'in-process'] as const) {
     );
     assert.equal(await lists(), [['new'], ['new']]);
   });
+
+  test(`says nothing when another of its kind comes and goes (${transport})`, async () => {
+    tools = ['same'];
+    fleet.add(definition('one', way));
+    await pass(10);
+    const { notices } = await clients();
+    fleet.add(definition('two', way));
+    await pass(10);
+    void fleet.remove('t', 'two', 0);
+    const fact = { atMs: 0, template: 't', instanceId: 'two', serverId: 'two' };
+    events$.next({ type: 'instance.deregistered', ...fact });
+    await pass(3_000);
+    assert.equal(notices(), [0, 0]);
+  });
 }
 
 test.run();

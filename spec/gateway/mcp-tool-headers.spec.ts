@@ -16,6 +16,7 @@ test.after.each(() => harness.close());
 const bad = (type: string) => tool('bad', { secret: { type, 'x-mcp-header': 'Secret' } });
 const good = tool('one', { region: REGION });
 const BAD = 'a header is asked for "secret", which is no string, integer or boolean';
+const WORSE = 'a header is asked for at "items.secret", where no single argument is';
 
 test('a tool that may not be called is in no list, and in the log once', async () => {
   harness.backend.pages = [[good, bad('object')]];
@@ -24,6 +25,20 @@ test('a tool that may not be called is in no list, and in the log once', async (
   assert.ok(harness.backend.lists >= 4, 'each client asked the server');
   const fields = { template: 't', instance_id: 'a', server_id: 'a', tool: 'bad', reason: BAD };
   assert.equal(harness.warnings, [['tool is omitted from all lists: clients must not call it', fields]]);
+});
+
+test('it is in the log again for another reason, after it was right, and of another instance', async () => {
+  harness.backend.pages = [[good, bad('object')]];
+  await harness.register('a');
+  const { inputSchema = {} } = bad('string');
+  harness.backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
+  assert.equal(await harness.listed('ann'), ['one']);
+  harness.backend.pages = [[good, bad('string')]];
+  assert.equal(await harness.listed('bob'), ['one', 'bad']);
+  harness.backend.pages = [[good, bad('object')]];
+  assert.equal(await harness.listed('cid'), ['one']);
+  await harness.register('b');
+  assert.equal(harness.reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
 test('it is not in the log again because its instance begins anew', async () => {

@@ -26,6 +26,20 @@ for (const [path, template, name] of [
 ] as const) {
   const call = (headers: Record<string, string>) => harness.call('ann', name, ARGS, headers);
 
+  test(`a client that knows is served at once (${path})`, async () => {
+    harness.template = template;
+    harness.backend.pages = [[ZONED]];
+    const { lists } = harness.backend;
+    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+    assert.equal(
+      harness.backend.calls.map((headers) => headers['mcp-param-zone']),
+      ['x'],
+    );
+    assert.is(harness.backend.lists, lists + 1);
+    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+    assert.is(harness.backend.lists, lists + 1, 'whoever says the right thing costs no list');
+  });
+
   test(`a client that does not know is refused, lists again, and is served (${path})`, async () => {
     harness.template = template;
     assert.equal(await harness.headersOf('ann', name), ['Region']);

@@ -82,6 +82,33 @@ const modern = (name: string) => ({
   headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name },
 });
 
+test('serves a template to clients of both eras', async () => {
+  const { answer } = await post('a', call('read'), await openSession('a'));
+  assert.equal(answer.result, text('read by a'));
+  const { message, headers } = modern('read');
+  const result = Object((await post('a', message, headers)).answer.result);
+  assert.equal([result.resultType, result.content], ['complete', text('read by a').content]);
+});
+
+test('serves all templates as one', async () => {
+  const session = await openSession(undefined);
+  const list = Object((await post(undefined, { method: 'tools/list' }, session)).answer.result);
+  assert.equal(
+    list.tools.map(({ name }: { name: string }) => name),
+    ['a', 'b'].flatMap((template) => ['read', 'wait', 'sayTooDeep'].map((name) => `${template}__${name}`)),
+  );
+  assert.equal((await post(undefined, call('b__read'), session)).answer.result, text('read by b'));
+  const { message, headers } = modern('a__read');
+  assert.match(JSON.stringify((await post(undefined, message, headers)).answer), 'read by a');
+});
+
+test('knows no session under another path, and no template that was never registered', async () => {
+  const session = await openSession('a');
+  assert.is((await post('b', call('read'), session)).status, 404);
+  assert.is((await post(undefined, call('a__read'), session)).status, 404);
+  assert.is((await post('nobody', initialize)).status, 404);
+});
+
 test('has room for as many sessions as it was told', async () => {
   await openSession('a');
   await openSession('b');
@@ -122,6 +149,15 @@ test('finishes what is under way at a template that is deleted, and answers 404 
   const { message, headers } = modern('read');
   assert.match(JSON.stringify((await post('a', message, headers)).answer), '"new"');
   assert.equal(faults, []);
+});
+
+test('tells of an error of its own what no client is told', async () => {
+  const { answer } = await post('a', call('sayTooDeep'), await openSession('a'));
+  assert.is(Object(answer.error).code, -32603);
+  assert.equal(
+    faults.map((fault) => Object(fault).cause instanceof RangeError),
+    [true],
+  );
 });
 
 test('hears of a new tool when the template has another instance', async () => {

@@ -96,6 +96,64 @@ function next(gateway: Gateway, name: 'instance.registered' | 'instance.deregist
 const endpoints = (gateway: Gateway) =>
   Object.fromEntries(gateway.servers().map(({ definition: { id, endpoint } }) => [id, endpoint]));
 
+test('makes an instance of each ready pod, page by page', async () => {
+  cluster.pageItems = 1;
+  cluster.put('services', service('web', labelled));
+  cluster.put(
+    'endpointslices',
+    slice('web', [
+      { uid: 'a1', ip: '10.0.0.1' },
+      { uid: 'a2', ip: '10.0.0.2', ready: false },
+    ]),
+  );
+  cluster.put(
+    'endpointslices',
+    slice(
+      'web',
+      [
+        { uid: 'a1', ip: 'fd00::1' },
+        { uid: 'a3', ip: 'fd00::3' },
+      ],
+      HTTP,
+      { addressType: 'IPv6' },
+    ),
+  );
+  cluster.put('services', service('other', {}));
+  cluster.put('endpointslices', slice('other', [{ uid: 'b1', ip: '10.0.0.9' }]));
+  // Of another platform: its Service has no label of ours, but selects the pods of its Deployment.
+  const pod = { metadata: { labels: { app: 'search', tier: 'x' } } };
+  cluster.put('deployments', {
+    metadata: {
+      ...{ name: 'search', namespace: 'mcp-servers' },
+      labels: { 'app.kubernetes.io/managed-by': 'mcp-platform', 'mcp-template.io/template-name': 'search' },
+    },
+    spec: { template: pod },
+  });
+  cluster.put('services', service('search', {}, { selector: { app: 'search' } }));
+  cluster.put(
+    'endpointslices',
+    slice(
+      'search',
+      [{ uid: 'c1', ip: '10.0.0.3' }],
+      [
+        { name: 'metrics', port: 9100 },
+        { name: 'mcp', port: 7000 },
+      ],
+    ),
+  );
+  const { gateway } = await gatewayOf();
+  const { added, skipped, reached } = await gateway.sync();
+  assert.equal(reached, [`${cluster.url} (namespace mcp-servers)`]);
+  assert.is(added.length, 3);
+  assert.equal(endpoints(gateway), {
+    'web-a1000000': 'http://10.0.0.1:8080/mcp',
+    'web-a3000000': 'http://[fd00::3]:8080/mcp',
+    'search-c1000000': 'http://10.0.0.3:7000/mcp',
+  });
+  assert.equal(skipped, [{ template: 'web', name: 'mcp-servers/pod-a2', reason: 'it is not ready' }]);
+  assert.ok(cluster.seen.filter((line) => line === 'list services 200').length >= 3);
+});
+
 test('looks into one namespace or all, and removes only what it looked at', async () => {
   cluster.put('services', service('web', labelled, {}, 'tools'));
   cluster.put('endpointslices', slice('web', [{ uid: 'd1', ip: '10.0.1.1' }], HTTP, { namespace: 'tools' }));

@@ -35,6 +35,16 @@ async function errorOf(asked: Promise<unknown>): Promise<GatewayError> {
   throw new Error('it did not fail with a GatewayError', { cause: outcome });
 }
 
+test('resolve with the result of any method, and who gave it', async () => {
+  const handler = () => ({ contents: [] });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  assert.equal(await gateway.ask('t', { method: 'resources/read', params: { uri: 'a:b' } }), {
+    result: { contents: [] },
+    instanceId: 'a',
+    serverId: 'a',
+  });
+});
+
 test('blame the arguments of a prompt that the instance lists', async () => {
   await refuses('a', () => ({ prompts: [{ name: 'greet' }] }));
   const error = await errorOf(gateway.ask('t', GET));

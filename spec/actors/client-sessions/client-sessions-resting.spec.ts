@@ -1,4 +1,4 @@
-// The order of use, and how many are parked and ended in one go. What it means to be parked is client-sessions-unused.spec.ts's.
+// The order of use, and how many are parked and ended in one go. What it means to be parked is client-sessions.spec.ts's.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

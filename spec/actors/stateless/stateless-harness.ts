@@ -14,7 +14,6 @@ import { type Caller, Harness, listen, type Script, toolCall } from '../../helpe
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 
 export const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
-export const BARE: Partial<Peer> = { era: 'bare', protocolVersion: '' };
 export const LOGGING: Partial<Peer> = { capabilities: { logging: {} } };
 
 export function profile(capabilities: JsonObject = {}): ClientProfile {

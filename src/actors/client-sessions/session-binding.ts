@@ -258,12 +258,12 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
 }
 
 /** True when a session may go on with another instance, after so many calls that are not safe. */
-export function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {
+function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
 }
 
 /** True when another instance could take a session of the template. */
-export function hasOthers({ pool }: Group, than: InstanceRef): boolean {
+function hasOthers({ pool }: Group, than: InstanceRef): boolean {
   return pool.candidates.some((candidate) => candidate !== than);
 }
 
