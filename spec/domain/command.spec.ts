@@ -13,58 +13,49 @@ function wordsOf(text: string): readonly string[] {
   return result.words;
 }
 
-test('splits at spaces, tabs and line breaks', () => {
-  assert.equal(wordsOf('npx -y  @scope/server@1.2.3\tstdio\n'), [
-    'npx',
-    '-y',
-    '@scope/server@1.2.3',
-    'stdio',
-  ]);
-  assert.equal(wordsOf(''), []);
-  assert.equal(wordsOf(' \t\r\n '), []);
-});
+/** What quotes and backslashes do. */
+const WORDS: readonly (readonly [what: string, text: string, words: readonly string[]])[] = [
+  ['splits at white space', 'npx -y  @s/server@1.2.3\tstdio\n', ['npx', '-y', '@s/server@1.2.3', 'stdio']],
+  ['has no words in nothing', '', []],
+  ['has no words in white space', ' \t\r\n ', []],
+  ['joins quoted and plain parts into one word', `a"b c"'d e'f`, ['ab cd ef']],
+  ['keeps empty words', `'' "" x`, ['', '', 'x']],
+  ['keeps all in single quotes', String.raw`'a\b "$HOME" \\'`, [String.raw`a\b "$HOME" \\`]],
+  [
+    'knows escaped quotes and backslashes in double quotes, and nothing else',
+    String.raw`"say \"hi\" \n a\\b $HOME"`,
+    [String.raw`say "hi" \n a\b $HOME`],
+  ],
+  [
+    'takes the meaning from a space, a quote and a backslash outside quotes',
+    String.raw`my\ file it\'s \" a\\b`,
+    ['my file', "it's", '"', String.raw`a\b`],
+  ],
+  ['joins lines that end in a backslash', 'npx \\\n  -y \\\r\n  server', ['npx', '-y', 'server']],
+  [
+    'lets Windows paths survive',
+    String.raw`C:\tools\run.exe --dir D:\data "C:\Program Files\node.exe" 'D:\data\'`,
+    [
+      String.raw`C:\tools\run.exe`,
+      '--dir',
+      String.raw`D:\data`,
+      String.raw`C:\Program Files\node.exe`,
+      'D:\\data\\',
+    ],
+  ],
+  [
+    'lets network paths survive',
+    String.raw`\\server\share\a.exe "\\server\my share\b.exe"`,
+    [String.raw`\\server\share\a.exe`, String.raw`\\server\my share\b.exe`],
+  ],
+  [
+    'does nothing a shell would do',
+    '$HOME `id` $(id) *.ts ~ a;b a|b a&&b >out #note',
+    ['$HOME', '`id`', '$(id)', '*.ts', '~', 'a;b', 'a|b', 'a&&b', '>out', '#note'],
+  ],
+];
 
-test('joins quoted and plain parts into one word, and keeps empty words', () => {
-  assert.equal(wordsOf(`a"b c"'d e'f`), ['ab cd ef']);
-  assert.equal(wordsOf(`'' "" x`), ['', '', 'x']);
-});
-
-test('keeps everything as it is in single quotes', () => {
-  assert.equal(wordsOf(String.raw`'a\b "$HOME" \\'`), [String.raw`a\b "$HOME" \\`]);
-});
-
-test('knows escaped quotes and backslashes in double quotes, and nothing else', () => {
-  assert.equal(wordsOf(String.raw`"say \"hi\" \n a\\b $HOME"`), [String.raw`say "hi" \n a\b $HOME`]);
-});
-
-test('takes the meaning from a space, a quote and a backslash outside quotes', () => {
-  assert.equal(wordsOf(String.raw`my\ file it\'s \" a\\b`), ['my file', "it's", '"', String.raw`a\b`]);
-});
-
-test('joins lines that end in a backslash', () => {
-  assert.equal(wordsOf('npx \\\n  -y \\\r\n  server'), ['npx', '-y', 'server']);
-});
-
-test('lets Windows paths survive', () => {
-  assert.equal(wordsOf(String.raw`C:\tools\run.exe --dir D:\data`), [
-    String.raw`C:\tools\run.exe`,
-    '--dir',
-    String.raw`D:\data`,
-  ]);
-  assert.equal(wordsOf(String.raw`"C:\Program Files\node.exe" 'D:\data\'`), [
-    String.raw`C:\Program Files\node.exe`,
-    'D:\\data\\',
-  ]);
-  assert.equal(wordsOf(String.raw`\\server\share\a.exe "\\server\my share\b.exe"`), [
-    String.raw`\\server\share\a.exe`,
-    String.raw`\\server\my share\b.exe`,
-  ]);
-});
-
-test('does nothing a shell would do', () => {
-  const text = '$HOME `id` $(id) *.ts ~ a;b a|b a&&b >out #note';
-  assert.equal(wordsOf(text), ['$HOME', '`id`', '$(id)', '*.ts', '~', 'a;b', 'a|b', 'a&&b', '>out', '#note']);
-});
+for (const [what, text, words] of WORDS) test(what, () => assert.equal(wordsOf(text), words));
 
 test('names the quote that is never closed', () => {
   assert.equal(splitCommand(`run 'it`), { problem: "the ' at character 5 is never closed" });

@@ -19,17 +19,17 @@ function refusalOf(written: string): string {
   }
 }
 
-test('adds /mcp when there is no path', () => {
-  assert.is(readEndpoint('http://127.0.0.1:3001', []), 'http://127.0.0.1:3001/mcp');
-  assert.is(readEndpoint(' HTTPS://Example.com ', []), 'https://example.com/mcp');
-  assert.is(readEndpoint('http://[::1]:3001?key=1', []), 'http://[::1]:3001/mcp?key=1');
+test('adds /mcp when there is no path, and uses one as it is given, even the bare slash', () => {
+  for (const [written, read] of [
+    ['http://127.0.0.1:3001', 'http://127.0.0.1:3001/mcp'],
+    [' HTTPS://Example.com ', 'https://example.com/mcp'],
+    ['http://[::1]:3001?key=1', 'http://[::1]:3001/mcp?key=1'],
+    ['http://example.com/', 'http://example.com/'],
+    ['http://example.com/api/v1', 'http://example.com/api/v1'],
+    ['http://example.com/sse?x=a/b', 'http://example.com/sse?x=a/b'],
+  ] as const)
+    assert.is(readEndpoint(written, []), read);
   assert.is(readEndpoint('http://127.0.0.1:3001', [], '/sse'), 'http://127.0.0.1:3001/sse');
-});
-
-test('uses a path as it is given, even the bare slash', () => {
-  assert.is(readEndpoint('http://example.com/', []), 'http://example.com/');
-  assert.is(readEndpoint('http://example.com/api/v1', []), 'http://example.com/api/v1');
-  assert.is(readEndpoint('http://example.com/sse?x=a/b', []), 'http://example.com/sse?x=a/b');
 });
 
 test('refuses what is no URL with a finding at its location', () => {

@@ -35,27 +35,18 @@ test('lets through the sizes and counts that are promised', () => {
   );
 });
 
-test('parses messages that are smaller than the largest one', () => {
-  assert.ok(LIMITS.inspectedResultBytes < LIMITS.parsedMessageBytes);
-  assert.ok(LIMITS.parsedMessageBytes < LIMITS.backendMessageBytes);
-});
-
-test('has stopped a child before the grace of the gateway is over', () => {
-  assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
-});
-
 test('leaves what single clients may have as it is where nothing is said', () => {
   assert.equal([ownBounds(), ownBounds({ share: 1 })], [OWN_BOUNDS, { processes: 64, share: 1 }]);
 });
 
-test('lets nobody wait in line longer than a call may take', () => {
-  assert.ok(LIMITS.queueWaitMs < DEFAULT_POLICY.callTimeoutMs);
-  assert.ok(DEFAULT_POLICY.callTimeoutMs <= LIMITS.callLongestMs);
-});
-
-test('waits longer for a restart from time to time, and forgives after more than the longest wait', () => {
-  assert.ok(LIMITS.restartFirstMs < LIMITS.restartLongestMs);
-  assert.ok(LIMITS.restartLongestMs < LIMITS.restartForgivenMs);
+test('keeps bounds in order: of messages, of the end of a child, of waits in line, and of waits for a restart', () => {
+  const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callLongestMs } = LIMITS;
+  assert.ok(inspectedResultBytes < parsedMessageBytes && parsedMessageBytes < backendMessageBytes);
+  assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
+  const { callTimeoutMs } = DEFAULT_POLICY;
+  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callLongestMs);
+  const { restartFirstMs, restartLongestMs, restartForgivenMs } = LIMITS;
+  assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < restartForgivenMs);
 });
 
 test.run();
