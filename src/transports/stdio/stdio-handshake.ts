@@ -347,10 +347,7 @@ function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutcome | un
  * True when the program is to be started once more: it is new, and ended where the probe may have ended it. One that broke
  * then, too, is just broken: from then on each opening starts it once.
  */
-function noteProbeFailure(
-  memory: OpeningMemory,
-  { outcome, wasStarted, hasEnded }: FailedOpening,
-): boolean {
+function noteProbeFailure(memory: OpeningMemory, { outcome, wasStarted, hasEnded }: FailedOpening): boolean {
   if (memory.era === 'legacy') return false;
   if (memory.era === 'modern') {
     memory.era = undefined; // it may be another program by now
