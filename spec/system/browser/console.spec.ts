@@ -143,7 +143,7 @@ inBrowser('shows it within a second after many events, too, and without reading'
   await state('first', 'Healthy').waitFor();
   const pid = Number(field(await admin('GET /servers/first'), 'pid'));
   const reads = /\/(?:servers|gateway\/registry)/;
-  await page.route(reads, (route) => route.abort());
+  await page.route(reads, (route) => route.fulfill({ status: 503, json: { detail: 'not now' } }));
   const turned = state('first', 'Healthy').waitFor({ state: 'detached' });
   const killedAtMs = performance.now();
   process.kill(pid, 'SIGKILL');
