@@ -50,7 +50,10 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const parsed = parseDatabaseUrl(url, options.cwd);
   if (parsed === undefined) return new MemoryStore();
   const timeoutMs = options.statementTimeoutMs ?? 5_000;
-  const { OrmStore, OrmSession } = await ormParts();
+  const [{ OrmStore }, { OrmSession }] = await Promise.all([
+    import('./orm-store.ts'),
+    import('./orm-session.ts'),
+  ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
   const creation: Creation = { mayCreate, onNotice: options.onNotice };
   const orm = await connected(parsed, connectOptions(parsed, timeoutMs), creation);
@@ -109,14 +112,6 @@ export async function databaseClock(
   } finally {
     orm.destroy();
   }
-}
-
-async function ormParts() {
-  const [{ OrmStore }, { OrmSession }] = await Promise.all([
-    import('./orm-store.ts'),
-    import('./orm-session.ts'),
-  ]);
-  return { OrmStore, OrmSession };
 }
 
 type Connect = Omit<ConnectOptions, 'sockets'>;
