@@ -146,6 +146,13 @@ const everything = {
   resourceSubscriptions: ['a://b'],
 };
 
+test('grants what is wanted and announced', () => {
+  const { shown, wanted } = grant({ notifications: everything }, all);
+  assert.equal(shown, everything);
+  assert.equal([...wanted.lists], ['tools', 'prompts', 'resources', 'resourceTemplates']);
+  assert.equal([...wanted.resources], ['a://b']);
+});
+
 test('refuses a URI of more than 8 KiB', () => {
   const uri = 'x'.repeat(8 * 1024 + 1);
   assert.throws(
