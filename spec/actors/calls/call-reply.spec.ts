@@ -4,7 +4,7 @@ import { NEVER, Observable, of, Subject, type Subscriber, throwError } from 'rxj
 import * as assert from 'uvu/assert';
 import { CallEvents, type ReportedCall } from '../../../src/actors/calls/call-events.ts';
 import { CallReply, type ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
-import { finalAnswer, isUnknownMethod, resultOf } from '../../../src/actors/calls/final-answer.ts';
+import { finalAnswer, isUnknownMethod, resultOf } from '../../../src/actors/calls/requests.ts';
 import { backendTimeout, backendUnavailable, queueFull } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';

@@ -1,15 +1,21 @@
 // Requests for callers that do not stream: one promise each, for a result, for a whole list, or for what the error answer of
 // a backend means. How a request finds its instance is dispatcher.ts.
 
-import type { Observable } from 'rxjs';
+import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import { atInstance } from '../../domain/errors.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest, Tracker } from '../../domain/exchange.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { atInstance, type GatewayError } from '../../domain/errors.ts';
+import {
+  type Answer,
+  type ExchangeOptions,
+  type ExchangeRequest,
+  type FinalAnswer,
+  isFinalAnswer,
+  type Tracker,
+} from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { JsonRpcError } from '../../domain/jsonrpc.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';
-import { finalAnswer, isUnknownMethod, resultOf } from './final-answer.ts';
 import { gatherPages } from './list-pages.ts';
 
 /** Aborting cancels on the backend and rejects with the signal's reason. */
@@ -115,4 +121,37 @@ function withOrigin(
     ...(requestId === undefined ? {} : { requestId }),
     ...(tracker === undefined ? {} : { tracker }),
   };
+}
+
+/** Resolves with the last event. Aborting cancels on the backend and rejects with the signal's reason. */
+export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSignal): Promise<FinalAnswer> {
+  signal?.throwIfAborted();
+  const final$ = answers$.pipe(filter(isFinalAnswer));
+  const bounded$ = signal === undefined ? final$ : final$.pipe(takeUntil(fromEvent(signal, 'abort')));
+  const answer = await lastValueFrom(bounded$, { defaultValue: undefined });
+  signal?.throwIfAborted();
+  if (answer === undefined) throw backendUnavailable('it ended without an answer', { delivered: 'unknown' });
+  return answer;
+}
+
+/**
+ * The result of an answer. Throws what errorOfAnswer makes of an error answer, and BACKEND_UNAVAILABLE for a
+ * result whose transport took it without proof that it is JSON. `form`: see JsonText.
+ */
+export function resultOf(
+  { event }: FinalAnswer,
+  request: ExchangeRequest,
+  form: 'value' | 'exactValue' = 'value',
+): unknown {
+  if (event.kind === 'error') throw errorOfAnswer(request, event.error);
+  try {
+    return event.result[form];
+  } catch (cause) {
+    throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
+  }
+}
+
+/** True when the backend does not know the method at all. */
+export function isUnknownMethod({ event }: FinalAnswer): boolean {
+  return event.kind === 'error' && event.error.code === RPC.methodNotFound;
 }
