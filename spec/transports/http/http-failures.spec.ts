@@ -29,7 +29,14 @@ test('failures before the request was written are undelivered, later ones unknow
   for (const code of ['ENOTFOUND', 'UND_ERR_CONNECT_TIMEOUT', 'CERT_HAS_EXPIRED', 'EWHATEVER', '']) {
     assert.equal(summary(connectionFailed(withCode(code), false)).slice(1), ['no', 'suspicious']);
   }
-  for (const code of ['ECONNRESET', 'UND_ERR_SOCKET', 'UND_ERR_BODY_TIMEOUT', 'EWHATEVER', '']) {
+  for (const code of [
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'UND_ERR_SOCKET',
+    'UND_ERR_BODY_TIMEOUT',
+    'EWHATEVER',
+    '',
+  ]) {
     assert.equal(summary(connectionFailed(withCode(code), true)).slice(1), ['unknown', 'suspicious']);
   }
 });
