@@ -91,6 +91,7 @@ function namesOf(name: string): readonly [string, string] {
 
 function titleOf(key: string): string {
   const words = key
+    .replace(/_(?:seconds|minutes|days|bytes)$/, '')
     .replaceAll('_', ' ')
     .replace(/\b(?:api|cors|http|id|url)\b/g, (word) => word.toUpperCase());
   return words.slice(0, 1).toUpperCase() + words.slice(1);
