@@ -7,22 +7,13 @@ import { defineConfig, type Plugin } from 'vite';
 const gateway = process.env.STAGEDOOR_URL ?? 'http://127.0.0.1:8000';
 const API = ['/auth', '/gateway', '/mcp', '/events', '/servers', '/docs', '/openapi.json'];
 
-/**
- * Leaves out what the console does not use, 3 kB compressed: the helpers that uPlot offers as its properties, and with them bars,
- * splines and dates; and Vite's list of files to load with a chunk, because the charts have no further ones.
- */
-const lean: Plugin = {
-  name: 'lean',
+/** Leaves out what loads the further files of a chunk, 0.6 kB compressed: the charts have none. */
+const noPreloads: Plugin = {
+  name: 'no-preloads',
   enforce: 'pre',
   apply: 'build',
   load: (id) =>
     id.endsWith('vite/preload-helper.js') ? 'export const __vitePreload = (load) => load();' : null,
-  transform(code, id) {
-    if (!id.endsWith('uPlot.esm.js')) return null;
-    const [before, helpers = '', ...more] = code.split(/^(?=uPlot\.assign = |export \{ )/m);
-    if (!helpers.startsWith('uPlot.assign') || more.length !== 1) throw new Error(`${id} is not as expected`);
-    return { code: `${before}${more}`, map: null };
-  },
 };
 
 /** The style comes before the script, so that the page paints without waiting for it. */
@@ -39,7 +30,7 @@ export default defineConfig(({ command }) => ({
   root: import.meta.dirname,
   base: command === 'serve' ? '/console/' : './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  plugins: [lean, styleFirst],
+  plugins: [noPreloads, styleFirst],
   server: { proxy: Object.fromEntries(API.map((path) => [path, gateway])) },
   build: {
     target: 'es2022',
