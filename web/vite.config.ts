@@ -36,6 +36,7 @@ export default defineConfig(({ command }) => ({
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: false,
+    rolldownOptions: { treeshake: { propertyReadSideEffects: false } },
     reportCompressedSize: false,
   },
 }));

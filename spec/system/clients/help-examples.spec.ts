@@ -144,7 +144,7 @@ async function prepare(folder: string): Promise<void> {
   await writeFile(join(folder, 'arguments.json'), '{ "message": "hello" }');
 }
 
-/** What is typed for an example: one that serves is ended when it listens, one that goes on after a second. */
+/** What is typed for an example: one that serves is ended when it listens, one that goes on once it shows something, or after 5 s. */
 function lineOf(example: string): string {
   const line = `stagedoor ${example}`;
   if (isStart(example)) {
@@ -159,8 +159,10 @@ function lineOf(example: string): string {
     ];
     return `: > tty.log; { ${answers.join('; ')}; sleep 1; } | script -qefc '${line}' tty.log`;
   }
-  if (example.endsWith(' --watch'))
-    return `timeout --preserve-status -s INT 2 script -qefc '${line}' /dev/null`;
-  if (GOES_ON.test(example)) return `timeout --preserve-status -s INT 2 ${line}`;
+  if (example.endsWith(' --watch')) {
+    const ctrlC = `for i in $(seq 100); do grep -q 'Ctrl-C ends' tty.log && break; sleep 0.1; done; printf '\\003'`;
+    return `: > tty.log; { ${ctrlC}; sleep 1; } | script -qefc '${line}' tty.log`;
+  }
+  if (GOES_ON.test(example)) return `timeout --preserve-status -s INT 5 ${line}`;
   return line;
 }

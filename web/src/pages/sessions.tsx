@@ -49,9 +49,7 @@ export function SessionsPage() {
           <Empty title="No session matches." />
         ) : (
           <Empty title="No client has a session.">
-            <p>
-              Clients of MCP 2025-11-25 and before have one. Clients of later revisions make calls without.
-            </p>
+            <p>Clients of MCP 2025-11-25 and before have one; later ones do not.</p>
           </Empty>
         ))}
       {items !== undefined && items.length > 0 && (
@@ -91,7 +89,7 @@ export function SessionsPage() {
       {end !== undefined && (
         <Confirm
           title="End this session?"
-          text="Its client gets the answer that the session is unknown, and opens a new one if it can. What its server kept for it is lost."
+          text="Its client opens a new one if it can. What its server kept for it is lost."
           action="End the session"
           onConfirm={async () => {
             await attempt(

@@ -21,7 +21,7 @@ const SOURCES = {
   flag: 'Command line',
   environment: 'Environment',
   file: 'File',
-  runtime: 'Changed until the next start',
+  runtime: 'Until the next start',
 } as const;
 
 export function SettingsPage() {
@@ -63,8 +63,8 @@ export function SettingsPage() {
         </div>
       </div>
       <p class="lead">
-        What is in force. Settings are changed on the command line, in the environment or in{' '}
-        <code>gateway.yaml</code>, and hold from the next start; the log level can be changed here.
+        Set on the command line, in the environment or in <code>gateway.yaml</code>, from the next start on;
+        the log level here, at once.
       </p>
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {shown === undefined && error === undefined && <Loading what="settings" />}
@@ -90,11 +90,10 @@ function namesOf(name: string): readonly [string, string] {
 }
 
 function titleOf(key: string): string {
-  const words = key
+  return key
     .replace(/_(?:seconds|minutes|days|bytes)$/, '')
     .replaceAll('_', ' ')
-    .replace(/\b(?:api|cors|http|id|url)\b/g, (word) => word.toUpperCase());
-  return words.slice(0, 1).toUpperCase() + words.slice(1);
+    .replace(/\b(?:api|cors|http|id|url)\b|^./g, (word) => word.toUpperCase());
 }
 
 function SettingRow({
