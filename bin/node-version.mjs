@@ -87,6 +87,9 @@ function findBroughtNode() {
   }
 }
 
+/** Time in which a child that the terminal told of Ctrl-C has most probably ended, in ms. */
+const TERMINAL_MS = 100;
+
 /** Runs the same command with another Node and ends as it ends. */
 function handOver(node, script) {
   // Nothing is said on the channel: that it breaks tells the other side that this process is gone.
@@ -95,15 +98,17 @@ function handOver(node, script) {
     env: Object.assign({}, process.env, { [MARK]: '1' }),
   });
   // On Windows the console tells both processes, and `kill` would end the child without a word; there it is enough not
-  // to die first. Elsewhere Ctrl-C may reach the child twice, which the gateway takes as one.
+  // to die first. Elsewhere a terminal tells both, too: a child that Ctrl-C ends is not told again while it exits, when a signal
+  // would change its exit code; one that goes on takes both as one.
   const signals = isWindows ? ['SIGINT', 'SIGHUP', 'SIGBREAK'] : ['SIGINT', 'SIGHUP', 'SIGTERM'];
   const pass = (signal) => isWindows || child.kill(signal);
   followNpm(() => pass('SIGTERM'));
-  for (const signal of signals) process.on(signal, pass);
+  const passLater = (signal) => setTimeout(pass, TERMINAL_MS, signal).unref();
+  for (const signal of signals) process.on(signal, signal === 'SIGINT' ? passLater : pass);
 
   child.on('error', (error) => giveUp(`stagedoor could not start ${node}: ${error.message}`));
   child.on('exit', (code, signal) => {
-    for (const name of signals) process.removeListener(name, pass);
+    for (const name of signals) process.removeAllListeners(name);
     process.exitCode = signal ? 128 + constants.signals[signal] : code;
     // Whoever waits for this process sees the same signal. As process 1 of a container it survives that: hence the code.
     if (signal && !isWindows) process.kill(process.pid, signal);

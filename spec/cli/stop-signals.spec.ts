@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { listenForStop } from '../../src/cli/stop-signals.ts';
+import { listenForStop, untilSignal } from '../../src/cli/stop-signals.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -85,6 +86,24 @@ test('leaves no listener behind', () => {
   const { source, stop } = listen();
   stop.dispose();
   assert.equal(source.eventNames(), []);
+});
+
+test('ends a command once for a Ctrl-C that arrives twice, by the terminal and by npm', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const before = process.listenerCount('SIGINT');
+    const { signal, dispose } = untilSignal();
+    process.emit('SIGINT');
+    dispose(); // the command has ended
+    assert.equal([signal.aborted, process.listenerCount('SIGINT')], [true, before + 1]);
+    process.emit('SIGINT');
+    mock.timers.tick(LIMITS.sameSignalMs);
+    assert.is(process.listenerCount('SIGINT'), before);
+    untilSignal().dispose();
+    assert.is(process.listenerCount('SIGINT'), before);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test.run();
