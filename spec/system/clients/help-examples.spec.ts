@@ -161,7 +161,8 @@ function lineOf(example: string): string {
   }
   if (example.endsWith(' --watch')) {
     const ctrlC = `for i in $(seq 100); do grep -q 'Ctrl-C ends' tty.log && break; sleep 0.1; done; printf '\\003'`;
-    return `: > tty.log; { ${ctrlC}; sleep 1; } | script -qefc '${line}' tty.log`;
+    // A shell between would end by the signal.
+    return `: > tty.log; { ${ctrlC}; sleep 1; } | script -qefc 'exec ${line}' tty.log`;
   }
   if (GOES_ON.test(example)) return `timeout --preserve-status -s INT 5 ${line}`;
   return line;
