@@ -87,24 +87,22 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
 
 /**
  * For commands that go on until Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output ends
- * (`| head -1`). `dispose` gives the signals back to Node, after a signal when LIMITS.sameSignalMs have passed.
+ * (`| head -1`). `dispose` gives the signals back to Node, which also happens LIMITS.sameSignalMs after the first.
  */
 export function untilSignal(): { readonly signal: AbortSignal; dispose(): void } {
   const ending = new AbortController();
-  const stopListening = (): void => {
+  let timer: NodeJS.Timeout | undefined;
+  const dispose = (): void => {
+    clearTimeout(timer);
     process.off('SIGINT', end).off('SIGTERM', end);
     process.stdout.off('error', end);
   };
   const end = (): void => {
-    if (ending.signal.aborted) return;
+    timer ??= setTimeout(dispose, LIMITS.sameSignalMs).unref();
     ending.abort();
-    setTimeout(stopListening, LIMITS.sameSignalMs).unref();
   };
   process.on('SIGINT', end).on('SIGTERM', end);
   process.stdout.on('error', end);
-  const dispose = (): void => {
-    if (!ending.signal.aborted) stopListening();
-  };
   return { signal: ending.signal, dispose };
 }
 
