@@ -232,8 +232,11 @@ inBrowser('says that the gateway is away, and goes on after its restart', async 
 
 inBrowser('asks for sign-in when the session ends, and keeps the page', async () => {
   const { page } = watched;
-  await page.context().clearCookies();
   await follow('Users and keys');
+  await page.context().clearCookies();
+  // What happens to an instance is read at once.
+  for (const verb of ['drain', 'resume'])
+    assert.is((await admin(`POST /gateway/instances/everything/first/${verb}`, {})).status, 200);
   await page.getByText('Your session has ended.').waitFor();
   await signIn(page);
   await heading('Users and keys').waitFor();
