@@ -235,6 +235,21 @@ test('keeps a bounded number, and says how many a reader who comes back has miss
   assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).told, []);
 });
 
+test('examines events only for the readers of their type', () => {
+  const { recent, happen } = ring(10);
+  let examined = 0;
+  const isSelected = (): boolean => {
+    examined += 1;
+    return true;
+  };
+  const others = read(recent, { types: new Set(['instance.healthy']), isSelected });
+  const some = read(recent, { types: new Set(['template.changed']), isSelected });
+  happen(30);
+  some.end();
+  happen(5);
+  assert.equal([examined, others.told.length], [30, 0]);
+});
+
 test('lets a slow reader lose the oldest, and tells how many of those it wanted', async () => {
   const { recent, happen } = ring(10);
   const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs % 2 === 0 });
@@ -376,11 +391,12 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
   const complete = (): void => {
     isOver = true;
   };
-  recent
+  const subscription = recent
     .read({ isSelected: () => true, isFollowing: true, ...options }, reader)
     .subscribe({ next, complete });
   return {
     told,
+    end: () => subscription.unsubscribe(),
     isOver: () => isOver,
     pieces: () => pieces,
     becomeSlow: () => {

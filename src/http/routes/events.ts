@@ -65,11 +65,10 @@ export const eventRoutes: readonly Route[] = [
       const isFollowing = follow && !request.isHead;
       const after = request.headers['last-event-id'];
       const isSelected = (event: GatewayEvent): boolean =>
-        (types === undefined || types.has(event.type)) &&
         (template === undefined || ('template' in event && event.template === template)) &&
         mayRead(principal, event);
       return eventStream((reader) => {
-        const options = { isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) };
+        const options = { types, isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) };
         const events$ = events.read(options, reader);
         if (!isFollowing || types?.has(SAMPLED) !== true) return events$;
         const samples$ = samples.read({ viewer: principal, template }, reader);

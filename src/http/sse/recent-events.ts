@@ -1,15 +1,17 @@
-// The newest events of a gateway, for `GET /events`: one ring buffer for all readers. A reader takes the next events when its
-// client has read the previous ones, so a slow reader buffers nothing and loses the oldest events. What comes in quick succession
-// is written together, and all readers share one rate: following is never what a busy gateway is busy with. The route decides
-// which events a caller may read.
+// The newest events of a gateway, for `GET /events`: one ring buffer for all readers. A reader is looked at only for events of
+// the types that it follows, and keeps the numbers of those that it has not read; the events themselves stay in the ring, so a
+// slow reader loses the oldest ones. Events in quick succession are written together, and all readers share one rate, so that
+// readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
-import type { GatewayEvent } from '../../domain/events.ts';
+import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 
 export interface ReadOptions {
-  /** Selects events; the others are skipped. */
+  /** Types of events. Default: all. */
+  readonly types?: ReadonlySet<string> | undefined;
+  /** Selects events of these types; the others are skipped. */
   readonly isSelected: (event: GatewayEvent) => boolean;
   /** Id of the last event that was read. Default: none; reading begins with the oldest kept event. */
   readonly after?: string | undefined;
@@ -35,6 +37,10 @@ export class RecentEvents {
   /** Prefix of every id: ids of another run of the gateway do not match. */
   readonly #run = crypto.randomUUID().slice(0, 8);
   readonly #readings = new Set<Reading>();
+  /** Readings that follow events of a type. */
+  readonly #followers = new Map<string, Set<Reading>>(
+    Object.keys(EVENT_NAMES).map((name) => [name, new Set<Reading>()]),
+  );
   /** Number of the next event. */
   #next = 0;
   readonly #pace: EventPace;
@@ -61,43 +67,81 @@ export class RecentEvents {
    * Cold: the selected kept events, each with its id, then new ones until the gateway is closed. Events that a reader missed,
    * because it was too slow or reconnected too late, become one event `missed` with their number.
    */
-  read({ isSelected, after, isFollowing }: ReadOptions, reader: StreamReader): Observable<StreamEvent> {
+  read(
+    { types, isSelected, after, isFollowing }: ReadOptions,
+    reader: StreamReader,
+  ): Observable<StreamEvent> {
     return new Observable((subscriber) => {
       const { start, missed } = this.#startAfter(after);
       const reading: Reading = {
         isSelected,
         reader,
         subscriber,
-        number: start,
-        end: isFollowing ? Number.POSITIVE_INFINITY : this.#next,
+        isFollowing,
+        unread: this.#selectedFrom(start, types, isSelected),
         missed,
         allowance: this.#size,
         refilledAtMs: performance.now(),
       };
       this.#readings.add(reading);
       subscriber.add(() => this.#readings.delete(reading));
+      if (isFollowing) subscriber.add(this.#follow(reading, types));
       subscriber.add(reader.onCaughtUp(() => this.#emit(reading)));
       this.#emit(reading);
     });
   }
 
-  /** Twice per call: without a reader it is one write. */
+  /** Numbers of the selected kept events. */
+  #selectedFrom(start: number, types: ReadOptions['types'], isSelected: ReadOptions['isSelected']): number[] {
+    const numbers: number[] = [];
+    for (let number = start; number < this.#next; number += 1) {
+      const event = this.#ring[number % this.#size];
+      if (event === undefined || types?.has(event.type) === false) continue;
+      if (isSelected(event)) numbers.push(number);
+    }
+    return numbers;
+  }
+
+  /** The returned function ends it. */
+  #follow(reading: Reading, types: ReadOptions['types']): () => void {
+    const followed = [...this.#followers].flatMap(([type, readings]) =>
+      types?.has(type) === false ? [] : [readings],
+    );
+    for (const readings of followed) readings.add(reading);
+    return () => {
+      for (const readings of followed) readings.delete(reading);
+    };
+  }
+
+  /** Twice per call: while no reader follows calls, it is a look-up and a write. */
   #keep(event: GatewayEvent): void {
     const slot = this.#next % this.#size;
-    if (this.#readings.size > 0) this.#notifyReaders(this.#ring[slot]);
     this.#ring[slot] = event;
     this.#texts[slot] = undefined;
     this.#next += 1;
+    const followers = this.#followers.get(event.type);
+    if (followers !== undefined && followers.size > 0) this.#notify(followers, event);
   }
 
-  #notifyReaders(overwritten: GatewayEvent | undefined): void {
-    const oldest = this.#next - this.#size;
-    for (const reading of this.#readings) {
-      if (reading.number !== oldest || oldest >= reading.end) continue;
-      reading.number += 1;
-      if (overwritten !== undefined && reading.isSelected(overwritten)) reading.missed += 1;
+  #notify(followers: ReadonlySet<Reading>, event: GatewayEvent): void {
+    for (const reading of followers) {
+      if (!reading.isSelected(event)) continue;
+      reading.unread.push(this.#next - 1);
+      if (reading.unread.length > 2 * this.#size) this.#skipOverwritten(reading);
+      this.#wakeSoon();
     }
-    this.#wakeSoon();
+  }
+
+  /** Counts the events that its client was too slow for. */
+  #skipOverwritten(reading: Reading): void {
+    const { unread } = reading;
+    const oldest = this.#next - this.#size;
+    const first = unread[0];
+    if (first === undefined || first >= oldest) return;
+    const found = unread.findIndex((number) => number >= oldest);
+    const count = found < 0 ? unread.length : found;
+    unread.splice(0, count);
+    reading.missed += count;
   }
 
   /** Deferred: a call must not wait for the serialization of events. */
@@ -117,12 +161,13 @@ export class RecentEvents {
 
   #emit(reading: Reading): void {
     this.#refill(reading);
+    this.#skipOverwritten(reading);
     let before: number;
     do {
-      before = reading.number;
+      before = reading.unread.length;
       reading.reader.together(() => this.#emitAllowed(reading));
-    } while (reading.number !== before && !reading.reader.isBehind);
-    if (reading.allowance < 1 && reading.number < this.#next) this.#wakeSoon();
+    } while (reading.unread.length < before && !reading.reader.isBehind);
+    if (reading.allowance < 1 && reading.unread.length > 0) this.#wakeSoon();
   }
 
   #refill(reading: Reading): void {
@@ -135,35 +180,30 @@ export class RecentEvents {
 
   /** Emits as much as its client accepts now, and its part of the rate allows. */
   #emitAllowed(reading: Reading): void {
-    const { subscriber, reader } = reading;
-    const end = Math.min(this.#next, reading.end);
+    const { subscriber, reader, unread } = reading;
     const mayGoOn = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
-    while (mayGoOn() && (reading.missed > 0 || reading.number < end)) {
-      if (reading.missed > 0) {
-        subscriber.next(missedEvent(reading.missed));
-        reading.missed = 0;
-        continue;
-      }
-      const event = this.#nextSelected(reading, end);
-      if (event === undefined) break;
-      const slot = reading.number % this.#size;
-      const id = `${this.#run}-${reading.number}`;
-      reading.number += 1;
-      reading.allowance -= 1;
-      this.#texts[slot] ??= JSON.stringify(eventView(event));
-      subscriber.next({ name: event.type, id, data: this.#texts[slot] });
+    if (reading.missed > 0 && mayGoOn()) {
+      subscriber.next(missedEvent(reading.missed));
+      reading.missed = 0;
     }
-    const isAtEnd = reading.number >= end && reading.missed === 0;
-    if (isAtEnd && (this.#isOver || reading.number >= reading.end)) subscriber.complete();
+    let count = 0;
+    for (const number of unread) {
+      if (!mayGoOn()) break;
+      count += 1;
+      reading.allowance -= 1;
+      this.#emitEvent(number, subscriber);
+    }
+    unread.splice(0, count);
+    const isAtEnd = unread.length === 0 && reading.missed === 0;
+    if (isAtEnd && (this.#isOver || !reading.isFollowing)) subscriber.complete();
   }
 
-  /** Skips what is not selected: nearly all of it, for a reader that does not read calls. Moves to the event that it returns. */
-  #nextSelected(reading: Reading, end: number): GatewayEvent | undefined {
-    for (; reading.number < end; reading.number += 1) {
-      const event = this.#ring[reading.number % this.#size];
-      if (event !== undefined && reading.isSelected(event)) return event;
-    }
-    return undefined;
+  #emitEvent(number: number, subscriber: Subscriber<StreamEvent>): void {
+    const slot = number % this.#size;
+    const event = this.#ring[slot];
+    if (event === undefined) return;
+    this.#texts[slot] ??= JSON.stringify(eventView(event));
+    subscriber.next({ name: event.type, id: `${this.#run}-${number}`, data: this.#texts[slot] });
   }
 
   /** Where reading begins, and how many events since `after` are no longer kept. */
@@ -177,15 +217,14 @@ export class RecentEvents {
   }
 }
 
-/** One reader and its position. */
+/** One reader and what it has not read. */
 interface Reading {
   readonly isSelected: ReadOptions['isSelected'];
   readonly reader: StreamReader;
   readonly subscriber: Subscriber<StreamEvent>;
-  /** Number of the first event after its range. */
-  readonly end: number;
-  /** Number of its next event. */
-  number: number;
+  readonly isFollowing: boolean;
+  /** Numbers of the selected events that it has not got, the oldest first. */
+  readonly unread: number[];
   /** Selected events that were overwritten since the last `missed`. */
   missed: number;
   /** Events that it may get now. */
