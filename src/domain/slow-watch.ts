@@ -1,6 +1,7 @@
 // Reports each call that lasts longer than a second, once. Most calls are shorter, so one timer serves all of them and a
 // short call costs one entry in a map. The call itself decides what to do when it is slow.
 
+import { type Linked, LinkedSet } from './call-map.ts';
 import { TaskScheduler } from './task-scheduler.ts';
 
 /** `lasts` is called after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
@@ -9,15 +10,16 @@ const TICKS = 5;
 const TICK_MS = LASTS_MS / TICKS;
 
 /** A call that may be slow. */
-export interface Slow {
+export interface Slow extends Linked {
+  /** The tick at which it began. Of SlowWatch only. */
+  tick?: number | undefined;
   /** Called when it lasts longer than LASTS_MS; it may have ended in the same turn. */
   lasts(): void;
 }
 
 export class SlowWatch {
   readonly #scheduler: TaskScheduler;
-  /** Oldest first, each with the tick at which it began. */
-  readonly #began = new Map<Slow, number>();
+  readonly #began = new LinkedSet<Slow>();
   #tick = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -32,7 +34,8 @@ export class SlowWatch {
   }
 
   add(one: Slow): void {
-    this.#began.set(one, this.#tick);
+    one.tick = this.#tick;
+    this.#began.add(one);
     this.#timer ??= setInterval(this.#look, TICK_MS).unref();
   }
 
@@ -49,8 +52,9 @@ export class SlowWatch {
 
   readonly #look = (): void => {
     this.#tick += 1;
-    for (const [one, tick] of this.#began) {
-      if (this.#tick - tick < TICKS) return;
+    for (let oldest = this.#began.first; oldest !== undefined; oldest = this.#began.first) {
+      const one = oldest;
+      if (this.#tick - (one.tick ?? 0) < TICKS) return;
       this.#began.delete(one);
       this.#scheduler.run(() => one.lasts());
     }

@@ -2,6 +2,7 @@
 // goes is session-route.ts, a reservation held-reservation.ts.
 
 import { Observable, Subscription } from 'rxjs';
+import { LinkedSet } from '../../domain/call-map.ts';
 import { sessionLost } from '../../domain/error-catalogue.ts';
 import { type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -34,8 +35,7 @@ export class SessionCalls {
   readonly #place: CallsPlace;
   readonly #owner: CallsOwner;
   // A session that rests has none: what only calls need is made at the first call.
-  /** Each call with its reservation, if it goes on there. */
-  #calls: Map<SessionRoute, Binding | undefined> | undefined;
+  #calls: LinkedSet<SessionRoute> | undefined;
   #reservations: Set<HeldReservation> | undefined;
   #isAway = false;
 
@@ -51,13 +51,12 @@ export class SessionCalls {
   /** True when some calls are at an instance, or are about to go on there. */
   get arePlaced(): boolean {
     if (this.#reservations !== undefined && this.#reservations.size > 0) return true;
-    return [...(this.#calls?.keys() ?? [])].some(({ binding }) => binding !== undefined);
+    return (this.#calls?.values() ?? []).some(({ binding }) => binding !== undefined);
   }
 
   /** True when there is one call, which is under way at that place. */
   soleAt(binding: Binding): boolean {
-    const [only, ...others] = this.#calls?.keys() ?? [];
-    return only?.binding === binding && others.length === 0;
+    return this.#calls?.size === 1 && this.#calls.first?.binding === binding;
   }
 
   /** See ClientSession.exchange. `reservation`: that of the call, for as long as it lasts. */
@@ -71,8 +70,8 @@ export class SessionCalls {
       this.#owner.used();
       const route = new SessionRoute(this.#place, { request, reservation });
       const call = new Subscription();
-      this.#calls ??= new Map();
-      this.#calls.set(route, reservation);
+      this.#calls ??= new LinkedSet();
+      this.#calls.add(route);
       subscriber.add(() => {
         if (this.#isAway) this.#place.queue.withdraw(route);
         call.unsubscribe();
@@ -93,12 +92,12 @@ export class SessionCalls {
   reserve(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     const place = this.#place;
     // Not by the id of the instance: its successor may have the same.
-    const [route, before] = [...(this.#calls ?? [])].find(([{ lastAnswer }]) => lastAnswer === answer) ?? [];
+    const route = this.#calls?.values().find(({ lastAnswer }) => lastAnswer === answer);
     const binding = route?.binding;
     const reservation = new HeldReservation({
       binding,
       ownerId: this.#owner.ownerId,
-      goesOn: before !== undefined && before === binding,
+      goesOn: binding !== undefined && route?.reservation === binding,
       exchange: (request) => this.exchange(request, binding),
       isBound: () => place.binding === binding && !place.mayMove,
       lost,
@@ -118,7 +117,7 @@ export class SessionCalls {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
     const { queue } = this.#place;
-    for (const route of [...(this.#calls?.keys() ?? [])]) {
+    for (const route of this.#calls?.values() ?? []) {
       if (!isAway) queue.withdraw(route);
       else if (this.#calls?.has(route)) queue.offer(route); // one that ended before it may have ended others
     }
@@ -131,7 +130,7 @@ export class SessionCalls {
 
   /** Answers all of them. */
   end(error: GatewayError): void {
-    for (const route of [...(this.#calls?.keys() ?? [])]) route.refuse(error);
+    for (const route of this.#calls?.values() ?? []) route.refuse(error);
     this.dismiss(error);
   }
 

@@ -3,6 +3,7 @@
 // the request may be made twice. How the call waits, is counted and times out is the call's (calls/call.ts). Source: ADR 71.
 
 import { Observable, of } from 'rxjs';
+import type { Linked } from '../../domain/call-map.ts';
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import { placeYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
@@ -51,9 +52,10 @@ export interface SessionCall {
   readonly reservation: Binding | undefined;
 }
 
-export class SessionRoute implements CallRoute, YieldingCall {
+export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #host: RouteHost;
   readonly #call: SessionCall;
+  links: Linked['links'];
   #giveUp: ((error: GatewayError) => void) | undefined;
   /** The way to the present binding. */
   #way: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
@@ -149,6 +151,10 @@ export class SessionRoute implements CallRoute, YieldingCall {
   /** The place that it occupies: none while its backend waits for the client. */
   get place(): InstanceRef | undefined {
     return this.#unanswered > 0 ? undefined : this.#binding?.ref;
+  }
+
+  get reservation(): Binding | undefined {
+    return this.#call.reservation;
   }
 
   /** As the client got it. */

@@ -122,6 +122,8 @@ const MOST_GATHERED = 64 * 1024;
 
 /** One response that is, or will be, an event stream. */
 class OpenStream implements TrackedStream, Slow, StreamReader {
+  links: Slow['links'];
+  tick: Slow['tick'];
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;

@@ -9,6 +9,7 @@ import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import type { Slow } from '../../domain/slow-watch.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
@@ -28,9 +29,11 @@ export interface LegacyCallDeps {
 }
 
 /** Observes one exchange, and answers once or not at all. */
-export class LegacyCall {
+export class LegacyCall implements Slow {
   readonly id: JsonRpcId;
   readonly post: LegacyPost;
+  links: Slow['links'];
+  tick: Slow['tick'];
   readonly #deps: LegacyCallDeps;
   readonly #report: CallReport | undefined;
   #subscription: Subscription | undefined;

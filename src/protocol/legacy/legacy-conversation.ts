@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
+import { CallMap } from '../../domain/call-map.ts';
 import type { CallReport } from '../../domain/call-report.ts';
 import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
@@ -47,7 +48,7 @@ export interface ConversationDeps {
 export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: ConversationDeps;
-  readonly #calls = new Map<JsonRpcId, LegacyCall>();
+  readonly #calls = new CallMap<LegacyCall>();
   // Most calls are one request and one answer: the rest is made at its first use.
   #streams: LegacyStreams | undefined;
   #listener: LegacyListener | undefined;

@@ -13,7 +13,7 @@ import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/mcp.ts';
-import type { SlowWatch } from '../../domain/slow-watch.ts';
+import type { Slow, SlowWatch } from '../../domain/slow-watch.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import {
@@ -44,7 +44,9 @@ export interface ModernExchangeDeps {
 }
 
 /** Observes one exchange, and answers once. */
-export class ModernExchange {
+export class ModernExchange implements Slow {
+  links: Slow['links'];
+  tick: Slow['tick'];
   readonly #call: ModernCall;
   readonly #reply: McpReply;
   readonly #deps: ModernExchangeDeps;

@@ -3,6 +3,7 @@
 // cancels it when its caller leaves.
 
 import type { Subscriber, Subscription } from 'rxjs';
+import type { CallMap } from '../../domain/call-map.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -282,7 +283,7 @@ export interface CallConversation extends KnownTools {
   readonly connection: HttpConnection;
   readonly session: HttpSession;
   /** Calls under way by request id, which is also their progress token. */
-  readonly calls: Map<number, HttpCall>;
+  readonly calls: CallMap<HttpCall>;
   /** Takes a notification that came on the stream of a call and need not be about the call. */
   notified(message: NotificationMessage, call: HttpCall): void;
   /** Takes a request of the backend that came on the stream of a call. */

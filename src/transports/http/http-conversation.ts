@@ -3,6 +3,7 @@
 // so everything but the session is made on first use.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
+import { CallMap } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -46,7 +47,7 @@ export class HttpConversation implements Upstream, CallConversation {
   readonly #profile: ClientProfile | undefined;
   /** The conversation of the transport itself, which several callers share. */
   readonly #lone: LoneCaller | undefined;
-  #calls: Map<number, HttpCall> | undefined;
+  #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
   #closed$: AsyncSubject<Closed> | undefined;
@@ -79,8 +80,8 @@ export class HttpConversation implements Upstream, CallConversation {
     return this.#backend.toolListing$;
   }
 
-  get calls(): Map<number, HttpCall> {
-    this.#calls ??= new Map();
+  get calls(): CallMap<HttpCall> {
+    this.#calls ??= new CallMap();
     return this.#calls;
   }
 

@@ -3,6 +3,7 @@
 // It does not send, and does not know what carries the messages. Source: MCP basic/index#requests.
 
 import type { Observer } from 'rxjs';
+import { CallMap } from '../../domain/call-map.ts';
 import type { ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../domain/errors.ts';
@@ -38,7 +39,7 @@ const LOG = 'notifications/message';
 
 /** The exchanges of one channel that wait for their answer. Each ends once: answered, failed or forgotten. */
 export class Correlator {
-  readonly #pending = new Map<number, PendingExchange>();
+  readonly #pending = new CallMap<PendingExchange>();
   #lastId = 0;
   #unmatchedMessages = 0;
   readonly #lone: LoneCaller;
@@ -138,7 +139,7 @@ export class Correlator {
 
   /** Ends the exchanges that are pending now, but for those without an error; what observers start meanwhile stays. */
   failAll(errorFor: (exchange: PendingExchange) => GatewayError | undefined): void {
-    const left = [...this.#pending.values()];
+    const left = this.#pending.values();
     for (const exchange of left) {
       const error = errorFor(exchange);
       if (error !== undefined && this.#pending.delete(exchange.id)) exchange.observer.error(error);

@@ -3,6 +3,7 @@
 // correlator.ts finds the exchange of a message. Source: MCP basic/transports#stdio.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
+import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { RunInContainer } from '../../domain/container-program.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
@@ -235,6 +236,7 @@ export class StdioChannel {
 /** One exchange on its way: a line in the outbox, then a number that an answer will carry. */
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
+  links: Linked['links'];
   readonly #exchange: PendingExchange;
   readonly #correlator: Correlator;
   readonly #outbox: Outbox;
@@ -279,7 +281,7 @@ function lineOf(message: object): OutgoingLine {
 // the lines say, nor whether the child lives.
 
 /** One line on its way out. */
-interface OutgoingLine {
+interface OutgoingLine extends Linked {
   /** Without the line end. */
   readonly line: string;
   /** Called right before the line is handed to the system; from then on it may have arrived. */
@@ -292,8 +294,7 @@ type Write = (text: string, done: (error?: Error | null) => void) => void;
 /** A line of outgoing lines, in the order they were added. Bounded; a line can be taken back until it is written. */
 export class Outbox {
   readonly #write: Write;
-  // A set keeps the order and takes a line back in constant time.
-  readonly #waiting = new Set<OutgoingLine>();
+  readonly #waiting = new LinkedSet<OutgoingLine>();
   #waitingCharacters = 0;
   #state: 'idle' | 'scheduled' | 'writing' | 'closed' = 'idle';
 
@@ -350,7 +351,7 @@ export class Outbox {
   /** The next lines, at most about BATCH_CHARACTERS: what is not handed over is not lost with the child. */
   #takeBatch(): string {
     let batch = '';
-    for (const line of this.#waiting) {
+    for (let line = this.#waiting.first; line !== undefined; line = this.#waiting.first) {
       this.remove(line);
       line.onHandedOver();
       batch += `${line.line}\n`;
