@@ -5,6 +5,7 @@ import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type AuditEntry, type AuditedCall, CALL_ACTION } from '../domain/audit.ts';
+import { isoTime } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -76,9 +77,6 @@ export class AuditLog implements Audit {
   readonly #settings: AuditSettings;
   readonly #trimEvery: number;
   readonly #nextId: () => string;
-  /** Time of the last entry, in both forms: many entries have the same. */
-  #lastMs = Number.NaN;
-  #lastAt = '';
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #waiting: AuditEntry[] = [];
@@ -143,12 +141,7 @@ export class AuditLog implements Audit {
   }
 
   #stamp(): Stamp {
-    const now = this.#now();
-    if (now !== this.#lastMs) {
-      this.#lastMs = now;
-      this.#lastAt = new Date(now).toISOString();
-    }
-    return { id: this.#nextId(), at: this.#lastAt };
+    return { id: this.#nextId(), at: isoTime(this.#now()) };
   }
 
   /** Digests arguments up to a number of bytes, the rest in the turns that follow. Default: all. */

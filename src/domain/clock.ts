@@ -36,3 +36,15 @@ export interface ActorClock {
 export function clockOf(alarm: Alarm): ActorClock {
   return { setTimeout: (ring, waitMs) => alarm(waitMs, ring), clearTimeout: (callOff) => callOff() };
 }
+
+/** A time in ms since 1970 as ISO 8601. The last one is remembered: many calls begin and end in the same millisecond. */
+export function isoTime(atMs: number): string {
+  if (atMs !== lastMs) {
+    lastMs = atMs;
+    lastIso = new Date(atMs).toISOString();
+  }
+  return lastIso;
+}
+
+let lastMs = 0;
+let lastIso = new Date(lastMs).toISOString();
