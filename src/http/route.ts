@@ -22,6 +22,7 @@ import { pathRefused, queryReader } from './parameters.ts';
 import type { Reply } from './reply.ts';
 import type { HttpRequest } from './request.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
+
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** What handlers use besides their input. */
@@ -79,7 +80,7 @@ export interface RouteAccess {
   readonly scope: 'open' | Scope | readonly Scope[];
   /** Successes by status. */
   readonly answers: Readonly<Record<number, AnswerDoc>>;
-  /** Errors it can answer. Common errors of routes and bodies are added by defineRoute. */
+  /** Errors it can answer. */
   readonly errors: readonly ErrorCode[];
   /**
    * Reader of the body: `direct` on hot routes, `koa-body` elsewhere (the default). Both give identical answers; `form`
@@ -115,7 +116,9 @@ export interface RouteInput<P, Q, B> {
 }
 
 export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema>
-  extends RouteAccess {
+  extends Omit<RouteAccess, 'method' | 'path' | 'errors'> {
+  /** Errors of this route besides those that defineRoute adds. */
+  readonly errors?: readonly ErrorCode[];
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
   readonly handler: (
     input: RouteInput<StaticEncode<P>, StaticEncode<Q>, StaticEncode<B>>,
@@ -143,13 +146,13 @@ export interface Route extends RouteAccess {
   run(raw: RawInput, services: Services): Reply | Promise<Reply>;
 }
 
-/** Compiles the schemas of a route once and completes its list of errors. */
+/** Makes a route: compiles its schemas once and completes its list of errors. */
 export function defineRoute<
   P extends TSchema = TUnknown,
   Q extends TSchema = TUnknown,
   B extends TSchema = TUnknown,
->(definition: RouteDefinition<P, Q, B>): Route {
-  const { handler, request = {}, errors, ...access } = definition;
+>(method: Method, path: string, definition: RouteDefinition<P, Q, B>): Route {
+  const { handler, request = {}, errors = [], ...access } = definition;
   const paramsShape = shapeOf(request.params, 'path');
   const queryShape = shapeOf(request.query, 'query');
   const isRpc = access.speaks === 'json-rpc';
@@ -157,6 +160,8 @@ export function defineRoute<
   const readQuery = queryReader(request.query);
   return {
     ...access,
+    method,
+    path,
     request,
     errors: [
       ...new Set([

@@ -166,11 +166,13 @@ const request = {
   query: Type.Object({ wait: Type.Optional(Type.Integer({ minimum: 0, examples: [5] })) }),
   body: Type.Object({ username: Type.String({ examples: ['ada'] }) }),
 };
-const operationFor = (over: Partial<RouteAccess> & { readonly request?: object }) =>
-  operationOf(defineRoute({ ...facts, ...over, handler: () => noContent() }), {
+const operationFor = (over: Partial<RouteAccess> & { readonly request?: object }) => {
+  const { method, path, ...definition } = { ...facts, ...over };
+  return operationOf(defineRoute(method, path, { ...definition, handler: () => noContent() }), {
     errors: {},
     describe: schemaWriter({}).describe,
   });
+};
 
 test('has parameters, body and needed scopes of an operation', () => {
   const { responses: _, ...operation } = operationFor({ request });

@@ -40,9 +40,7 @@ const Account = Type.Object({
 });
 
 export const accountRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'POST',
-    path: '/auth/login',
+  defineRoute('POST', '/auth/login', {
     summary: 'Log in: a token for a user name and a password, as a form or as JSON',
     scope: 'open',
     reader: 'form',
@@ -80,9 +78,7 @@ export const accountRoutes: readonly Route[] = [
       );
     },
   }),
-  defineRoute({
-    method: 'POST',
-    path: '/auth/logout',
+  defineRoute('POST', '/auth/logout', {
     summary: 'Log out: ends the token that was sent; an API key stays valid',
     scope: SCOPES,
     isFree: true,
@@ -100,13 +96,10 @@ export const accountRoutes: readonly Route[] = [
       return noContent({ headers: isConsole ? sessionCookie('', 0, isSecure) : [] });
     },
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/auth/me',
+  defineRoute('GET', '/auth/me', {
     summary: 'Who you are, and what you may do',
     scope: SCOPES,
     answers: { 200: { description: 'The owner of the credentials that were sent', body: Account } },
-    errors: [],
     handler: ({ principal }, { auth }) =>
       json(200, {
         id: principal.id,

@@ -61,23 +61,17 @@ const NewApiKey = Type.Object({
 });
 
 export const apiKeyRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/auth/api-keys',
+  defineRoute('GET', '/auth/api-keys', {
     summary: 'List all API keys',
     scope: 'admin',
     answers: { 200: { description: 'In the order of their creation', body: Type.Array(ApiKeyRecord) } },
-    errors: [],
     handler: async (_input, { auth }) => json(200, (await auth.accounts.apiKeys()).map(apiKeyRecord)),
   }),
-  defineRoute({
-    method: 'POST',
-    path: '/auth/api-keys',
+  defineRoute('POST', '/auth/api-keys', {
     summary: 'Create an API key; the answer is the only place where it stands',
     scope: 'admin',
     request: { body: NewApiKeyBody },
     answers: { 201: { description: 'The key and its record', body: NewApiKey } },
-    errors: [],
     handler: async ({ body, principal }, { auth }) => {
       const { name, permissions, templates, expires_at: expiresAt } = body;
       const { apiKey, key } = await auth.accounts.createApiKey({
@@ -91,9 +85,7 @@ export const apiKeyRoutes: readonly Route[] = [
       return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
     },
   }),
-  defineRoute({
-    method: 'DELETE',
-    path: '/auth/api-keys/:key_id',
+  defineRoute('DELETE', '/auth/api-keys/:key_id', {
     summary: 'Revoke an API key',
     scope: 'admin',
     request: { params: ApiKeyParams },

@@ -73,9 +73,7 @@ function momentOf(field: 'from' | 'to', text: string | undefined): number | unde
 const DEFAULT_PAGE = 100;
 
 export const auditRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/audit',
+  defineRoute('GET', '/gateway/audit', {
     summary: 'The audit log: changes, logins and calls of tools, newest first',
     scope: 'admin',
     request: {
@@ -106,7 +104,6 @@ export const auditRoutes: readonly Route[] = [
         body: Type.Object({ entries: Type.Array(AuditRecord), next_cursor: NullableText }),
       },
     },
-    errors: [],
     handler: async ({ query }, { auth }) => {
       const { limit = DEFAULT_PAGE, cursor: before, from, to, ...filter } = query;
       const times = { fromMs: momentOf('from', from), toMs: momentOf('to', to) };

@@ -25,9 +25,7 @@ const Snippet = Type.Object({
 });
 
 export const connectRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/connect/:template',
+  defineRoute('GET', '/gateway/connect/:template', {
     summary: 'How MCP clients are set up for a template: the snippets of the command `connect`',
     scope: 'gateway:read',
     request: {

@@ -29,9 +29,7 @@ const Failed = Type.Object({
 });
 
 export const connectionTestRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'POST',
-    path: '/gateway/test',
+  defineRoute('POST', '/gateway/test', {
     summary: 'Try the connection to an instance without registering it: at most 10 s',
     scope: 'gateway:write',
     request: { body: RegisterBody },

@@ -21,9 +21,7 @@ export const consoleRoutes: readonly Route[] = [
 ];
 
 function consoleRoute(path: string, summary: string): Route {
-  return defineRoute({
-    method: 'GET',
-    path,
+  return defineRoute('GET', path, {
     summary,
     scope: 'open',
     ...(path.includes('*') ? { request: { params: ConsoleParams } } : {}),

@@ -15,9 +15,7 @@ const CACHED = {
 const UNCHANGED: AnswerDoc = { description: 'Not changed since', headers: CACHED };
 
 export const documentRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/openapi.json',
+  defineRoute('GET', '/openapi.json', {
     summary: 'This description, as OpenAPI 3.1',
     scope: 'open',
     answers: {
@@ -29,7 +27,6 @@ export const documentRoutes: readonly Route[] = [
       },
       304: UNCHANGED,
     },
-    errors: [],
     handler: ({ request }, { documents }) => documents.description(request.ifNoneMatch),
   }),
   pageRoute('docs', 'The API to read and to try, by Swagger UI'),
@@ -39,9 +36,7 @@ export const documentRoutes: readonly Route[] = [
 ];
 
 function pageRoute(name: PageName, summary: string): Route {
-  return defineRoute({
-    method: 'GET',
-    path: `/${name}`,
+  return defineRoute('GET', `/${name}`, {
     summary,
     scope: 'open',
     answers: {
@@ -49,7 +44,6 @@ function pageRoute(name: PageName, summary: string): Route {
       304: UNCHANGED,
       308: { description: 'The address without the slash at its end', headers: { Location: 'That address' } },
     },
-    errors: [],
     handler: ({ request }, { documents }): Reply | Promise<Reply> =>
       // Links of the page are relative to its address.
       request.path.endsWith('/') ? moved(`../${name}`) : documents.page(name, request.ifNoneMatch),
@@ -57,9 +51,7 @@ function pageRoute(name: PageName, summary: string): Route {
 }
 
 function assetRoute(name: PageName, files: readonly string[], types: readonly string[]): Route {
-  return defineRoute({
-    method: 'GET',
-    path: `/${name}/assets/:file`,
+  return defineRoute('GET', `/${name}/assets/:file`, {
     summary: `A file of the page /${name}`,
     scope: 'open',
     request: { params: Type.Object({ file: Type.Enum([...files]) }) },

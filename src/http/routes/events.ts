@@ -19,9 +19,7 @@ const GROUPS = [...new Set(NAMES.map(groupOf))];
 const SELECTABLE = [...NAMES, ...GROUPS, SAMPLED];
 
 export const eventRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/events',
+  defineRoute('GET', '/events', {
     summary: 'What happens in the gateway, as server-sent events',
     scope: 'gateway:read',
     requestHeaders: {
@@ -58,7 +56,6 @@ export const eventRoutes: readonly Route[] = [
         body: Type.Object({ type: Type.String(), at: Type.String() }),
       },
     },
-    errors: [],
     handler: ({ query, principal, request }, { events, samples }) => {
       const { template, follow = false } = query;
       const types = query.type === undefined ? undefined : typesIn(query.type);

@@ -132,9 +132,7 @@ export function instanceHealth(
 }
 
 export const healthRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/mcp/:template/health',
+  defineRoute('GET', '/mcp/:template/health', {
     summary: 'Health of a template and its instances',
     scope: 'gateway:read',
     request: {
@@ -163,18 +161,13 @@ export const healthRoutes: readonly Route[] = [
       });
     },
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/health',
+  defineRoute('GET', '/gateway/health', {
     summary: 'Health of the gateway and its instances',
     scope: 'open',
     answers: { 200: { description: 'Status and counts', body: GatewayHealth } },
-    errors: [],
     handler: async (_input, { gateway, build }) => json(200, { ...(await healthOf(gateway)), build }),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/health',
+  defineRoute('GET', '/health', {
     summary: 'Health of the gateway and its database',
     scope: 'open',
     answers: {

@@ -26,9 +26,7 @@ const HomeView = Type.Object({
 });
 
 export const homeRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/',
+  defineRoute('GET', '/', {
     summary: 'What this is, and where to go on: the console for browsers, JSON for others',
     scope: 'open',
     answers: {
@@ -44,7 +42,6 @@ export const homeRoutes: readonly Route[] = [
         headers: { Location: 'The console, relative to this address', Vary: '`Accept`' },
       },
     },
-    errors: [],
     handler: async ({ request }, { gateway, consoleFiles }) => {
       if (request.wantsPage && consoleFiles.isBuilt)
         return { ...noContent({ headers: [...COMMON, 'Location', 'console'] }), status: 303 };

@@ -145,9 +145,7 @@ const record: AnswerDoc = { description: 'The instance as it is now', body: Inst
 const ERRORS = ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'NO_HEALTHY_INSTANCE', 'SHUTTING_DOWN'] as const;
 
 export const instanceRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'PATCH',
-    path: '/gateway/instances/:template/:instance_id',
+  defineRoute('PATCH', '/gateway/instances/:template/:instance_id', {
     summary: 'Change weight or metadata while the instance runs',
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
@@ -167,9 +165,7 @@ export const instanceRoutes: readonly Route[] = [
 ];
 
 function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string): Route {
-  return defineRoute({
-    method: 'POST',
-    path: `/gateway/instances/:template/:instance_id/${command}`,
+  return defineRoute('POST', `/gateway/instances/:template/:instance_id/${command}`, {
     summary,
     scope: 'gateway:write',
     request: { params: InstanceParams },

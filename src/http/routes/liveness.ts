@@ -8,18 +8,13 @@ import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 
 export const livenessRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/livez',
+  defineRoute('GET', '/livez', {
     summary: 'Whether the process is alive',
     scope: 'open',
     answers: { 200: { description: 'It is', body: Type.Object({ status: Type.Literal('alive') }) } },
-    errors: [],
     handler: () => json(200, { status: 'alive' }),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/readyz',
+  defineRoute('GET', '/readyz', {
     summary: 'Whether requests may be sent here',
     scope: 'open',
     answers: {

@@ -12,23 +12,17 @@ const LevelBody = Type.Object({ level: Level });
 const PATH = '/gateway/log-level';
 
 export const logLevelRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: PATH,
+  defineRoute('GET', PATH, {
     summary: 'The level of the log',
     scope: 'admin',
     answers: { 200: { description: 'The least serious messages that are logged', body: LevelBody } },
-    errors: [],
     handler: (_, { log }) => json(200, { level: log.level }),
   }),
-  defineRoute({
-    method: 'PATCH',
-    path: PATH,
+  defineRoute('PATCH', PATH, {
     summary: 'Change the level of the log, until the next start',
     scope: 'admin',
     request: { body: Type.Object({ level: Level }, CLOSED) },
     answers: { 200: { description: 'In force now, on this node', body: LevelBody } },
-    errors: [],
     handler: ({ body }, services) => {
       services.log.level = body.level;
       return json(200, { level: body.level }, { trail: { subject: `${PATH} ${body.level}` } });

@@ -142,15 +142,13 @@ const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Pa
 const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
   const common = {
     ...COMMON,
-    path,
     errors: path === '/mcp' ? [] : ['TEMPLATE_NOT_FOUND'],
   } as const satisfies Partial<RouteAccess>;
   // The messages of HTTP+SSE for all templates come here: `/mcp/messages` may be a template.
   const ofAll = path === '/mcp' ? { query: SseQuery } : {};
   return [
-    defineRoute({
+    defineRoute('POST', path, {
       ...common,
-      method: 'POST',
       summary: `Send an MCP message to ${what}`,
       request: { ...named, ...ofAll, body: RpcMessages },
       requestHeaders: POST_HEADERS,
@@ -167,9 +165,8 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
       },
       handler: (input, services) => talk('POST', input, services),
     }),
-    defineRoute({
+    defineRoute('GET', path, {
       ...common,
-      method: 'GET',
       summary: `Listen to ${what}`,
       request: named,
       requestHeaders: GET_HEADERS,
@@ -184,9 +181,8 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
       },
       handler: (input, services) => talk('GET', input, services),
     }),
-    defineRoute({
+    defineRoute('DELETE', path, {
       ...common,
-      method: 'DELETE',
       summary: `End a session with ${what}`,
       request: named,
       requestHeaders: SESSION_HEADERS,
@@ -201,7 +197,6 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
 
 const SSE_STREAM = {
   ...COMMON,
-  method: 'GET',
   answers: {
     200: {
       description:
@@ -216,26 +211,21 @@ const SSE_STREAM = {
 
 /** HTTP+SSE: a stream for each path that is not `/mcp/{template}/mcp`. */
 const sseRoutes: readonly Route[] = [
-  defineRoute({
+  defineRoute('GET', '/mcp/:template/sse', {
     ...SSE_STREAM,
-    path: '/mcp/:template/sse',
     summary: 'Open a stream of HTTP+SSE to a template',
     request: { params: TemplateParams },
     errors: ['TEMPLATE_NOT_FOUND'],
     handler: (input, services) => talk('GET', input, services, { isSse: true }),
   }),
-  defineRoute({
+  defineRoute('GET', '/mcp/sse', {
     ...SSE_STREAM,
-    path: '/mcp/sse',
     unlessTemplate: 'sse',
     summary: 'Open a stream of HTTP+SSE to all templates of the caller',
-    errors: [],
     handler: (input, services) => talk('GET', input, services, { isSse: true }),
   }),
-  defineRoute({
+  defineRoute('POST', '/mcp/:template/messages', {
     ...COMMON,
-    method: 'POST',
-    path: '/mcp/:template/messages',
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
     answers: {

@@ -6,9 +6,7 @@ import { bytes } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 
 export const metricsRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/metrics',
+  defineRoute('GET', '/metrics', {
     summary: 'Metrics for Prometheus',
     scope: 'gateway:read',
     answers: {
@@ -19,7 +17,6 @@ export const metricsRoutes: readonly Route[] = [
         body: Type.String({ examples: ['stagedoor_queue_length{template="everything"} 0\n'] }),
       },
     },
-    errors: [],
     handler: async ({ principal }, { metrics }) => ({
       ...bytes(200, await metrics.text(principal)),
       type: METRICS_TYPE,

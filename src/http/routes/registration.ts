@@ -37,9 +37,7 @@ const Registered = Type.Intersect([
 ]);
 
 export const registrationRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'POST',
-    path: '/gateway/register',
+  defineRoute('POST', '/gateway/register', {
     summary: 'Register an instance, or replace one in place',
     scope: 'gateway:write',
     request: {
@@ -94,9 +92,7 @@ export const registrationRoutes: readonly Route[] = [
       return json(replaced ? 200 : 201, registered, { headers: ['Location', subject], trail: { subject } });
     },
   }),
-  defineRoute({
-    method: 'DELETE',
-    path: '/gateway/deregister/:template/:instance_id',
+  defineRoute('DELETE', '/gateway/deregister/:template/:instance_id', {
     summary: 'Take an instance out; its running calls may finish',
     scope: 'gateway:write',
     request: { params: InstanceParams },

@@ -48,9 +48,7 @@ export function listRoute(
     item,
   }: { readonly what: string; readonly offered?: string; readonly item: TSchema },
 ): Route {
-  return defineRoute({
-    method: 'GET',
-    path: `/mcp/:template/${method}`,
+  return defineRoute('GET', `/mcp/:template/${method}`, {
     summary: `List the ${what} of a template`,
     scope: ['gateway:read', 'tools:call'],
     request: { params: TemplateParams },
@@ -78,9 +76,7 @@ export function requestRoute(
     missing,
   }: { readonly body: TSchema; readonly result: TSchema; readonly missing: ErrorCode },
 ): Route {
-  return defineRoute({
-    method: 'POST',
-    path: `/mcp/:template/${method}`,
+  return defineRoute('POST', `/mcp/:template/${method}`, {
     summary,
     scope: 'tools:call',
     reader: 'direct',

@@ -28,9 +28,7 @@ const ServerToolResult = Type.Object({
 });
 
 export const serverToolRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'POST',
-    path: '/tools/call',
+  defineRoute('POST', '/tools/call', {
     summary: 'Call a tool of one server',
     scope: 'tools:call',
     reader: 'direct',

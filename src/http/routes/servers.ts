@@ -46,9 +46,7 @@ const ListQuery = Type.Object(
 const ListedServer = Type.Object({ ...InstanceRecord.properties, health: Type.Optional(InstanceHealth) });
 
 export const serverRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/servers',
+  defineRoute('GET', '/servers', {
     summary: 'List all servers, by their ids',
     scope: 'gateway:read',
     request: { query: ListQuery },
@@ -63,7 +61,6 @@ export const serverRoutes: readonly Route[] = [
         },
       },
     },
-    errors: [],
     handler: ({ query, principal }, { gateway }) => {
       const { include_health: includesHealth = false } = query;
       const servers = visibleServers(gateway, principal);
@@ -81,9 +78,7 @@ export const serverRoutes: readonly Route[] = [
       return json(200, records, { headers });
     },
   }),
-  defineRoute({
-    method: 'POST',
-    path: '/servers',
+  defineRoute('POST', '/servers', {
     summary: 'Register a server of a template',
     scope: 'gateway:write',
     request: { query: WaitQuery, body: NewServerBody },
@@ -125,9 +120,7 @@ export const serverRoutes: readonly Route[] = [
       return json(201, record, { headers: ['Location', subject], trail: { subject } });
     },
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/servers/:server_id',
+  defineRoute('GET', '/servers/:server_id', {
     summary: 'One server, by its id',
     scope: 'gateway:read',
     request: { params: ServerParams },
@@ -136,9 +129,7 @@ export const serverRoutes: readonly Route[] = [
     handler: ({ params, principal }, { gateway }) =>
       json(200, instanceRecord(visibleServer(gateway, principal, params.server_id), principal)),
   }),
-  defineRoute({
-    method: 'DELETE',
-    path: '/servers/:server_id',
+  defineRoute('DELETE', '/servers/:server_id', {
     summary: 'Take a server out; its running calls may finish',
     scope: 'gateway:write',
     request: { params: ServerParams },

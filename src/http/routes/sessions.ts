@@ -38,9 +38,7 @@ const DEFAULT_PAGE = 100;
 const LONGEST_NAME = 256;
 
 export const sessionRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/sessions',
+  defineRoute('GET', '/gateway/sessions', {
     summary: 'Open sessions of MCP clients, and where they are bound: your own, or all for an admin',
     scope: 'gateway:read',
     request: {
@@ -65,7 +63,6 @@ export const sessionRoutes: readonly Route[] = [
         body: Type.Object({ sessions: Type.Array(SessionRecord), next_cursor: NullableText }),
       },
     },
-    errors: [],
     handler: async ({ query, principal }, { gateway, auth }) => {
       const { limit = DEFAULT_PAGE, cursor = '', template, principal: owner } = query;
       const visible = gateway
@@ -86,9 +83,7 @@ export const sessionRoutes: readonly Route[] = [
       });
     },
   }),
-  defineRoute({
-    method: 'DELETE',
-    path: '/gateway/sessions/:session_id',
+  defineRoute('DELETE', '/gateway/sessions/:session_id', {
     summary: 'End a session: your own, or any for an admin; its client has to initialize again',
     // The second one makes the audit log record it; it implies the first.
     scope: ['gateway:read', 'admin'],

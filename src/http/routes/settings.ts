@@ -22,9 +22,7 @@ const SettingRecord = Type.Object({
 });
 
 export const settingRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/settings',
+  defineRoute('GET', '/gateway/settings', {
     summary: 'The settings in effect, and where each comes from',
     scope: 'admin',
     answers: {
@@ -33,7 +31,6 @@ export const settingRoutes: readonly Route[] = [
         body: Type.Object({ settings: Type.Array(SettingRecord) }),
       },
     },
-    errors: [],
     handler: (_input, { settings, log }) =>
       json(200, { settings: settings.map((row) => inForce(recordOf(row), log)) }),
   }),

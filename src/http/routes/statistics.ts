@@ -232,22 +232,16 @@ const ServerStatistics = Type.Object({
 });
 
 export const statisticsRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/stats',
+  defineRoute('GET', '/gateway/stats', {
     summary: 'Requests, times, balancing and health checks',
     scope: 'gateway:read',
     answers: { 200: { description: 'Numbers since the start', body: StatisticsView } },
-    errors: [],
     handler: ({ principal }, { gateway }) => json(200, statisticsView(gateway, principal)),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/stats',
+  defineRoute('GET', '/stats', {
     summary: 'Requests per server',
     scope: 'gateway:read',
     answers: { 200: { description: 'Numbers since the start', body: ServerStatistics } },
-    errors: [],
     handler: ({ principal }, { gateway }) => {
       const servers = visibleServers(gateway, principal);
       const stats = visibleStats(gateway.stats(), servers, principal);

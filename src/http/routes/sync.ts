@@ -37,9 +37,7 @@ const SyncBody = Type.Object({
 });
 
 export const syncRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'POST',
-    path: '/gateway/sync',
+  defineRoute('POST', '/gateway/sync', {
     summary:
       'Add, change and remove instances to match the containers and pods that run, and the registry file',
     scope: 'gateway:write',

@@ -137,18 +137,13 @@ const TemplateChange = Type.Union([
 ]);
 
 export const templateRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/registry',
+  defineRoute('GET', '/gateway/registry', {
     summary: 'Everything that is registered',
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
-    errors: [],
     handler: ({ principal }, { gateway }) => json(200, registryView(gateway, principal)),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/templates',
+  defineRoute('GET', '/gateway/templates', {
     summary: 'Names of the templates',
     scope: 'gateway:read',
     request: {
@@ -166,7 +161,6 @@ export const templateRoutes: readonly Route[] = [
         }),
       },
     },
-    errors: [],
     handler: ({ query, principal }, { gateway, definitions }) => {
       const { tag, include_details: includesDetails = false } = query;
       const visible = visibleTemplates(gateway, principal);
@@ -177,9 +171,7 @@ export const templateRoutes: readonly Route[] = [
       return json(200, { templates, details });
     },
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/gateway/templates/:template',
+  defineRoute('GET', '/gateway/templates/:template', {
     summary: 'What a template is, and the settings its instances take',
     scope: 'gateway:read',
     request: { params: TemplateParams },
@@ -188,9 +180,7 @@ export const templateRoutes: readonly Route[] = [
     handler: ({ params }, { gateway, definitions }) =>
       json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
   }),
-  defineRoute({
-    method: 'PATCH',
-    path: '/gateway/templates/:template',
+  defineRoute('PATCH', '/gateway/templates/:template', {
     summary:
       'Change the load balancer of a template; null brings a setting back to the default of the gateway',
     scope: 'gateway:write',
@@ -208,9 +198,7 @@ export const templateRoutes: readonly Route[] = [
       return json(200, { template_name: params.template, load_balancer: loadBalancerView(policy) });
     },
   }),
-  defineRoute({
-    method: 'DELETE',
-    path: '/gateway/templates/:template',
+  defineRoute('DELETE', '/gateway/templates/:template', {
     summary:
       'Delete a template that has no instances; one with a definition file stays, without its settings',
     scope: 'gateway:write',

@@ -77,9 +77,7 @@ const CallToolResult = Type.Object({
 });
 
 export const toolRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'POST',
-    path: '/mcp/:template/tools/call',
+  defineRoute('POST', '/mcp/:template/tools/call', {
     summary: 'Call a tool on a healthy instance',
     scope: 'tools:call',
     reader: 'direct',
@@ -95,9 +93,7 @@ export const toolRoutes: readonly Route[] = [
     handler: ({ params, fields, request }, { gateway }) =>
       exchangeReply(gateway, params.template, { method: 'tools/call', params: fields }, request),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/mcp/:template/tools/list',
+  defineRoute('GET', '/mcp/:template/tools/list', {
     summary: 'List the tools of a template',
     scope: ['gateway:read', 'tools:call'],
     request: { params: TemplateParams },

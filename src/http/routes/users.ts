@@ -65,18 +65,13 @@ const UserChangeBody = Type.Object(
 );
 
 export const userRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'GET',
-    path: '/auth/users',
+  defineRoute('GET', '/auth/users', {
     summary: 'List all users',
     scope: 'admin',
     answers: { 200: { description: 'In the order of their creation', body: Type.Array(UserRecord) } },
-    errors: [],
     handler: async (_input, { auth }) => json(200, (await auth.accounts.users()).map(userRecord)),
   }),
-  defineRoute({
-    method: 'POST',
-    path: '/auth/users',
+  defineRoute('POST', '/auth/users', {
     summary: 'Create a user',
     scope: 'admin',
     request: { body: NewUserBody },
@@ -93,9 +88,7 @@ export const userRoutes: readonly Route[] = [
       return json(201, userRecord(user), { headers: ['Location', subject], trail: { subject } });
     },
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/auth/users/:user_id',
+  defineRoute('GET', '/auth/users/:user_id', {
     summary: 'One user, by its id',
     scope: 'admin',
     request: { params: UserParams },
@@ -103,9 +96,7 @@ export const userRoutes: readonly Route[] = [
     errors: ['USER_NOT_FOUND'],
     handler: async ({ params }, { auth }) => json(200, userRecord(await auth.accounts.user(params.user_id))),
   }),
-  defineRoute({
-    method: 'PATCH',
-    path: '/auth/users/:user_id',
+  defineRoute('PATCH', '/auth/users/:user_id', {
     summary: 'Change a user; a new password voids the tokens',
     scope: 'admin',
     request: { params: UserParams, body: UserChangeBody },
@@ -117,9 +108,7 @@ export const userRoutes: readonly Route[] = [
       return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change)));
     },
   }),
-  defineRoute({
-    method: 'DELETE',
-    path: '/auth/users/:user_id',
+  defineRoute('DELETE', '/auth/users/:user_id', {
     summary: 'Delete a user and the API keys of that user',
     scope: 'admin',
     request: { params: UserParams },
