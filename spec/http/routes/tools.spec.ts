@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ToolList, toolList } from '../../../src/http/routes/tools.ts';
+import { ToolList, toolList } from '../../../src/http/routes/mcp-requests.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { tools } from '../../fixtures/tools.ts';
 import { startApp } from '../../helpers/http-app.ts';

@@ -11,9 +11,9 @@ import { AuditRecord } from '../routes/audit.ts';
 import { GatewayHealth, ServerHealth, TemplateHealth } from '../routes/health.ts';
 import { InstanceRecord } from '../routes/instances.ts';
 import { RpcAnswer, RpcRefusal } from '../routes/mcp-endpoint.ts';
+import { ToolList } from '../routes/mcp-requests.ts';
 import { StatisticsView } from '../routes/statistics.ts';
 import { LoadBalancerView, RegistryView } from '../routes/templates.ts';
-import { ToolList } from '../routes/tools.ts';
 import { UserRecord } from '../routes/users.ts';
 
 /** Schemas with a name of their own in the description. */

@@ -16,10 +16,9 @@ import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
 import { logLevelRoutes } from './log-level.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
+import { mcpRequestRoutes } from './mcp-requests.ts';
 import { metricsRoutes } from './metrics.ts';
-import { promptRoutes } from './prompts.ts';
 import { registrationRoutes } from './registration.ts';
-import { resourceRoutes } from './resources.ts';
 import { serverToolRoutes } from './server-tools.ts';
 import { serverRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
@@ -27,14 +26,11 @@ import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { syncRoutes } from './sync.ts';
 import { templateRoutes } from './templates.ts';
-import { toolRoutes } from './tools.ts';
 import { userRoutes } from './users.ts';
 
 export const ROUTES: readonly Route[] = [
   ...mcpEndpointRoutes,
-  ...toolRoutes,
-  ...resourceRoutes,
-  ...promptRoutes,
+  ...mcpRequestRoutes,
   ...healthRoutes,
   ...statisticsRoutes,
   ...eventRoutes,

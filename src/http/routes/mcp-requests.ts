@@ -1,0 +1,205 @@
+// The requests of MCP to a template over REST: its tools, resources and prompts. Source: MCP server/prompts, server/resources,
+// server/tools and server/utilities/completion.
+
+import Type, { type Static, type TSchema } from 'typebox';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
+import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
+import { TemplateParams } from '../parameters.ts';
+import { json } from '../reply.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
+import { AnyObject, anyObject, CLOSED, Meta, text } from '../schemas.ts';
+
+const Parameters = Type.Object(
+  {
+    type: Type.Literal('object'),
+    properties: Type.Record(
+      Type.String(),
+      Type.Object({ type: Type.Unknown(), description: Type.Unknown() }, { additionalProperties: true }),
+    ),
+  },
+  {
+    examples: [
+      {
+        type: 'object',
+        properties: { message: { type: 'string', description: 'Message to echo' } },
+        required: ['message'],
+      },
+    ],
+  },
+);
+type Parameters = Static<typeof Parameters>;
+
+/** Every field of MCP, with `description` and `parameters` added. */
+export const ToolList = Type.Object({
+  tools: Type.Array(
+    Type.Object({
+      name: text('echo'),
+      description: text('Echoes back the input string'),
+      parameters: Parameters,
+    }),
+  ),
+  count: Type.Integer(),
+});
+
+const CallToolBody = Type.Object(
+  {
+    name: Type.String({ minLength: 1, examples: ['echo'] }),
+    arguments: Type.Optional(anyObject({ message: 'hello' })),
+    _meta: Meta,
+  },
+  CLOSED,
+);
+
+const CallToolResult = Type.Object({
+  content: Type.Optional(Type.Array(AnyObject, { examples: [[{ type: 'text', text: 'Echo: hello' }]] })),
+  structuredContent: Type.Optional(Type.Unknown()),
+  isError: Type.Optional(Type.Boolean()),
+});
+
+const DOCUMENT = 'demo://resource/static/document/features.md';
+
+const Resource = anyObject({ uri: DOCUMENT, name: 'features.md', mimeType: 'text/markdown' });
+
+const ResourceTemplate = anyObject({
+  uriTemplate: 'demo://resource/dynamic/text/{resourceId}',
+  name: 'Dynamic Text Resource',
+});
+
+const ReadResourceBody = Type.Object(
+  { uri: Type.String({ minLength: 1, examples: [DOCUMENT] }), _meta: Meta },
+  CLOSED,
+);
+
+const Prompt = anyObject({ name: 'args-prompt', arguments: [{ name: 'city', required: true }] });
+
+const GetPromptBody = Type.Object(
+  { name: Type.String({ minLength: 1 }), arguments: Type.Optional(AnyObject), _meta: Meta },
+  { ...CLOSED, examples: [{ name: 'args-prompt', arguments: { city: 'Paris' } }] },
+);
+
+const CompleteBody = Type.Object(
+  {
+    ref: Type.Object(
+      {
+        type: Type.Enum(['ref/prompt', 'ref/resource']),
+        name: Type.Optional(Type.String()),
+        uri: Type.Optional(Type.String()),
+      },
+      { examples: [{ type: 'ref/prompt', name: 'completable-prompt' }] },
+    ),
+    argument: Type.Object({ name: text('department'), value: text('E') }),
+    context: Type.Optional(AnyObject),
+    _meta: Meta,
+  },
+  CLOSED,
+);
+
+export const mcpRequestRoutes: readonly Route[] = [
+  requestRoute('tools/call', 'Call a tool on a healthy instance', {
+    body: CallToolBody,
+    result: CallToolResult,
+    errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
+  }),
+  defineRoute('GET', '/mcp/:template/tools/list', {
+    summary: 'List the tools of a template',
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: TemplateParams },
+    answers: { 200: { description: 'All tools, from one instance', body: ToolList } },
+    errors: FROM_BACKEND,
+    handler: async ({ params, request }, { gateway }) => {
+      const { items, instanceId } = await gatherList(gateway, params.template, 'tools', request);
+      return json(200, toolList(items), { instanceId });
+    },
+  }),
+  listRoute('resources', 'resources', 'resources', Resource),
+  listRoute('resourceTemplates', 'resource templates', 'resources', ResourceTemplate),
+  requestRoute('resources/read', 'Read a resource from a healthy instance', {
+    body: ReadResourceBody,
+    result: Type.Object({
+      contents: Type.Array(anyObject({ uri: DOCUMENT, mimeType: 'text/markdown', text: '# Features' })),
+    }),
+    errors: ['RESOURCE_NOT_FOUND'],
+  }),
+  listRoute('prompts', 'prompts', 'prompts', Prompt),
+  requestRoute('prompts/get', 'Get a prompt from a healthy instance', {
+    body: GetPromptBody,
+    result: Type.Object({
+      messages: Type.Array(
+        anyObject({ role: 'user', content: { type: 'text', text: "What's weather in Paris?" } }),
+      ),
+    }),
+    errors: ['PROMPT_NOT_FOUND'],
+  }),
+  requestRoute('completion/complete', 'Complete an argument of a prompt or a resource template', {
+    body: CompleteBody,
+    result: Type.Object({ completion: anyObject({ values: ['Engineering'], total: 1, hasMore: false }) }),
+    errors: ['PROMPT_NOT_FOUND'],
+  }),
+];
+
+/** Answers a whole list of a template. `feature`: what a server declares that has such a list. */
+function listRoute(field: Exclude<ListField, 'tools'>, what: string, feature: string, item: TSchema): Route {
+  return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
+    summary: `List the ${what} of a template`,
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: `All ${what}, from one instance; none when its server offers no ${feature}`,
+        body: Type.Object({ [field]: Type.Array(item), count: Type.Integer() }),
+      },
+    },
+    errors: FROM_BACKEND,
+    handler: async ({ params, request }, { gateway }) => {
+      const { items, instanceId } = await gatherList(gateway, params.template, field, request);
+      return json(200, { [field]: items, count: items.length }, { instanceId });
+    },
+  });
+}
+
+/** Passes a request of MCP on to a template. `errors`: those besides the errors of every such request. */
+function requestRoute(
+  method: string,
+  summary: string,
+  route: { readonly body: TSchema; readonly result: TSchema; readonly errors: readonly ErrorCode[] },
+): Route {
+  return defineRoute('POST', `/mcp/:template/${method}`, {
+    summary,
+    scope: 'tools:call',
+    reader: 'direct',
+    request: { params: TemplateParams, body: route.body },
+    answers: {
+      200: {
+        description: 'The MCP result as the instance gave it',
+        types: RESULT_TYPES,
+        body: route.result,
+      },
+    },
+    errors: [...FROM_BACKEND, ...route.errors],
+    handler: ({ params, fields, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method, params: fields }, request),
+  });
+}
+
+/** Adds `description` and `parameters` to each tool, and the count. */
+export function toolList(tools: readonly JsonObject[]) {
+  return { tools: tools.map(toolView), count: tools.length };
+}
+
+function toolView(tool: JsonObject) {
+  return { ...tool, description: tool.description ?? '', parameters: parametersOf(tool.inputSchema) };
+}
+
+/** The input schema, always as an object, every property with a type and a description. */
+function parametersOf(inputSchema: unknown): Parameters {
+  const schema = isJsonObject(inputSchema) ? inputSchema : {};
+  const properties = isJsonObject(schema.properties) ? schema.properties : {};
+  const described = Object.entries(properties).map(([name, property]) => {
+    const known = isJsonObject(property) ? property : {};
+    return [name, { ...known, type: known.type ?? 'any', description: known.description ?? '' }] as const;
+  });
+  // fromEntries defines properties instead of assigning them: a parameter called __proto__ stays a parameter.
+  return { ...schema, type: 'object', properties: Object.fromEntries(described) };
+}
