@@ -77,6 +77,11 @@ export function json(status: number, value: unknown, fields: ReplyFields = {}): 
   return bytes(status, JSON.stringify(value), fields);
 }
 
+/** Answers with a resource that was made or replaced, and its path for `Location` and the audit log. */
+export function located(status: 200 | 201, path: string, value: unknown): BytesReply {
+  return json(status, value, { headers: ['Location', path], trail: { subject: path } });
+}
+
 /** Answers with JSON text, which is not parsed. */
 export function bytes(status: number, text: Uint8Array | string, fields: ReplyFields = {}): BytesReply {
   return { kind: 'bytes', status, bytes: text, ...fields };

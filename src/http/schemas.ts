@@ -2,6 +2,7 @@
 
 import Type from 'typebox';
 import type { JsonObject } from '../domain/json.ts';
+import { HTTP_LIMITS } from './limits.ts';
 
 /** Any JSON object. Cheaper to check than a record of unknown values. */
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Object({}));
@@ -16,6 +17,18 @@ export const Meta = Type.Optional(AnyObject);
 
 /** Bodies and queries that refuse unknown fields. */
 export const CLOSED = { additionalProperties: false } as const;
+
+/** `limit` of a list: records of one page. */
+export const PageLimit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [100] }),
+);
+
+/** The first page of a list, whose cursor is the id of its last record; null when no record follows. */
+export function pageOf<T>(rest: readonly T[], limit: number | undefined, idOf: (record: T) => string) {
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  return { page, nextCursor: last === undefined || page.length === rest.length ? null : idOf(last) };
+}
 
 // Simple fields, each with its example for the API description. Examples match the demo (`npm start`), so that an example
 // can be tried there unchanged.

@@ -5,14 +5,13 @@ import type { AuditEntry, AuditedCall } from '../../domain/audit.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
-import { HTTP_LIMITS } from '../limits.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, integer, NullableText, nullableText, Time, text } from '../schemas.ts';
+import { CLOSED, integer, NullableText, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
-/** What an entry has of the call of a tool. */
+/** The fields of an entry about the call of a tool. */
 const CallRecord = Type.Object({
   template: text('everything'),
   tool: text('echo'),
@@ -42,10 +41,11 @@ export const AuditRecord = Type.Object({
 export type AuditRecord = Static<typeof AuditRecord>;
 
 export function auditRecord(entry: AuditEntry): AuditRecord {
-  const { id, at, actor, actorName, action, subject, status, address = null, requestId = null } = entry;
-  const common = { id, at, actor, actor_name: actorName, action, subject, status };
-  const { call } = entry;
-  return { ...common, address, request_id: requestId, call: call === undefined ? null : callRecord(call) };
+  const { id, at, actor, actorName, action, subject, status, address = null, requestId = null, call } = entry;
+  return {
+    ...{ id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId },
+    call: call === undefined ? null : callRecord(call),
+  };
 }
 
 function callRecord(call: AuditedCall): Static<typeof CallRecord> {
@@ -56,21 +56,19 @@ function callRecord(call: AuditedCall): Static<typeof CallRecord> {
   };
 }
 
-/** What entries may be looked for by. */
-const Wanted = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.auditTextUnits }));
+/** Selects entries by a text. */
+const TextFilter = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.auditTextUnits }));
 /** ISO 8601 with an offset or `Z`. */
-const Moment = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
+const Timestamp = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
 
-/** Ms since 1970. VALIDATION_ERROR for anything but a moment. */
-function momentOf(field: 'from' | 'to', text: string | undefined): number | undefined {
+/** Ms since 1970. VALIDATION_ERROR. */
+function timestampMs(field: 'from' | 'to', text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const atMs = timestampOf(text);
   if (!Number.isNaN(atMs)) return atMs;
   const msg = 'Input should be a date and a time with Z or an offset';
   throw validationFailed([{ loc: ['query', field], msg, type: 'datetime_parsing' }]);
 }
-
-const DEFAULT_PAGE = 100;
 
 export const auditRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/audit', {
@@ -79,21 +77,19 @@ export const auditRoutes: readonly Route[] = [
     request: {
       query: Type.Object(
         {
-          limit: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [DEFAULT_PAGE] }),
-          ),
+          limit: PageLimit,
           /** `next_cursor` of the page before. */
           cursor: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' })),
           /** Id or name. */
-          actor: Wanted,
+          actor: TextFilter,
           /** `tools/call` for calls, else method and path pattern. */
-          action: Wanted,
+          action: TextFilter,
           status: Type.Optional(Type.Integer({ minimum: 0, maximum: 599 })),
-          template: Wanted,
-          tool: Wanted,
+          template: TextFilter,
+          tool: TextFilter,
           outcome: Type.Optional(Outcome),
-          from: Moment,
-          to: Moment,
+          from: Timestamp,
+          to: Timestamp,
         },
         CLOSED,
       ),
@@ -105,13 +101,12 @@ export const auditRoutes: readonly Route[] = [
       },
     },
     handler: async ({ query }, { auth }) => {
-      const { limit = DEFAULT_PAGE, cursor: before, from, to, ...filter } = query;
-      const times = { fromMs: momentOf('from', from), toMs: momentOf('to', to) };
+      const { limit = 100, cursor: before, from, to, ...filter } = query;
+      const times = { fromMs: timestampMs('from', from), toMs: timestampMs('to', to) };
       // One more than is asked for shows whether there is a next page.
       const entries = await auth.audit.list({ limit: limit + 1, before, ...filter, ...times });
-      const page = entries.slice(0, limit);
-      const next_cursor = entries.length > limit ? (page.at(-1)?.id ?? null) : null;
-      return json(200, { entries: page.map(auditRecord), next_cursor });
+      const { page, nextCursor } = pageOf(entries, limit, ({ id }) => id);
+      return json(200, { entries: page.map(auditRecord), next_cursor: nextCursor });
     },
   }),
 ];

@@ -6,7 +6,6 @@ import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
 import { connectRoutes } from './connect.ts';
-import { connectionTestRoutes } from './connection-tests.ts';
 import { consoleRoutes } from './console.ts';
 import { documentRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
@@ -39,7 +38,6 @@ export const ROUTES: readonly Route[] = [
   ...settingRoutes,
   ...templateRoutes,
   ...registrationRoutes,
-  ...connectionTestRoutes,
   ...connectRoutes,
   ...instanceRoutes,
   ...syncRoutes,

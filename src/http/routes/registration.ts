@@ -1,4 +1,4 @@
-// Registers and deregisters instances, and decides which caller may register which command: a command is code that this
+// Registers and deregisters instances, tests connections before a registration, and decides which caller may register which command: a command is code that this
 // machine runs. The rule for callers without the scope `admin` is domain/command.ts.
 
 import Type, { type Static } from 'typebox';
@@ -10,15 +10,17 @@ import {
   insufficientPermissions,
   validationFailed,
 } from '../../domain/error-catalogue.ts';
-import { GatewayError, type ValidationItem } from '../../domain/errors.ts';
+import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
 import { InstanceInput, RegisterInput } from '../../domain/instance.ts';
 import type { LoadBalancerSettings } from '../../domain/template.ts';
+import type { Gateway } from '../../gateway.ts';
+import type { Registration } from '../../registry/registry-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceParams } from '../parameters.ts';
-import { json, noContent } from '../reply.ts';
+import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { CLOSED, LOCATION, text } from '../schemas.ts';
+import { CLOSED, integer, LOCATION, text } from '../schemas.ts';
 import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
@@ -31,26 +33,58 @@ const FlatRegisterInput = Type.Object({ template_name, load_balancer, ...Instanc
 /** An instance and its template; also of a connection test. */
 export const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
+/** Errors of a registration besides those of its body. */
+export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
+  'TEMPLATE_NOT_FOUND',
+  'DUPLICATE_SERVER',
+  'CONFIG_INCOMPLETE',
+  'REGISTRY_FULL',
+  'ENDPOINT_NOT_ALLOWED',
+  'COMMAND_NOT_ALLOWED',
+  'SHUTTING_DOWN',
+];
+
+/** `wait`: seconds until the instance has to be healthy. */
+export const WaitQuery = Type.Object(
+  {
+    wait: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
+    ),
+  },
+  CLOSED,
+);
+
 const Registered = Type.Intersect([
   InstanceRecord,
   Type.Object({ message: text('Instance "everything-1" is registered.'), instance_id: text('everything-1') }),
 ]);
 
+/** Lines of standard error in the answer to a connection test. */
+const SHOWN_LINES = 20;
+
+const TestSucceeded = Type.Object({
+  ok: Type.Literal(true),
+  era: Type.Enum(['legacy', 'modern', 'bare']),
+  server: Type.Optional(Type.Object({ name: text('everything'), version: text('2.0.0') })),
+  /** Number of tools that the server lists. */
+  tools: integer(13),
+  duration_ms: integer(240),
+});
+
+const TestFailed = Type.Object({
+  ok: Type.Literal(false),
+  error_code: text('BACKEND_UNAVAILABLE'),
+  detail: text('The backend is unavailable: connection refused.'),
+  /** The last lines that its program wrote. */
+  stderr: Type.Array(Type.String()),
+  duration_ms: integer(12),
+});
+
 export const registrationRoutes: readonly Route[] = [
   defineRoute('POST', '/gateway/register', {
     summary: 'Register an instance, or replace one in place',
     scope: 'gateway:write',
-    request: {
-      query: Type.Object(
-        {
-          wait: Type.Optional(
-            Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
-          ),
-        },
-        CLOSED,
-      ),
-      body: RegisterBody,
-    },
+    request: { query: WaitQuery, body: RegisterBody },
     answers: {
       201: {
         description: 'Registered; it starts, and is healthy when `status` says so',
@@ -59,37 +93,23 @@ export const registrationRoutes: readonly Route[] = [
       },
       200: { description: 'An instance with the same id was replaced', body: Registered, headers: LOCATION },
     },
-    errors: [
-      'TEMPLATE_NOT_FOUND',
-      'DUPLICATE_SERVER',
-      'CONFIG_INCOMPLETE',
-      'REGISTRY_FULL',
-      'ENDPOINT_NOT_ALLOWED',
-      'COMMAND_NOT_ALLOWED',
-      'SHUTTING_DOWN',
-    ],
+    errors: REGISTRATION_ERRORS,
     handler: async ({ query, body, request, principal }, services) => {
-      const { gateway } = services;
-      const { template, instance: wanted, loadBalancer, isFlat } = unfold(body);
+      const wanted = registrationIn(body);
+      const { template } = wanted;
       requireTemplate(principal, template);
-      const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
-      const { definition, replaced } = await gateway
-        .register(template, instance, {
-          loadBalancer,
-          waitMs: (query.wait ?? 0) * 1000,
-          mayBeUnhealthy: true,
-          isLimited: principal.templates !== undefined,
-        })
-        .catch((thrown: unknown) => {
-          throw isFlat ? relocatedFlat(thrown) : thrown;
-        });
-      const subject = `/servers/${definition.serverId}`;
+      const instance = checkedCommand({ ...wanted, principal, request }, services);
+      const { definition, replaced } = await register(
+        { ...wanted, instance, waitSeconds: query.wait },
+        principal,
+        services.gateway,
+      );
       const registered = {
-        ...instanceRecord(gateway.instance(template, definition.id), principal),
+        ...instanceRecord(services.gateway.instance(template, definition.id), principal),
         instance_id: definition.id,
         message: `Instance "${definition.id}" is ${replaced ? 'replaced' : 'registered'}.`,
       };
-      return json(replaced ? 200 : 201, registered, { headers: ['Location', subject], trail: { subject } });
+      return located(replaced ? 200 : 201, `/servers/${definition.serverId}`, registered);
     },
   }),
   defineRoute('DELETE', '/gateway/deregister/:template/:instance_id', {
@@ -103,31 +123,93 @@ export const registrationRoutes: readonly Route[] = [
       return noContent();
     },
   }),
+  defineRoute('POST', '/gateway/test', {
+    summary: 'Try the connection to an instance without registering it: at most 10 s',
+    scope: 'gateway:write',
+    request: { body: RegisterBody },
+    answers: {
+      200: {
+        description: 'It was opened, asked for its tools and closed; or why that failed',
+        body: Type.Union([TestSucceeded, TestFailed]),
+      },
+    },
+    errors: [...REGISTRATION_ERRORS.filter((code) => code !== 'DUPLICATE_SERVER'), 'QUEUE_FULL'],
+    handler: async ({ body, request, principal }, services) => {
+      const wanted = registrationIn(body);
+      requireTemplate(principal, wanted.template);
+      const instance = checkedCommand({ ...wanted, principal, request }, services);
+      const isLimited = principal.templates !== undefined;
+      const { durationMs: duration_ms, ...outcome } = await services.gateway
+        .testConnection(wanted.template, instance, {
+          ownerId: principal.id,
+          isLimited,
+          signal: request.signal,
+        })
+        .catch(rethrown(wanted.locate));
+      if (outcome.isOk) {
+        const { era, server, tools } = outcome;
+        return json(200, { ok: true, era, ...(server && { server }), tools, duration_ms });
+      }
+      const { code: error_code, message: detail } = outcome.error;
+      const stderr = outcome.stderr.slice(-SHOWN_LINES);
+      return json(200, { ok: false, error_code, detail, stderr, duration_ms });
+    },
+  }),
 ];
+
+type Loc = ValidationItem['loc'];
 
 interface RegistrationRequest {
   readonly template: string;
   readonly instance: InstanceInput;
-  readonly loadBalancer: LoadBalancerSettings;
-  readonly isFlat: boolean;
+  readonly loadBalancer?: LoadBalancerSettings;
+  /** Turns a location in `{ instance }` into one in the body of the request. */
+  readonly locate: (loc: Loc) => Loc;
 }
 
-/** The parts of a body, whichever of its two forms it has. */
-export function unfold(body: Static<typeof RegisterBody>): RegistrationRequest {
+/** The registration in a body, whichever of its two forms the body has. */
+function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
-  if (!('instance' in rest)) return { template, loadBalancer, instance: rest, isFlat: true };
-  const { instance, force } = rest;
-  return {
-    template,
-    loadBalancer,
-    instance: force === undefined ? instance : { force, ...instance },
-    isFlat: false,
-  };
+  if ('instance' in rest) {
+    const { instance, force } = rest;
+    const given = force === undefined ? instance : { force, ...instance };
+    return { template, loadBalancer, instance: given, locate: (loc) => loc };
+  }
+  const locate = (loc: Loc) => loc.filter((word, index) => index !== 1 || word !== 'instance');
+  return { template, loadBalancer, instance: rest, locate };
 }
 
-/** Issues point into `instance`, which the flat form does not have. */
-export function relocatedFlat(thrown: unknown): unknown {
-  return relocated(thrown, (loc) => loc.filter((word, index) => index !== 1 || word !== 'instance'));
+/** Registers an instance that the caller may register. */
+export function register(
+  {
+    template,
+    instance,
+    loadBalancer = {},
+    locate,
+    waitSeconds = 0,
+  }: RegistrationRequest & { readonly waitSeconds?: number | undefined },
+  principal: Principal,
+  gateway: Gateway,
+): Promise<Registration> {
+  const isLimited = principal.templates !== undefined;
+  return gateway
+    .register(template, instance, {
+      loadBalancer,
+      waitMs: waitSeconds * 1000,
+      mayBeUnhealthy: true,
+      isLimited,
+    })
+    .catch(rethrown(locate));
+}
+
+/** Throws an error again, with the issues of a VALIDATION_ERROR at other locations. */
+function rethrown(locate: RegistrationRequest['locate']): (thrown: unknown) => never {
+  return (thrown) => {
+    const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
+    throw items === undefined
+      ? thrown
+      : validationFailed(items.map((item) => ({ ...item, loc: locate(item.loc) })));
+  };
 }
 
 /** A registration and its caller. */
@@ -172,13 +254,4 @@ function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
   if (args !== undefined) return [command, ...args];
   const split = splitCommand(command);
   return 'words' in split ? split.words : [];
-}
-
-type Loc = ValidationItem['loc'];
-
-/** Moves the issues of a VALIDATION_ERROR to where the route has the instance in its body; other errors stay unchanged. */
-export function relocated(thrown: unknown, move: (loc: Loc) => Loc): unknown {
-  const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
-  if (items === undefined) return thrown;
-  return validationFailed(items.map((item) => ({ ...item, loc: move(item.loc) })));
 }

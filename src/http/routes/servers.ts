@@ -1,17 +1,17 @@
 // Instances as servers, with an id that is unique in the registry: the same instances that templates have.
 
-import Type, { type Static } from 'typebox';
+import Type from 'typebox';
 import { TemplateId } from '../../domain/template.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import type { Server } from '../../gateway-types.ts';
 import { ServerParams } from '../parameters.ts';
-import { json, noContent } from '../reply.ts';
+import { json, located, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, LOCATION } from '../schemas.ts';
+import { CLOSED, LOCATION, PageLimit, pageOf } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
 import { InstanceHealth, instanceHealth } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
-import { checkedCommand, relocated } from './registration.ts';
+import { checkedCommand, REGISTRATION_ERRORS, register, WaitQuery } from './registration.ts';
 
 const NewServerBody = Type.Object(
   {
@@ -24,24 +24,17 @@ const NewServerBody = Type.Object(
   CLOSED,
 );
 
-const WaitQuery = Type.Object(
-  {
-    wait: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
-    ),
-  },
-  CLOSED,
-);
-
 const ListQuery = Type.Object(
   {
     include_health: Type.Optional(Type.Boolean()),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [100] })),
+    limit: PageLimit,
     /** `X-Next-Cursor` of the page before. */
     cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
   },
   CLOSED,
 );
+
+const idOf = ({ definition }: Server): string => definition.serverId;
 
 const ListedServer = Type.Object({ ...InstanceRecord.properties, health: Type.Optional(InstanceHealth) });
 
@@ -62,9 +55,12 @@ export const serverRoutes: readonly Route[] = [
       },
     },
     handler: ({ query, principal }, { gateway }) => {
-      const { include_health: includesHealth = false } = query;
+      const { include_health: includesHealth = false, limit, cursor = '' } = query;
       const servers = visibleServers(gateway, principal);
-      const { page, nextCursor } = pageOf(servers, query);
+      const rest = servers
+        .filter((server) => idOf(server) > cursor)
+        .sort((one, other) => (idOf(one) < idOf(other) ? -1 : 1));
+      const { page, nextCursor } = pageOf(rest, limit, idOf);
       const records = page.map((server) => ({
         ...instanceRecord(server, principal),
         ...(includesHealth
@@ -73,7 +69,7 @@ export const serverRoutes: readonly Route[] = [
       }));
       const headers = [
         ...['X-Total-Count', String(servers.length)],
-        ...(nextCursor === undefined ? [] : ['X-Next-Cursor', nextCursor]),
+        ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),
       ];
       return json(200, records, { headers });
     },
@@ -89,15 +85,7 @@ export const serverRoutes: readonly Route[] = [
         headers: LOCATION,
       },
     },
-    errors: [
-      'TEMPLATE_NOT_FOUND',
-      'DUPLICATE_SERVER',
-      'CONFIG_INCOMPLETE',
-      'REGISTRY_FULL',
-      'ENDPOINT_NOT_ALLOWED',
-      'COMMAND_NOT_ALLOWED',
-      'SHUTTING_DOWN',
-    ],
+    errors: REGISTRATION_ERRORS,
     handler: async ({ query, body, principal, request }, services) => {
       const { gateway, definitions } = services;
       const { template_name: template, instance_metadata: metadata, config = {}, force } = body;
@@ -106,18 +94,13 @@ export const serverRoutes: readonly Route[] = [
       const wanted = serverInput(template, given, definitions.get(template));
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
-      const { definition } = await gateway
-        .register(template, input, {
-          waitMs: (query.wait ?? 0) * 1000,
-          mayBeUnhealthy: true,
-          isLimited: principal.templates !== undefined,
-        })
-        .catch((thrown: unknown) => {
-          throw relocated(thrown, asWritten);
-        });
-      const subject = `/servers/${definition.serverId}`;
+      const { definition } = await register(
+        { template, instance: input, locate: locationIn, waitSeconds: query.wait },
+        principal,
+        gateway,
+      );
       const record = instanceRecord(gateway.server(definition.serverId), principal);
-      return json(201, record, { headers: ['Location', subject], trail: { subject } });
+      return located(201, `/servers/${definition.serverId}`, record);
     },
   }),
   defineRoute('GET', '/servers/:server_id', {
@@ -143,20 +126,8 @@ export const serverRoutes: readonly Route[] = [
   }),
 ];
 
-/** Servers after the cursor, sorted by id, at most `limit`. */
-function pageOf<T extends { readonly definition: { readonly serverId: string } }>(
-  servers: readonly T[],
-  { limit, cursor = '' }: Static<typeof ListQuery>,
-): { readonly page: readonly T[]; readonly nextCursor: string | undefined } {
-  const idOf = ({ definition }: T): string => definition.serverId;
-  const rest = servers.filter((server) => idOf(server) > cursor).sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
-  const page = rest.slice(0, limit);
-  const last = page.at(-1);
-  return { page, nextCursor: last === undefined || page.length === rest.length ? undefined : idOf(last) };
-}
-
-/** The place in the body of this route for a place in `instance`. */
-function asWritten([place = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
+/** The location in the body of `POST /servers` of a location in `{ instance }`. */
+function locationIn([place = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
   if (instance !== 'instance') return [place, ...(instance === undefined ? [] : [instance]), ...rest];
   return rest[0] === 'metadata' ? [place, 'instance_metadata', ...rest.slice(1)] : [place, 'config', ...rest];
 }

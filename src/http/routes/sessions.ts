@@ -8,11 +8,10 @@ import { hasCode } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ClientSessionView } from '../../gateway-types.ts';
-import { HTTP_LIMITS } from '../limits.ts';
 import { SessionParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { CLOSED, flag, NullableText, nullableText, Time, text } from '../schemas.ts';
+import { CLOSED, flag, NullableText, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const SessionRecord = Type.Object({
   id: SessionParams.properties.session_id,
@@ -33,7 +32,6 @@ const SessionRecord = Type.Object({
 });
 type SessionRecord = Static<typeof SessionRecord>;
 
-const DEFAULT_PAGE = 100;
 /** Names of keys are the longest. */
 const LONGEST_NAME = 256;
 
@@ -44,9 +42,7 @@ export const sessionRoutes: readonly Route[] = [
     request: {
       query: Type.Object(
         {
-          limit: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [DEFAULT_PAGE] }),
-          ),
+          limit: PageLimit,
           /** `next_cursor` of the page before. */
           cursor: Type.Optional(SessionParams.properties.session_id),
           /** Bound to an instance of this template. */
@@ -64,7 +60,7 @@ export const sessionRoutes: readonly Route[] = [
       },
     },
     handler: async ({ query, principal }, { gateway, auth }) => {
-      const { limit = DEFAULT_PAGE, cursor = '', template, principal: owner } = query;
+      const { limit = 100, cursor = '', template, principal: owner } = query;
       const visible = gateway
         .sessions()
         .filter((session) => session.id > cursor && maySee(principal, session))
@@ -75,11 +71,11 @@ export const sessionRoutes: readonly Route[] = [
       const rest = visible.filter(
         ({ ownerId }) => owner === undefined || ownerId === owner || owners?.get(ownerId) === owner,
       );
-      const page = rest.slice(0, limit);
+      const { page, nextCursor } = pageOf(rest, limit, ({ id }) => id);
       const names = owners ?? (await namesOf(page, auth));
       return json(200, {
         sessions: page.map((session) => recordOf(session, names)),
-        next_cursor: rest.length > limit ? (page.at(-1)?.id ?? null) : null,
+        next_cursor: nextCursor,
       });
     },
   }),

@@ -5,7 +5,7 @@ import { Email, ROLES, type Role, TemplateList, type User, Username } from '../.
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { UserParams } from '../parameters.ts';
-import { json, noContent } from '../reply.ts';
+import { json, located, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, flag, LOCATION, nullableTemplates, Time, text } from '../schemas.ts';
 
@@ -84,8 +84,7 @@ export const userRoutes: readonly Route[] = [
         ...{ username, email, password, role },
         templates: templates ?? undefined,
       });
-      const subject = `/auth/users/${user.id}`;
-      return json(201, userRecord(user), { headers: ['Location', subject], trail: { subject } });
+      return located(201, `/auth/users/${user.id}`, userRecord(user));
     },
   }),
   defineRoute('GET', '/auth/users/:user_id', {
@@ -121,16 +120,14 @@ export const userRoutes: readonly Route[] = [
   }),
 ];
 
-interface WrittenRights {
-  readonly role?: Role;
-  readonly is_superuser?: boolean;
-}
-
-/** The role that two fields speak about; undefined when none does. */
-function roleOf({ role, is_superuser: isSuperuser }: WrittenRights): Role | undefined {
+/** The role that a body gives by either of two fields; undefined when it has neither. */
+function roleOf({
+  role,
+  is_superuser: isSuperuser,
+}: Pick<Static<typeof UserChangeBody>, 'role' | 'is_superuser'>): Role | undefined {
   if (isSuperuser === undefined) return role;
-  const meant: Role = isSuperuser ? 'admin' : 'user';
-  if (role === undefined || role === meant) return meant;
+  const roleOfFlag: Role = isSuperuser ? 'admin' : 'user';
+  if (role === undefined || role === roleOfFlag) return roleOfFlag;
   const msg = `Value error, it contradicts the role '${role}'`;
   throw validationFailed([{ loc: ['body', 'is_superuser'], msg, type: 'value_error' }]);
 }
