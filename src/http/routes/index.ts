@@ -13,10 +13,8 @@ import { healthRoutes } from './health.ts';
 import { homeRoutes } from './home.ts';
 import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
-import { logLevelRoutes } from './log-level.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { mcpRequestRoutes } from './mcp-requests.ts';
-import { metricsRoutes } from './metrics.ts';
 import { registrationRoutes } from './registration.ts';
 import { serverToolRoutes } from './server-tools.ts';
 import { serverRoutes } from './servers.ts';
@@ -33,7 +31,6 @@ export const ROUTES: readonly Route[] = [
   ...healthRoutes,
   ...statisticsRoutes,
   ...eventRoutes,
-  ...metricsRoutes,
   ...sessionRoutes,
   ...settingRoutes,
   ...templateRoutes,
@@ -48,7 +45,6 @@ export const ROUTES: readonly Route[] = [
   ...serverRoutes,
   ...serverToolRoutes,
   ...auditRoutes,
-  ...logLevelRoutes,
   ...documentRoutes,
   ...consoleRoutes,
   ...homeRoutes,

@@ -1,12 +1,12 @@
-// The settings in effect and where each comes from, as `stagedoor config` prints them. They are changed where they are
-// written, and take effect at the next start; the level of the log alone can be another one by now.
+// The settings in effect and where each comes from, as `stagedoor config` prints them. A setting is changed where it is
+// written, and takes effect at the next start; only the level of the log of this process can be changed here, until then.
 
 import Type, { type Static } from 'typebox';
-import { ALL_SETTINGS, SETTINGS } from '../../config/settings.ts';
+import { ALL_SETTINGS, LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import { type ConfigRow, kindOfSource, tidySource } from '../../config.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { text } from '../schemas.ts';
+import { CLOSED, text } from '../schemas.ts';
 
 const SettingRecord = Type.Object({
   name: text('log_level'),
@@ -21,6 +21,11 @@ const SettingRecord = Type.Object({
   description: text('Least severe level that is logged.'),
 });
 
+const Level = Type.Enum([...LOG_LEVELS], { examples: ['debug'] });
+const LevelBody = Type.Object({ level: Level });
+
+const LOG_LEVEL_PATH = '/gateway/log-level';
+
 export const settingRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/settings', {
     summary: 'The settings in effect, and where each comes from',
@@ -33,6 +38,22 @@ export const settingRoutes: readonly Route[] = [
     },
     handler: (_input, { settings, log }) =>
       json(200, { settings: settings.map((row) => inForce(recordOf(row), log)) }),
+  }),
+  defineRoute('GET', LOG_LEVEL_PATH, {
+    summary: 'The level of the log',
+    scope: 'admin',
+    answers: { 200: { description: 'The least serious messages that are logged', body: LevelBody } },
+    handler: (_, { log }) => json(200, { level: log.level }),
+  }),
+  defineRoute('PATCH', LOG_LEVEL_PATH, {
+    summary: 'Change the level of the log, until the next start',
+    scope: 'admin',
+    request: { body: Type.Object({ level: Level }, CLOSED) },
+    answers: { 200: { description: 'In force now, on this node', body: LevelBody } },
+    handler: ({ body }, services) => {
+      services.log.level = body.level;
+      return json(200, { level: body.level }, { trail: { subject: `${LOG_LEVEL_PATH} ${body.level}` } });
+    },
   }),
 ];
 
@@ -51,7 +72,7 @@ function recordOf({ name, value, source }: ConfigRow): Static<typeof SettingReco
   return { name, value, ...measured, source: sourceKind, ...from, description: row.doc };
 }
 
-/** The level of the log is the one setting that changes without a start: routes/log-level.ts. */
+/** The level of the log is the only setting that changes without a start. */
 function inForce(
   record: Static<typeof SettingRecord>,
   { level }: Services['log'],

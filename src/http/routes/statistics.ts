@@ -1,4 +1,5 @@
-// Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`. Counting is actors/metrics.ts and actors/client-metrics.ts.
+// Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`, and metrics for Prometheus. Counting
+// is actors/metrics.ts, actors/client-metrics.ts and src/metrics.
 
 import Type, { type Static } from 'typebox';
 import { type ClientCounts, sumOf } from '../../actors/client-metrics.ts';
@@ -6,7 +7,8 @@ import type { Principal } from '../../domain/account.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';
-import { json } from '../reply.ts';
+import { METRICS_TYPE } from '../../metrics/prometheus.ts';
+import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { flag, integer, NullableTime, number, rounded, text } from '../schemas.ts';
 import {
@@ -257,5 +259,21 @@ export const statisticsRoutes: readonly Route[] = [
         },
       });
     },
+  }),
+  defineRoute('GET', '/metrics', {
+    summary: 'Metrics for Prometheus',
+    scope: 'gateway:read',
+    answers: {
+      200: {
+        description:
+          'Counts since the start, and the present state, in the text format of Prometheus. Without the other templates for a caller of some templates.',
+        types: ['text/plain'],
+        body: Type.String({ examples: ['stagedoor_queue_length{template="everything"} 0\n'] }),
+      },
+    },
+    handler: async ({ principal }, { metrics }) => ({
+      ...bytes(200, await metrics.text(principal)),
+      type: METRICS_TYPE,
+    }),
   }),
 ];
