@@ -31,23 +31,13 @@ export function requireTemplate(principal: Principal, template: string): void {
   if (!mayUse(principal, template)) throw templateNotFound(template);
 }
 
-/** Sessions and processes of clients; `parkedSessions` is null for a viewer of some templates. */
-export interface VisibleClients extends Omit<ClientStats, 'parkedSessions'> {
-  readonly parkedSessions: number | null;
-}
-
-/** The counts of the templates that the viewer may use. Parked sessions are not counted by template. */
-function visibleClients(stats: ClientStats, viewer: Principal): VisibleClients {
-  if (viewer.templates === undefined) return stats;
-  const templates = [...stats.templates].filter(([template]) => mayUse(viewer, template));
-  return { maxSessions: stats.maxSessions, parkedSessions: null, templates: new Map(templates) };
-}
-
 type Percentiles = 'p50Ms' | 'p95Ms' | 'p99Ms';
 
-/** Percentiles are null where they would include calls to other templates. */
+/** Percentiles and parked sessions are null for a viewer of some templates: they cannot be split by template. */
 export type VisibleStats = Omit<GatewayStats, Percentiles | 'clients'> &
-  Readonly<Record<Percentiles, number | null>> & { readonly clients: VisibleClients };
+  Readonly<Record<Percentiles, number | null>> & {
+    readonly clients: Omit<ClientStats, 'parkedSessions'> & { readonly parkedSessions: number | null };
+  };
 
 /**
  * All numbers for a viewer of all templates; else sums over the visible instances. A call that no instance took is in no
@@ -58,8 +48,9 @@ export function visibleStats(
   servers: readonly Server[],
   viewer: Principal,
 ): VisibleStats {
-  const clients = visibleClients(stats.clients, viewer);
-  if (viewer.templates === undefined) return { ...stats, clients };
+  if (viewer.templates === undefined) return stats;
+  const { clients } = stats;
+  const templates = [...clients.templates].filter(([template]) => mayUse(viewer, template));
   const metrics = servers.flatMap(({ definition }) => stats.instances[definition.serverId] ?? []);
   const totalRequests = metrics.reduce((sum, { requests }) => sum + requests, 0);
   /** A mean of means, weighted by requests. */
@@ -67,7 +58,7 @@ export function visibleStats(
     totalRequests === 0 ? 0 : metrics.reduce((sum, one) => sum + of(one) * one.requests, 0) / totalRequests;
   return {
     ...stats,
-    clients,
+    clients: { ...clients, parkedSessions: null, templates: new Map(templates) },
     totalRequests,
     activeConnections: servers.reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0),
     errorRate: mean(({ errorRate }) => errorRate),

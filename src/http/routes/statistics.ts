@@ -2,7 +2,7 @@
 // is actors/metrics.ts, actors/client-metrics.ts and src/metrics.
 
 import Type, { type Static } from 'typebox';
-import { type ClientCounts, sumOf } from '../../actors/client-metrics.ts';
+import { sumOf } from '../../actors/client-metrics.ts';
 import type { Principal } from '../../domain/account.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
@@ -11,36 +11,13 @@ import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { flag, integer, NullableTime, number, rounded, text } from '../schemas.ts';
-import {
-  type VisibleClients,
-  type VisibleStats,
-  visibleServers,
-  visibleStats,
-  visibleTemplates,
-} from '../visible.ts';
-
-/** Sessions of all visible templates. `ended` includes `lost`; `parked` is null for a viewer of some templates. */
-const SessionCounts = Type.Object({
-  open: integer(12),
-  parked: Type.Union([Type.Integer(), Type.Null()], { examples: [8] }),
-  max: integer(10_000),
-  opened: integer(480),
-  ended: integer(468),
-  lost: integer(0),
-  moved: integer(2),
-});
-
-/** Dedicated processes of single clients. */
-const OwnProcessCounts = Type.Object({
-  running: integer(4),
-  started: integer(150),
-  lost: integer(0),
-});
+import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 
 /** Null for a viewer of some templates. */
 function percentileMs(example: number) {
   return Type.Union([Type.Number(), Type.Null()], { examples: [example] });
 }
+
 const CountByServer = Type.Record(Type.String(), Type.Integer(), { propertyNames: text('everything-1') });
 
 /** Body of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
@@ -78,8 +55,18 @@ export const StatisticsView = Type.Object({
     }),
     { propertyNames: text('everything-1') },
   ),
-  sessions: SessionCounts,
-  own_processes: OwnProcessCounts,
+  /** Of all visible templates. `ended` includes `lost`; `parked` is null for a viewer of some templates. */
+  sessions: Type.Object({
+    open: integer(12),
+    parked: Type.Union([Type.Integer(), Type.Null()], { examples: [8] }),
+    max: integer(10_000),
+    opened: integer(480),
+    ended: integer(468),
+    lost: integer(0),
+    moved: integer(2),
+  }),
+  /** Dedicated processes of single clients. */
+  own_processes: Type.Object({ running: integer(4), started: integer(150), lost: integer(0) }),
   load_balancer: Type.Object({
     default_strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['round_robin'] }),
     available_strategies: Type.Array(Type.String(), { examples: [['round_robin', 'least_connections']] }),
@@ -100,13 +87,15 @@ export const StatisticsView = Type.Object({
 });
 type StatisticsView = Static<typeof StatisticsView>;
 
-/**
- * Makes the answer for one viewer. A viewer of some templates gets sums over their instances, and no percentiles, which
- * cannot be split.
- */
+/** Makes the answer for one viewer. */
 function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
+  const { policy } = gateway;
   const servers = visibleServers(gateway, viewer);
   const stats = visibleStats(gateway.stats(), servers, viewer);
+  const { clients, probes } = stats;
+  const { sessions, ownProcesses } = sumOf(clients.templates.values());
+  const { open, ...sinceStart } = sessions;
+  const templates = visibleTemplates(gateway, viewer);
   return {
     uptime: stats.uptimeSeconds,
     total_requests: stats.totalRequests,
@@ -116,69 +105,40 @@ function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
     p50_ms: percentile(stats.p50Ms),
     p95_ms: percentile(stats.p95Ms),
     p99_ms: percentile(stats.p99Ms),
-    templates: templatesView(gateway, viewer, stats),
+    templates: Object.fromEntries(templates.map((name) => [name, templateView(gateway, name, clients)])),
     instances: byServer(servers, (server) => instanceView(server, stats)),
-    ...clientTotals(stats.clients),
+    sessions: { open, parked: clients.parkedSessions, max: clients.maxSessions, ...sinceStart },
+    own_processes: { ...ownProcesses },
     load_balancer: {
-      default_strategy: gateway.policy.strategy,
+      default_strategy: policy.strategy,
       available_strategies: [...STRATEGY_NAMES],
       total_requests: stats.totalRequests,
       requests_per_instance: requestsByServer(servers, stats),
       active_connections: byServer(servers, ({ snapshot }) => snapshot.inFlight),
     },
-    health_checker: healthCheckerView(gateway, stats),
+    health_checker: {
+      running: gateway.accepting,
+      check_interval: policy.healthIntervalMs / 1000,
+      timeout: policy.probeTimeoutMs / 1000,
+      total_checks: probes.total,
+      successful_checks: probes.passed,
+      failed_checks: probes.total - probes.passed,
+      success_rate_percent: probes.total === 0 ? 0 : rounded((probes.passed / probes.total) * 100, 1),
+      last_check_time: probes.lastAtMs === null ? null : new Date(probes.lastAtMs).toISOString(),
+    },
   };
 }
 
-/** Sums over all visible templates. */
-function clientTotals({ parkedSessions, maxSessions, templates }: VisibleClients): {
-  readonly sessions: Static<typeof SessionCounts>;
-  readonly own_processes: Static<typeof OwnProcessCounts>;
-} {
-  const { sessions, ownProcesses } = sumOf(templates.values());
-  const { open, ...since } = sessions;
+function templateView(gateway: Gateway, template: string, clients: VisibleStats['clients']) {
+  const { total, healthy, strategy } = gateway.health(template);
+  const counts = clients.templates.get(template);
   return {
-    sessions: { open, parked: parkedSessions, max: maxSessions, ...since },
-    own_processes: { ...ownProcesses },
-  };
-}
-
-/** Open sessions and running processes of one template. */
-function clientsOf({ templates }: VisibleClients, template: string) {
-  const counts: ClientCounts | undefined = templates.get(template);
-  return {
+    total_instances: total,
+    healthy_instances: healthy,
+    load_balancer_strategy: strategy,
     sessions: counts?.sessions.open ?? 0,
     own_processes: counts?.ownProcesses.running ?? 0,
   };
-}
-
-/** Exchanges by server id; servers without any are there with 0. */
-function requestsByServer(
-  servers: readonly Server[],
-  stats: Pick<GatewayStats, 'instances'>,
-): Record<string, number> {
-  return byServer(servers, ({ snapshot }) => stats.instances[snapshot.serverId]?.requests ?? 0);
-}
-
-function templatesView(
-  gateway: Gateway,
-  viewer: Principal,
-  { clients }: Pick<VisibleStats, 'clients'>,
-): StatisticsView['templates'] {
-  return Object.fromEntries(
-    visibleTemplates(gateway, viewer).map((template) => {
-      const { total, healthy, strategy } = gateway.health(template);
-      return [
-        template,
-        {
-          total_instances: total,
-          healthy_instances: healthy,
-          load_balancer_strategy: strategy,
-          ...clientsOf(clients, template),
-        },
-      ];
-    }),
-  );
 }
 
 function instanceView({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
@@ -200,20 +160,9 @@ function percentile(ms: number | null): number | null {
   return ms === null ? null : rounded(ms, 3);
 }
 
-function healthCheckerView(
-  gateway: Gateway,
-  { probes }: Pick<GatewayStats, 'probes'>,
-): StatisticsView['health_checker'] {
-  return {
-    running: gateway.accepting,
-    check_interval: gateway.policy.healthIntervalMs / 1000,
-    timeout: gateway.policy.probeTimeoutMs / 1000,
-    total_checks: probes.total,
-    successful_checks: probes.passed,
-    failed_checks: probes.total - probes.passed,
-    success_rate_percent: probes.total === 0 ? 0 : rounded((probes.passed / probes.total) * 100, 1),
-    last_check_time: probes.lastAtMs === null ? null : new Date(probes.lastAtMs).toISOString(),
-  };
+/** Servers without a request are included, with 0. */
+function requestsByServer(servers: readonly Server[], { instances }: Pick<GatewayStats, 'instances'>) {
+  return byServer(servers, ({ snapshot }) => instances[snapshot.serverId]?.requests ?? 0);
 }
 
 function byServer<T>(servers: readonly Server[], view: (server: Server) => T): Record<string, T> {
