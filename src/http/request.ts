@@ -166,11 +166,6 @@ export class HttpRequest {
     return this.#context.path;
   }
 
-  /** The `If-None-Match` header: the version that the client has. */
-  get ifNoneMatch(): string | undefined {
-    return this.#context.req.headers['if-none-match'];
-  }
-
   /** True when the client prefers server-sent events to JSON; of equal weights the first one counts. */
   get wantsEventStream(): boolean {
     const { accept } = this.#context.req.headers;

@@ -8,9 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import type { ContentEncoding, HttpRequest } from '../request.ts';
-import { type KeptDocument, keptDocument, replyWith } from './kept.ts';
+import { type CachedDocument, cachedDocument, documentReply, makeOnce } from './cached-document.ts';
 
 /** Of a clone and of an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
@@ -41,15 +42,17 @@ const INDEX = 'index.html';
 /** Vite writes the hash of their content into the names of these files. */
 const ASSETS = 'assets/';
 
-type Variants = Readonly<Partial<Record<ContentEncoding, KeptDocument>>> & {
-  readonly identity: KeptDocument;
+type Variants = Readonly<Partial<Record<ContentEncoding, CachedDocument>>> & {
+  readonly identity: CachedDocument;
 };
+
+type Files = ReadonlyMap<string, Buffer>;
 
 /** Serves the console of one app. */
 export class ConsoleFiles {
   readonly #folder: string;
-  #files: Promise<ReadonlyMap<string, Buffer>> | undefined;
-  readonly #made = new Map<string, Promise<Variants>>();
+  readonly #filesOnce = makeOnce<Files>();
+  readonly #variantsOnce = makeOnce<Variants>();
 
   /** `folder`: what Vite has built. */
   constructor(folder: URL = BUILT) {
@@ -61,58 +64,40 @@ export class ConsoleFiles {
   }
 
   /** A file, or the page for every other path under `/console`. NOT_FOUND when it is not built, and for an unknown asset. */
-  async reply(
-    request: Pick<HttpRequest, 'path' | 'ifNoneMatch' | 'encoding'>,
-  ): Promise<BytesReply | EmptyReply> {
-    const { path, ifNoneMatch } = request;
-    if (this.#files === undefined && !this.isBuilt) throw consoleNotBuilt();
-    const files = await this.#load();
+  async reply({
+    path,
+    headers,
+    encoding,
+  }: Pick<HttpRequest, 'path' | 'headers' | 'encoding'>): Promise<BytesReply | EmptyReply> {
+    const files = await this.#filesOnce('', () => this.#read());
     const name = path.slice('/console/'.length);
     const file = name === INDEX ? undefined : files.get(name);
     const segments = path.split('/').length - 2;
     // A page that was built before asks for files of its own time: it must not get a page instead of a script.
     if (file === undefined && (name.startsWith(ASSETS) || segments > MOST_SEGMENTS))
-      throw routeNotFound('GET', path.slice(0, LONGEST_SHOWN));
+      throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     if (file === undefined) this.#prepareAssets(files);
     const variants =
       file === undefined
-        ? await this.#once(`${INDEX} ${segments}`, () => pageVariants(files.get(INDEX), segments))
-        : await this.#once(name, () => fileVariants(name, file));
-    return replyWith(variants[request.encoding] ?? variants.identity, ifNoneMatch);
+        ? await this.#variantsOnce(`${INDEX} ${segments}`, () => pageVariants(files.get(INDEX), segments))
+        : await this.#variantsOnce(name, () => fileVariants(name, file));
+    return documentReply(variants[encoding] ?? variants.identity, headers['if-none-match']);
   }
 
-  /** A failure is not kept: a missing file can be built. */
-  #load(): Promise<ReadonlyMap<string, Buffer>> {
-    const files = this.#files ?? filesOf(this.#folder);
-    this.#files = files;
-    files.catch(() => {
-      this.#files = undefined;
-    });
-    return files;
+  #read(): Promise<Files> {
+    if (!this.isBuilt) throw consoleNotBuilt();
+    return filesIn(this.#folder);
   }
 
   /** A page asks for its files next: they are compressed meanwhile. */
-  #prepareAssets(files: ReadonlyMap<string, Buffer>): void {
-    for (const [name, content] of files) {
-      if (name.startsWith(ASSETS)) void this.#once(name, () => fileVariants(name, content));
-    }
-  }
-
-  /** A failure is not kept, either. */
-  #once(key: string, make: () => Promise<Variants>): Promise<Variants> {
-    const known = this.#made.get(key);
-    if (known !== undefined) return known;
-    const variants = make();
-    this.#made.set(key, variants);
-    variants.catch(() => this.#made.delete(key));
-    return variants;
+  #prepareAssets(files: Files): void {
+    for (const [name, content] of files)
+      if (name.startsWith(ASSETS)) void this.#variantsOnce(name, () => fileVariants(name, content));
   }
 }
 
-const LONGEST_SHOWN = 512;
-
 /** The files below a folder, by their names with `/`. Links are not followed. */
-async function filesOf(folder: string): Promise<ReadonlyMap<string, Buffer>> {
+async function filesIn(folder: string): Promise<Files> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => entry.isFile() && extname(entry.name) in TYPES)
@@ -177,13 +162,13 @@ const INCOMPRESSIBLE = /^(?:font\/woff2|image\/png)$/;
 
 async function variantsOf(content: Buffer, type: string, headers: readonly string[]): Promise<Variants> {
   if (content.length < SMALL_BYTES || INCOMPRESSIBLE.test(type))
-    return { identity: keptDocument(content, type, headers) };
+    return { identity: cachedDocument(content, type, headers) };
   const [br, gzipped] = await Promise.all([toBrotli(content), toGzip(content)]);
   const varying = [...headers, 'Vary', 'Accept-Encoding'];
   return {
-    identity: keptDocument(content, type, varying),
-    br: keptDocument(br, type, [...varying, 'Content-Encoding', 'br']),
-    gzip: keptDocument(gzipped, type, [...varying, 'Content-Encoding', 'gzip']),
+    identity: cachedDocument(content, type, varying),
+    br: cachedDocument(br, type, [...varying, 'Content-Encoding', 'br']),
+    gzip: cachedDocument(gzipped, type, [...varying, 'Content-Encoding', 'gzip']),
   };
 }
 

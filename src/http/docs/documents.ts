@@ -3,15 +3,15 @@
 
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import { type Asset, REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from './assets.ts';
-import { type KeptDocument, keptDocument, replyWith } from './kept.ts';
-import { type Page, redocPage, swaggerPage } from './pages.ts';
+import { type CachedDocument, cachedDocument, documentReply, makeOnce } from './cached-document.ts';
+import { redocPage, swaggerPage } from './pages.ts';
 
-/** Answers the routes of routes/documents.ts. `known` is the `If-None-Match` header; a matching one is answered 304. */
+/** Answers the routes of routes/documents.ts; a matching `If-None-Match` header is answered 304. */
 export interface Documents {
-  description(known: string | undefined): Promise<BytesReply | EmptyReply>;
-  page(name: PageName, known: string | undefined): Promise<BytesReply | EmptyReply>;
+  description(ifNoneMatch: string | undefined): Promise<BytesReply | EmptyReply>;
+  page(name: PageName, ifNoneMatch: string | undefined): Promise<BytesReply | EmptyReply>;
   /** `name` is listed in assets.ts. */
-  asset(page: PageName, name: string, known: string | undefined): Promise<BytesReply | EmptyReply>;
+  asset(page: PageName, name: string, ifNoneMatch: string | undefined): Promise<BytesReply | EmptyReply>;
 }
 
 /** Also the first segment of their paths. */
@@ -19,31 +19,19 @@ export type PageName = 'docs' | 'redoc';
 
 /** Documents made on demand; `describe` makes the API description. */
 export function createDocuments(describe: () => Promise<object>): Documents {
-  const made = new Map<string, Promise<KeptDocument>>();
-  const once = (key: string, make: () => Promise<KeptDocument>): Promise<KeptDocument> => {
-    const document = made.get(key) ?? make();
-    made.set(key, document);
-    // A failure is not kept: a missing file can be installed.
-    document.catch(() => made.delete(key));
-    return document;
-  };
+  const once = makeOnce<CachedDocument>();
+  const description = async () =>
+    cachedDocument(Buffer.from(JSON.stringify(await describe())), 'application/json', REVALIDATED);
   return {
-    description: async (known) =>
-      replyWith(await once('openapi.json', async () => descriptionDocument(await describe())), known),
-    page: async (name, known) =>
-      replyWith(await once(name, async () => pageDocument(await PAGES[name]())), known),
-    asset: async (page, name, known) => {
+    description: async (ifNoneMatch) => documentReply(await once('openapi.json', description), ifNoneMatch),
+    page: async (name, ifNoneMatch) => documentReply(await once(name, () => pageDocument(name)), ifNoneMatch),
+    asset: async (page, name, ifNoneMatch) => {
       const asset = Object.hasOwn(ASSETS[page], name) ? ASSETS[page][name] : undefined;
       if (asset === undefined) throw new Error(`"${name}" is not in the list of files`);
-      return replyWith(await once(`${page}/${name}`, () => fileDocument(asset)), known);
+      return documentReply(await once(`${page}/${name}`, () => fileDocument(asset)), ifNoneMatch);
     },
   };
 }
-
-const PAGES: Readonly<Record<PageName, () => Promise<Page>>> = {
-  docs: swaggerPage,
-  redoc: async () => redocPage(),
-};
 
 const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
   docs: SWAGGER_ASSETS,
@@ -54,14 +42,11 @@ const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
 const REVALIDATED = ['Cache-Control', 'no-cache'];
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 
-function descriptionDocument(description: object): KeptDocument {
-  return keptDocument(Buffer.from(JSON.stringify(description)), 'application/json', REVALIDATED);
+async function pageDocument(name: PageName): Promise<CachedDocument> {
+  const { html, headers } = name === 'docs' ? await swaggerPage() : redocPage();
+  return cachedDocument(Buffer.from(html), 'text/html; charset=utf-8', [...REVALIDATED, ...headers]);
 }
 
-function pageDocument({ html, headers }: Page): KeptDocument {
-  return keptDocument(Buffer.from(html), 'text/html; charset=utf-8', [...REVALIDATED, ...headers]);
-}
-
-async function fileDocument(asset: Asset): Promise<KeptDocument> {
-  return keptDocument(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
+async function fileDocument(asset: Asset): Promise<CachedDocument> {
+  return cachedDocument(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
 }

@@ -1,18 +1,24 @@
-// The API description: a document for programs, and two pages for people. Open, like the paths of the routes themselves.
-// Source: ADR 21.
+// The API description, a document for programs and two pages for people, and the console: its page and its files. All are open,
+// because they hold no data: a page asks for data with the credentials of its user. Source: ADR 21, ADR 72.
 
 import Type from 'typebox';
 import { REDOC_ASSETS, SWAGGER_ASSETS } from '../docs/assets.ts';
+import { CONSOLE_TYPES } from '../docs/console.ts';
 import type { PageName } from '../docs/documents.ts';
 import { noContent, type Reply } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
 import { AnyObject } from '../schemas.ts';
 
 const CACHED = {
-  ETag: 'Send it as `If-None-Match` to hear only of changes',
-  'Cache-Control': 'How long to keep it',
+  ETag: 'Send it as `If-None-Match` to get the body only when it changed',
+  'Cache-Control': 'How long to keep it: files with a hash in their name for ever',
 };
 const UNCHANGED: AnswerDoc = { description: 'Not changed since', headers: CACHED };
+
+/** No page of the console has a `%` in its path: one is left only where the router could not decode it. */
+const ConsoleParams = Type.Object({
+  path: Type.String({ pattern: '^[^%\\u0000]*$', examples: ['templates'] }),
+});
 
 export const documentRoutes: readonly Route[] = [
   defineRoute('GET', '/openapi.json', {
@@ -27,12 +33,14 @@ export const documentRoutes: readonly Route[] = [
       },
       304: UNCHANGED,
     },
-    handler: ({ request }, { documents }) => documents.description(request.ifNoneMatch),
+    handler: ({ request }, { documents }) => documents.description(request.headers['if-none-match']),
   }),
   pageRoute('docs', 'The API to read and to try, by Swagger UI'),
   pageRoute('redoc', 'The API to read, by ReDoc'),
   assetRoute('docs', Object.keys(SWAGGER_ASSETS), ['text/javascript', 'text/css', 'image/png']),
   assetRoute('redoc', Object.keys(REDOC_ASSETS), ['text/javascript']),
+  consoleRoute('/console', 'The console for browsers'),
+  consoleRoute('/console/*path', 'A file of the console; its page for every other path, slashes included'),
 ];
 
 function pageRoute(name: PageName, summary: string): Route {
@@ -46,7 +54,9 @@ function pageRoute(name: PageName, summary: string): Route {
     },
     handler: ({ request }, { documents }): Reply | Promise<Reply> =>
       // Links of the page are relative to its address.
-      request.path.endsWith('/') ? moved(`../${name}`) : documents.page(name, request.ifNoneMatch),
+      request.path.endsWith('/')
+        ? moved(`../${name}`)
+        : documents.page(name, request.headers['if-none-match']),
   });
 }
 
@@ -61,7 +71,26 @@ function assetRoute(name: PageName, files: readonly string[], types: readonly st
     },
     errors: ['NOT_FOUND'],
     handler: ({ params, request }, { documents }) =>
-      documents.asset(name, String(params.file), request.ifNoneMatch),
+      documents.asset(name, String(params.file), request.headers['if-none-match']),
+  });
+}
+
+function consoleRoute(path: string, summary: string): Route {
+  return defineRoute('GET', path, {
+    summary,
+    scope: 'open',
+    ...(path.includes('*') ? { request: { params: ConsoleParams } } : {}),
+    answers: {
+      200: {
+        description: 'The page, or the file; compressed as `Accept-Encoding` allows',
+        body: Type.String(),
+        types: [...CONSOLE_TYPES],
+        headers: CACHED,
+      },
+      304: UNCHANGED,
+    },
+    errors: ['NOT_FOUND'],
+    handler: ({ request }, { consoleFiles }) => consoleFiles.reply(request),
   });
 }
 

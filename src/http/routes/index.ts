@@ -6,7 +6,6 @@ import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
 import { connectRoutes } from './connect.ts';
-import { consoleRoutes } from './console.ts';
 import { documentRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
 import { healthRoutes } from './health.ts';
@@ -46,6 +45,5 @@ export const ROUTES: readonly Route[] = [
   ...serverToolRoutes,
   ...auditRoutes,
   ...documentRoutes,
-  ...consoleRoutes,
   ...homeRoutes,
 ];
