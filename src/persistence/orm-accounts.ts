@@ -21,8 +21,7 @@ import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 
-const AS_IT_IS = { disableIdentityMap: true } as const;
-const IN_ORDER = { orderBy: { position: 'asc' }, ...AS_IT_IS } as const;
+const IN_ORDER = { orderBy: { position: 'asc' } } as const;
 
 /** Keys touched by one statement. */
 const TOUCH_BATCH = 100;
@@ -44,7 +43,7 @@ export class OrmAccounts implements AccountStore {
 
   findUsers(ids: readonly string[]): Promise<User[]> {
     return this.#session.run(async (em, { users }) =>
-      (await em.find(users, { id: { $in: [...ids] } }, AS_IT_IS)).map(userOf),
+      (await em.find(users, { id: { $in: [...ids] } })).map(userOf),
     );
   }
 
@@ -107,14 +106,14 @@ export class OrmAccounts implements AccountStore {
 
   findApiKey(id: string): Promise<ApiKey | undefined> {
     return this.#session.run(async (em, { apiKeys }) => {
-      const row = await em.findOne(apiKeys, { id }, AS_IT_IS);
+      const row = await em.findOne(apiKeys, { id });
       return row === null ? undefined : apiKeyOf(row);
     });
   }
 
   findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {
     return this.#session.run(async (em, { apiKeys }) =>
-      (await em.find(apiKeys, { id: { $in: [...ids] } }, AS_IT_IS)).map(apiKeyOf),
+      (await em.find(apiKeys, { id: { $in: [...ids] } })).map(apiKeyOf),
     );
   }
 
@@ -153,7 +152,7 @@ export class OrmAccounts implements AccountStore {
 }
 
 async function userById(em: SqlEntityManager, { users }: Tables, id: string): Promise<User | undefined> {
-  const row = await em.findOne(users, { id }, AS_IT_IS);
+  const row = await em.findOne(users, { id });
   return row === null ? undefined : userOf(row);
 }
 
@@ -168,7 +167,7 @@ async function endedTokensOf(
   { settings }: Tables,
   userId: string,
 ): Promise<EndedToken[] | undefined> {
-  const row = await em.findOne(settings, { name: endedName(userId) }, AS_IT_IS);
+  const row = await em.findOne(settings, { name: endedName(userId) });
   // Written by `endToken`.
   return row === null ? undefined : (fromDocument(row.value) as EndedToken[]);
 }
@@ -178,7 +177,7 @@ async function userByName(
   { users }: Tables,
   username: string,
 ): Promise<User | undefined> {
-  const row = await em.findOne(users, { usernameKey: usernameKey(username) }, AS_IT_IS);
+  const row = await em.findOne(users, { usernameKey: usernameKey(username) });
   return row === null ? undefined : userOf(row);
 }
 

@@ -119,7 +119,7 @@ export class OrmSession {
       const changed = await em.nativeUpdate(tables.revision, { name: REVISION }, { counter: next });
       // SQL Server counts the row twice, once for giving back the counter.
       if (changed === 0) throw new Error('the table "revision" has lost its row');
-      const row = await em.findOneOrFail(tables.revision, { name: REVISION }, { disableIdentityMap: true });
+      const row = await em.findOneOrFail(tables.revision, { name: REVISION });
       return work(em, tables, row.counter);
     });
   }
@@ -144,9 +144,7 @@ export class OrmSession {
    */
   async probe(): Promise<void> {
     if (!this.#refusesChanges) {
-      await this.run((em, { revision }) =>
-        em.findOneOrFail(revision, { name: REVISION }, { disableIdentityMap: true }),
-      );
+      await this.run((em, { revision }) => em.findOneOrFail(revision, { name: REVISION }));
       return;
     }
     const row = { name: PROBE, value: 'x'.repeat(PROBE_BYTES) };

@@ -37,7 +37,7 @@ export class OrmStore implements Store {
 
   listTemplates(): Promise<TemplateSettings[]> {
     return this.#session.run(async (em, { templates }) => {
-      const rows = await em.findAll(templates, { orderBy: { position: 'asc' }, disableIdentityMap: true });
+      const rows = await em.findAll(templates, { orderBy: { position: 'asc' } });
       // Written by saveTemplate.
       return rows.map((row) => ({
         name: row.name,
@@ -62,7 +62,7 @@ export class OrmStore implements Store {
 
   listInstances(): Promise<InstanceDefinition[]> {
     return this.#session.run(async (em, { instances }) => {
-      const rows = await em.findAll(instances, { orderBy: { position: 'asc' }, disableIdentityMap: true });
+      const rows = await em.findAll(instances, { orderBy: { position: 'asc' } });
       return rows.map((row) => instanceOf(row, this.#encryptionOf(row)));
     });
   }
@@ -72,11 +72,7 @@ export class OrmStore implements Store {
     if (locked !== undefined) throw configIncomplete(locked);
     const row = rowOfInstance(definition, this.#encryptionOf(definition));
     await this.#session.change(async (em, { instances }, position) => {
-      const namesake = await em.findOne(
-        instances,
-        { serverId },
-        { fields: ['template', 'id'], disableIdentityMap: true },
-      );
+      const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
       if (namesake !== null && (namesake.template !== template || namesake.id !== id))
         throw duplicateServer(serverId);
       if ((await em.nativeUpdate(instances, { template, id }, row)) > 0) return;
@@ -94,7 +90,6 @@ export class OrmStore implements Store {
     return this.#session.run(async (em, { tombstones }) => {
       const rows = await em.findAll(tombstones, {
         orderBy: { template: 'asc', id: 'asc' },
-        disableIdentityMap: true,
       });
       return rows.map(({ template, id, fingerprint }) => ({ template, id, fingerprint }));
     });
@@ -115,7 +110,7 @@ export class OrmStore implements Store {
 
   revision(): Promise<number> {
     return this.#session.run(async (em, { revision }) => {
-      const row = await em.findOneOrFail(revision, { name: REVISION }, { disableIdentityMap: true });
+      const row = await em.findOneOrFail(revision, { name: REVISION });
       return row.counter;
     });
   }
@@ -166,7 +161,7 @@ class OrmSettings implements SettingStore {
 
   read(name: string): Promise<string | undefined> {
     return this.#session.run(async (em, { settings }) => {
-      const row = await em.findOne(settings, { name }, { disableIdentityMap: true });
+      const row = await em.findOne(settings, { name });
       // Written by `ensure`.
       return row === null ? undefined : (fromDocument(row.value) as string);
     });
@@ -185,7 +180,7 @@ class OrmSettings implements SettingStore {
     return this.#session.write(async (em, { settings }) => {
       // Locks the row, if there is one: what is read next holds until the end of the transaction.
       await em.nativeUpdate(settings, { name }, { name });
-      const row = await em.findOne(settings, { name }, { disableIdentityMap: true });
+      const row = await em.findOne(settings, { name });
       if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
       if (after === undefined) await em.nativeDelete(settings, { name });
       else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });

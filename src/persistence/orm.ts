@@ -34,6 +34,8 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     // MikroORM would look for its database with statements of its own.
     ensureDatabase: false,
     forceUtcTimezone: true,
+    // Rows become domain types at once; nothing is changed through an entity.
+    disableIdentityMap: true,
     loggerFactory: () => answerListener(onAnswer),
     ...database.options(options),
   });
