@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import {
   driverErrorOf,
-  isNetworkTrouble,
+  isNetworkError,
   StoreOpenError,
   withoutValues,
 } from '../../src/persistence/store-errors.ts';
@@ -80,7 +80,7 @@ test('leaves alone what no driver threw', () => {
 
 test('takes no error of a statement for one of the network', () => {
   for (const code of ['', 'ERR_INVALID_ARG_TYPE', '23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT'])
-    assert.is(isNetworkTrouble(code), false);
+    assert.is(isNetworkError(code), false);
 });
 
 test('an error of opening has a cause only if there is one', () => {

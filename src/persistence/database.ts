@@ -3,8 +3,7 @@
 
 import type { Options } from '@mikro-orm/sql';
 import type { Sockets } from './mikro-orm-patches.ts';
-import type { DriverError } from './store-errors.ts';
-import { UrlError } from './store-errors.ts';
+import { type DriverError, driverErrorOf, UrlError } from './store-errors.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgresql' | 'mysql' | 'mssql' | 'oracle';
 
@@ -20,10 +19,10 @@ export interface DatabaseAddress {
   readonly options: ReadonlyMap<string, string>;
 }
 
-/** Why a database refused a statement, as far as its error says. */
-export type Trouble =
+/** Why a database refused a statement, by its error. */
+export type Failure =
   /** No connection, a lost one, too many, shutting down, or too slow. */
-  | 'away'
+  | 'unavailable'
   | 'credentials'
   | 'no-database'
   /** A file whose contents cannot be read. */
@@ -81,13 +80,13 @@ export interface Database {
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /** Selects `seconds` since 1970 by the clock of its machine. Absent for a file, whose clock is ours. */
   readonly clockSql?: string;
-  /** Reads the whole file; throws an error of the driver that is the trouble `damaged`. Absent for servers. */
+  /** Reads the whole file; throws an error of the driver that means `damaged`. Absent for servers. */
   check?(execute: Execute): Promise<void>;
   /** Inserts rows by the driver's own client, on the connection of the transaction that is open. Absent for servers. */
   insert?(client: unknown, rows: Rows): void;
   readonly writeBehind?: WriteBehind;
   /** Undefined when the error concerns the statement itself. */
-  trouble(error: DriverError): Trouble | undefined;
+  failure(error: DriverError): Failure | undefined;
 }
 
 /** How a file takes transactions that nobody waits for without holding up the event loop for the disk. Absent for servers. */
@@ -127,4 +126,10 @@ export function booleanOption(
   if (/^(?:true|yes|1)$/i.test(value)) return true;
   if (/^(?:false|no|0)$/i.test(value)) return false;
   throw new UrlError(`${name} is true or false`);
+}
+
+/** The same for anything thrown; undefined also when it is not an error of a driver. */
+export function failureOf({ failure }: Database, thrown: unknown): Failure | undefined {
+  const error = driverErrorOf(thrown);
+  return error && failure(error);
 }

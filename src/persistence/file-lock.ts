@@ -1,11 +1,10 @@
 // A lock that the kernel drops when its process ends, however it ends. Node has no call for one, SQLite does: an exclusive
 // transaction on an empty file. It holds between containers that share a volume, and children do not inherit it.
 
-import type { ConnectOptions } from './database.ts';
+import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open.ts';
 import { connectOrm } from './orm.ts';
-import { driverErrorOf } from './store-errors.ts';
 
 /** A file, locked until it is released. It stays: to delete it would let two processes lock two files of one name. */
 export interface FileLock {
@@ -23,8 +22,7 @@ export async function lockFile(path: string): Promise<FileLock | undefined> {
     await orm.connection.execute('begin exclusive');
   } catch (thrown) {
     orm.destroy();
-    const facts = driverErrorOf(thrown);
-    if (facts !== undefined && sqlite.trouble(facts) === 'conflict') return undefined;
+    if (failureOf(sqlite, thrown) === 'conflict') return undefined;
     throw thrown;
   }
   return { release: () => orm.close() };

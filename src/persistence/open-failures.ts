@@ -1,8 +1,8 @@
-// When a database cannot be opened: creates it on a server that has none of that name, else says what an operator reads. Apart from
-// open.ts, whose types embedding programs see: the types of a database are MikroORM's.
+// When a database cannot be opened: creates it on a server that has none of that name, else makes the message for the operator. Apart
+// from open.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
 import { codeOf } from '../domain/errors.ts';
-import type { Database, DatabaseAddress, Trouble } from './database.ts';
+import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm.ts';
 import {
@@ -26,19 +26,19 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
   const facts = driverErrorOf(thrown);
   const reason = facts === undefined ? String(thrown) : reasonOf(facts);
   const place = description.file ?? `${address.host}:${address.port}`;
-  const say = (message: string) => new StoreOpenError(message, thrown);
-  switch (facts === undefined ? undefined : database.trouble(facts)) {
+  const failed = (message: string) => new StoreOpenError(message, thrown);
+  switch (failureOf(database, thrown)) {
     case 'credentials':
-      return say(
+      return failed(
         `${database.label} at ${place} refuses the user "${address.user}": check user and password of the database URL`,
       );
     case 'no-database':
-      return say(
+      return failed(
         `${database.label} at ${place} has no database "${address.name}", or "${address.user}" may not use it: ` +
           'create it, or grant the right to',
       );
-    case 'away':
-      return say(
+    case 'unavailable':
+      return failed(
         description.file === undefined
           ? `${database.label} at ${place} cannot be reached (${reason}): is it running, and is the address right?`
           : `the database ${place} cannot be used (${reason})`,
@@ -46,9 +46,11 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
     case 'damaged':
       return new DamagedFileError(place, facts?.code ?? '', thrown);
     case 'conflict':
-      return say(`the database ${description.printable} is in use by another process (${reason}): try again`);
+      return failed(
+        `the database ${description.printable} is in use by another process (${reason}): try again`,
+      );
     default:
-      return say(`the database ${description.printable} cannot be opened: ${reason}`);
+      return failed(`the database ${description.printable} cannot be opened: ${reason}`);
   }
 }
 
@@ -65,30 +67,19 @@ const REASONS: Readonly<Record<string, string>> = {
   SQLITE_READONLY: 'it cannot be written',
 };
 
-const STATEMENT_END = ' - ';
-
 /** One line, without the statement that MikroORM puts before some messages. */
 function reasonOf({ code, message }: { readonly code: string; readonly message: string }): string {
   const known = REASONS[code];
   if (known !== undefined) return known;
   const line = message.split('\n').at(-1) ?? '';
-  const words = line
-    .slice(line.lastIndexOf(STATEMENT_END) + 1)
-    .replace(/^- /, '')
-    .trim();
-  return words.slice(0, 200) || code;
-}
-
-/** True when the server answered that it has no such database. */
-export function isMissing(database: Database, thrown: unknown): boolean {
-  const facts = driverErrorOf(thrown);
-  return facts !== undefined && database.trouble(facts) === 'no-database';
+  const words = line.split(' - ').at(-1) ?? '';
+  return words.trim().slice(0, 200) || code;
 }
 
 /**
- * Creates the database itself when the server has none of that name. `made` here, or `found`: another process created it
- * meanwhile. `refused` where only an administrator can. Throws
- * StoreOpenError when the user may not, and the driver's error when the server did not answer.
+ * Creates the database itself when the server has none of that name. `found`: another process created it meanwhile;
+ * `refused`: only an administrator can. Throws StoreOpenError when the user may not, and the driver's error when the server
+ * did not answer.
  */
 export async function createDatabase(
   { database, address }: ParsedDatabaseUrl,
@@ -102,10 +93,10 @@ export async function createDatabase(
     await orm.connection.execute(creation.sql(quoted));
     return 'made';
   } catch (thrown) {
-    const facts = driverErrorOf(thrown);
     // Several processes may start at once: one of them makes it.
-    if (facts !== undefined && isThereAlready(facts)) return 'found';
-    if (facts !== undefined && SAYS_NOTHING.includes(database.trouble(facts))) throw thrown;
+    if (isThereAlready(driverErrorOf(thrown))) return 'found';
+    // These say nothing about the rights of the user.
+    if (['unavailable', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
     throw new StoreOpenError(
       `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +
         `and "${address.user}" may not create it: create it first`,
@@ -117,10 +108,8 @@ export async function createDatabase(
   }
 }
 
-/** Troubles that say nothing about the rights of the user. */
-const SAYS_NOTHING: readonly (Trouble | undefined)[] = ['away', 'conflict'];
-
 /** PostgreSQL: duplicate database, or two creations at the same time; MySQL: 1007; SQL Server: 1801. */
-function isThereAlready({ code, number }: DriverError): boolean {
+function isThereAlready(error: DriverError | undefined): boolean {
+  const { code = '', number = 0 } = error ?? {};
   return code === '42P04' || code === '23505' || number === 1007 || number === 1801;
 }

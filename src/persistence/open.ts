@@ -7,13 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
-import type { ConnectOptions, Database } from './database.ts';
+import { type ConnectOptions, type Database, failureOf } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { MemoryStore } from './memory-store.ts';
-import { createDatabase, explain, isMissing } from './open-failures.ts';
+import { createDatabase, explain } from './open-failures.ts';
 import type { Orm } from './orm.ts';
 import type { MigrationStatus, Store } from './store.ts';
-import { driverErrorOf, StoreOpenError } from './store-errors.ts';
+import { StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
@@ -79,17 +79,12 @@ export async function migrationStatus(
 ): Promise<MigrationStatus> {
   const parsed = parseDatabaseUrl(url, cwd);
   if (parsed === undefined) return { applied: [], pending: [], unknown: [] };
-  const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
-  try {
+  return inspect(parsed, async (orm) => {
     const { readMigrationStatus } = await import('./migrate.ts');
     const status = await withTimeout(readMigrationStatus(parsed.database, orm), ANSWER_MS);
     await parsed.database.check?.((sql) => orm.connection.execute(sql));
     return status;
-  } catch (thrown) {
-    throw explain(parsed, thrown);
-  } finally {
-    orm.destroy();
-  }
+  });
 }
 
 /**
@@ -103,10 +98,17 @@ export async function databaseClock(
   const parsed = parseDatabaseUrl(url, cwd);
   const sql = parsed?.database.clockSql;
   if (parsed === undefined || sql === undefined) return undefined;
-  const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
-  try {
+  return inspect(parsed, async (orm) => {
     const [row]: { readonly seconds?: unknown }[] = await withTimeout(orm.connection.execute(sql), ANSWER_MS);
     return Number(row?.seconds) * 1000;
+  });
+}
+
+/** Connects to an existing database for a few queries. Throws StoreOpenError. */
+async function inspect<T>(parsed: ParsedDatabaseUrl, work: (orm: Orm) => Promise<T>): Promise<T> {
+  const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
+  try {
+    return await work(orm);
   } catch (thrown) {
     throw explain(parsed, thrown);
   } finally {
@@ -155,7 +157,8 @@ async function fileIsUsable(
   const exists = await stat(file).catch(() => undefined);
   if (exists?.isDirectory()) throw new StoreOpenError(`the database ${file} is a folder, not a file`);
   try {
-    if (exists === undefined && mayCreate && (await makeFile(file))) onNotice?.(madeDatabase(file));
+    if (exists === undefined && mayCreate && (await makeFile(file)))
+      onNotice?.(`made the database "${file}"`);
     await access(file, constants.R_OK | constants.W_OK);
     // The journal lies beside the file.
     await access(dirname(file), constants.W_OK);
@@ -215,20 +218,22 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   });
   refuseNewer(description.printable, status);
   if (status.pending.length === 0) return;
-  if (!mayCreate) throw new StoreOpenError(notUpToDate(description.printable, status));
+  if (!mayCreate) {
+    const state = status.applied.length === 0 ? 'has no tables yet' : 'is older than this program';
+    const advice = `run "${ownCommand('db migrate')}", or start the gateway once`;
+    throw new StoreOpenError(`the database ${description.printable} ${state}: ${advice}`);
+  }
   refuseNewer(description.printable, await migrated(parsed, orm));
 }
 
 /** Repeats the work while another process holds the database: the last one to close a SQLite file locks it for a checkpoint. */
-async function retryConflicts<T>({ trouble }: Database, work: () => Promise<T>): Promise<T> {
+async function retryConflicts<T>(database: Database, work: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + CONNECT_MS;
   for (;;) {
     try {
       return await work();
     } catch (thrown) {
-      const facts = driverErrorOf(thrown);
-      const isConflict = facts !== undefined && trouble(facts) === 'conflict';
-      if (!isConflict || performance.now() > deadline) throw thrown;
+      if (failureOf(database, thrown) !== 'conflict' || performance.now() > deadline) throw thrown;
       await delay(TRY_AGAIN_MS);
     }
   }
@@ -253,11 +258,11 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
 
 /** True when the database was missing and exists now. */
 async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }: Creation): Promise<boolean> {
-  if (!isMissing(parsed.database, thrown)) return false;
+  if (failureOf(parsed.database, thrown) !== 'no-database') return false;
   const outcome = await createDatabase(parsed, (address) =>
     connect(parsed, { ...connectOptions(parsed, CONNECT_MS), address }),
   );
-  if (outcome === 'made') onNotice?.(madeDatabase(parsed.address.name));
+  if (outcome === 'made') onNotice?.(`made the database "${parsed.address.name}"`);
   return outcome !== 'refused';
 }
 
@@ -271,14 +276,4 @@ function refuseNewer(printable: string, { unknown }: MigrationStatus): void {
     `the database ${printable} was changed by a newer version (${unknown.at(-1)} is not known here): ` +
       'run that version, or restore a backup from before',
   );
-}
-
-function madeDatabase(name: string): string {
-  return `made the database "${name}"`;
-}
-
-function notUpToDate(printable: string, { applied }: MigrationStatus): string {
-  return applied.length === 0
-    ? `the database ${printable} has no tables yet: run "${ownCommand('db migrate')}", or start the gateway once`
-    : `the database ${printable} is older than this program: run "${ownCommand('db migrate')}", or start the gateway once`;
 }

@@ -233,14 +233,14 @@ export class OrmSession {
         return await work(orm.em.fork(), tables, operation);
       } catch (thrown) {
         const facts = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
-        const trouble = facts === undefined ? undefined : this.#deps.database.trouble(facts);
-        if (trouble === undefined) throw withoutValues(thrown, facts);
-        if (trouble !== 'conflict') {
+        const failure = facts && this.database.failure(facts);
+        if (failure === undefined) throw withoutValues(thrown, facts);
+        if (failure !== 'conflict') {
           if (this.#deps.database.isFile) this.#dropConnection();
           else this.#hasLostConnection = true;
           const cause = withoutValues(thrown, facts);
           const { file } = this.#deps;
-          const isDamage = trouble === 'damaged' && file !== undefined;
+          const isDamage = failure === 'damaged' && file !== undefined;
           throw databaseUnavailable(
             isDamage ? new DamagedFileError(file, facts?.code ?? '', cause) : cause,
             operation.delivered,

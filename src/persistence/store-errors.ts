@@ -114,6 +114,6 @@ const SOCKET_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** True when the connection failed, not the statement. */
-export function isNetworkTrouble(code: string): boolean {
+export function isNetworkError(code: string): boolean {
   return SOCKET_CODES.has(code);
 }

@@ -1,6 +1,6 @@
 // What databases are asked for their options with.
 
-import type { ConnectOptions, Database, Trouble } from '../../../src/persistence/database.ts';
+import type { ConnectOptions, Database, Failure } from '../../../src/persistence/database.ts';
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { Sockets } from '../../../src/persistence/mikro-orm-patches.ts';
 
@@ -18,12 +18,12 @@ export function connectOptions(url: string): ConnectOptions {
 }
 
 /** What a database makes of errors: by code, by number, or by message. */
-export function troublesOf(
-  { trouble }: Database,
+export function failuresOf(
+  { failure }: Database,
   errors: readonly (string | number | { readonly message: string })[],
-): (Trouble | undefined)[] {
+): (Failure | undefined)[] {
   return errors.map((error) =>
-    trouble({
+    failure({
       code: typeof error === 'string' ? error : '',
       number: typeof error === 'number' ? error : 0,
       isFatal: false,

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { mssql } from '../../../src/persistence/databases/mssql.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions, troublesOf } from './connect-options.ts';
+import { connectOptions, failuresOf } from './connect-options.ts';
 
 const test = suite('SQL Server');
 
@@ -35,12 +35,12 @@ test('every connection can be closed at once', async () => {
   assert.is(isClosed, true);
 });
 
-test('tells its troubles apart', () => {
-  assert.equal(troublesOf(mssql, [4060, 911, 18456]), ['no-database', 'no-database', 'credentials']);
-  assert.equal(troublesOf(mssql, [1205, 1222, 3960]), ['conflict', 'conflict', 'conflict']);
+test('tells its failures apart', () => {
+  assert.equal(failuresOf(mssql, [4060, 911, 18456]), ['no-database', 'no-database', 'credentials']);
+  assert.equal(failuresOf(mssql, [1205, 1222, 3960]), ['conflict', 'conflict', 'conflict']);
   const away = [6005, 40613, 10928, 'ESOCKET', 'ETIMEOUT', 'ECONNCLOSED', 'ECONNREFUSED'];
-  assert.equal(new Set(troublesOf(mssql, away)), new Set(['away']));
-  assert.equal(troublesOf(mssql, [2627, 2601, 208, 102, 'EREQUEST']), [
+  assert.equal(new Set(failuresOf(mssql, away)), new Set(['unavailable']));
+  assert.equal(failuresOf(mssql, [2627, 2601, 208, 102, 'EREQUEST']), [
     undefined,
     undefined,
     undefined,

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { mysql } from '../../../src/persistence/databases/mysql.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions, statementsOnConnect, troublesOf } from './connect-options.ts';
+import { connectOptions, failuresOf, statementsOnConnect } from './connect-options.ts';
 
 const test = suite('MySQL');
 
@@ -57,21 +57,21 @@ test('the lock has the name of its database, whatever that is, and says when it 
   }
 });
 
-test('tells its troubles apart', () => {
-  assert.equal(troublesOf(mysql, [1049, 1045, 1044, 1698]), [
+test('tells its failures apart', () => {
+  assert.equal(failuresOf(mysql, [1049, 1045, 1044, 1698]), [
     'no-database',
     'credentials',
     'credentials',
     'credentials',
   ]);
-  assert.equal(troublesOf(mysql, [1205, 1213]), ['conflict', 'conflict']);
+  assert.equal(failuresOf(mysql, [1205, 1213]), ['conflict', 'conflict']);
   const away = [1040, 1053, 1290, 1317, 1927, 1969, 2013, 3024, 'ECONNREFUSED', 'PROTOCOL_CONNECTION_LOST'];
-  assert.equal(new Set(troublesOf(mysql, away)), new Set(['away']));
-  assert.equal(troublesOf(mysql, [{ message: "Can't add new command when connection is in closed state" }]), [
-    'away',
+  assert.equal(new Set(failuresOf(mysql, away)), new Set(['unavailable']));
+  assert.equal(failuresOf(mysql, [{ message: "Can't add new command when connection is in closed state" }]), [
+    'unavailable',
   ]);
-  assert.is(mysql.trouble({ code: '', number: 4151, isFatal: true, message: 'locked' }), 'away');
-  assert.equal(troublesOf(mysql, [1062, 1146, 1064, 1406]), [undefined, undefined, undefined, undefined]);
+  assert.is(mysql.failure({ code: '', number: 4151, isFatal: true, message: 'locked' }), 'unavailable');
+  assert.equal(failuresOf(mysql, [1062, 1146, 1064, 1406]), [undefined, undefined, undefined, undefined]);
 });
 
 test.run();

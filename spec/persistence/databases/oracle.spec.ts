@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { oracle } from '../../../src/persistence/databases/oracle.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions, statementsOnConnect, troublesOf } from './connect-options.ts';
+import { connectOptions, failuresOf, statementsOnConnect } from './connect-options.ts';
 
 const test = suite('Oracle');
 
@@ -55,8 +55,8 @@ test('locks a table of its own, which may be there already', async () => {
   assert.match(String(refused), 'ORA-01031');
 });
 
-test('tells its troubles apart', () => {
-  assert.equal(troublesOf(oracle, [1017, 12514, 54, 60]), [
+test('tells its failures apart', () => {
+  assert.equal(failuresOf(oracle, [1017, 12514, 54, 60]), [
     'credentials',
     'no-database',
     'conflict',
@@ -72,8 +72,8 @@ test('tells its troubles apart', () => {
     'ECONNREFUSED',
     { message: 'ORA-12170: timeout' },
   ];
-  assert.equal(new Set(troublesOf(oracle, away)), new Set(['away']));
-  assert.equal(troublesOf(oracle, [1, 942, 900, 'NJS-044']), [undefined, undefined, undefined, undefined]);
+  assert.equal(new Set(failuresOf(oracle, away)), new Set(['unavailable']));
+  assert.equal(failuresOf(oracle, [1, 942, 900, 'NJS-044']), [undefined, undefined, undefined, undefined]);
 });
 
 test.run();

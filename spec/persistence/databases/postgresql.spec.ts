@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { postgresql } from '../../../src/persistence/databases/postgresql.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions, statementsOnConnect, troublesOf } from './connect-options.ts';
+import { connectOptions, failuresOf, statementsOnConnect } from './connect-options.ts';
 
 const test = suite('PostgreSQL');
 
@@ -30,33 +30,33 @@ test('fixes on every connection what backslashes mean, and how long anything may
     assert.match(statement, part);
 });
 
-test('tells its troubles apart', () => {
-  assert.equal(troublesOf(postgresql, ['3D000', '28P01', '28000']), [
+test('tells its failures apart', () => {
+  assert.equal(failuresOf(postgresql, ['3D000', '28P01', '28000']), [
     'no-database',
     'credentials',
     'credentials',
   ]);
-  assert.equal(troublesOf(postgresql, ['40001', '40P01', '55P03']), ['conflict', 'conflict', 'conflict']);
+  assert.equal(failuresOf(postgresql, ['40001', '40P01', '55P03']), ['conflict', 'conflict', 'conflict']);
   const away = ['55000', '57P01', '57014', '53300', '08006', '58030', 'ECONNREFUSED', 'ENOTFOUND'];
-  assert.equal(new Set(troublesOf(postgresql, away)), new Set(['away']));
+  assert.equal(new Set(failuresOf(postgresql, away)), new Set(['unavailable']));
   assert.is(
-    postgresql.trouble({
+    postgresql.failure({
       code: '42501',
       number: 0,
       isFatal: true,
       message: 'permission denied for database',
     }),
-    'away',
+    'unavailable',
   );
   const uncoded = ['Connection terminated unexpectedly', 'timeout exceeded when trying to connect'];
   assert.equal(
-    troublesOf(
+    failuresOf(
       postgresql,
       uncoded.map((message) => ({ message })),
     ),
-    ['away', 'away'],
+    ['unavailable', 'unavailable'],
   );
-  assert.equal(troublesOf(postgresql, ['23505', '42P01', '42601', '22001', '']), [
+  assert.equal(failuresOf(postgresql, ['23505', '42P01', '42601', '22001', '']), [
     undefined,
     undefined,
     undefined,

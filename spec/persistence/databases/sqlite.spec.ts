@@ -7,21 +7,21 @@ import * as assert from 'uvu/assert';
 import { sqlite } from '../../../src/persistence/databases/sqlite.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions, troublesOf } from './connect-options.ts';
+import { connectOptions, failuresOf } from './connect-options.ts';
 
 const test = suite('SQLite');
 
 test('tells a busy file from one that cannot be used, and both from a statement it refuses', () => {
   assert.equal(
-    troublesOf(sqlite, ['SQLITE_BUSY', 'SQLITE_BUSY_SNAPSHOT', { message: 'x - database is locked' }]),
+    failuresOf(sqlite, ['SQLITE_BUSY', 'SQLITE_BUSY_SNAPSHOT', { message: 'x - database is locked' }]),
     ['conflict', 'conflict', 'conflict'],
   );
   assert.equal(
-    troublesOf(sqlite, ['SQLITE_CANTOPEN', 'SQLITE_IOERR_FSYNC', 'SQLITE_FULL', 'SQLITE_READONLY']),
-    ['away', 'away', 'away', 'away'],
+    failuresOf(sqlite, ['SQLITE_CANTOPEN', 'SQLITE_IOERR_FSYNC', 'SQLITE_FULL', 'SQLITE_READONLY']),
+    ['unavailable', 'unavailable', 'unavailable', 'unavailable'],
   );
-  assert.equal(troublesOf(sqlite, ['SQLITE_NOTADB', 'SQLITE_CORRUPT_VTAB']), ['damaged', 'damaged']);
-  assert.equal(troublesOf(sqlite, ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_ERROR', '']), [
+  assert.equal(failuresOf(sqlite, ['SQLITE_NOTADB', 'SQLITE_CORRUPT_VTAB']), ['damaged', 'damaged']);
+  assert.equal(failuresOf(sqlite, ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_ERROR', '']), [
     undefined,
     undefined,
     undefined,

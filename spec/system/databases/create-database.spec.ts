@@ -1,8 +1,9 @@
 // Making the database itself. That it works, also for several at once, is shown on real servers: server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
+import { failureOf } from '../../../src/persistence/database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
-import { createDatabase, explain, isMissing } from '../../../src/persistence/open-failures.ts';
+import { createDatabase, explain } from '../../../src/persistence/open-failures.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { StoreOpenError } from '../../../src/persistence/store-errors.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
@@ -16,7 +17,7 @@ const test = suite('create database', { timeoutMs: 30_000 });
 
 test('knows a missing database by what its server says', () => {
   const missing = (scheme: string, facts: object) =>
-    isMissing(parsed(`${scheme}://h/x`).database, Object.assign(new Error('m'), facts));
+    failureOf(parsed(`${scheme}://h/x`).database, Object.assign(new Error('m'), facts)) === 'no-database';
   assert.equal(
     [
       missing('postgresql', { code: '3D000' }),

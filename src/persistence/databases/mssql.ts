@@ -3,7 +3,7 @@
 import type { Database } from '../database.ts';
 import { booleanOption } from '../database.ts';
 import { correctLiterals, withoutContinuedLines } from '../mikro-orm-patches.ts';
-import { isNetworkTrouble } from '../store-errors.ts';
+import { isNetworkError } from '../store-errors.ts';
 
 export const mssql: Database = {
   kind: 'mssql',
@@ -69,23 +69,25 @@ export const mssql: Database = {
     },
   },
   creation: { via: 'master', sql: (name) => `create database ${name}` },
-  trouble: ({ code, number, message }) => {
+  failure: ({ code, number, message }) => {
     if (number === 4060 || number === 911) return 'no-database';
     if (number === 18456 || number === 18452 || number === 18488) return 'credentials';
     if (number === 1205 || number === 1222 || number === 3960) return 'conflict';
     if (code === 'ELOGIN') return message.includes('Cannot open database') ? 'no-database' : 'credentials';
-    if (AWAY.has(number) || AWAY_CODES.has(code) || isNetworkTrouble(code)) return 'away';
-    return /connection lost|connection is closed|socket hang up|timeout/i.test(message) ? 'away' : undefined;
+    if (UNAVAILABLE.has(number) || UNAVAILABLE_CODES.has(code) || isNetworkError(code)) return 'unavailable';
+    return /connection lost|connection is closed|socket hang up|timeout/i.test(message)
+      ? 'unavailable'
+      : undefined;
   },
 };
 
 /** Shutting down, out of memory or connections, moved, not now (Azure). */
-const AWAY: ReadonlySet<number> = new Set([
+const UNAVAILABLE: ReadonlySet<number> = new Set([
   596, 701, 802, 845, 924, 942, 6005, 8645, 8651, 10928, 10929, 17142, 40197, 40501, 40613, 40615, 49918,
   49919, 49920,
 ]);
 /** What tedious itself says, and the pool above it. */
-const AWAY_CODES: ReadonlySet<string> = new Set([
+const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
   'ESOCKET',
   'ECLOSE',
   'ECONNCLOSED',

@@ -2,7 +2,7 @@
 
 import type { Database } from '../database.ts';
 import { runOn } from '../mikro-orm-patches.ts';
-import { isNetworkTrouble, UrlError } from '../store-errors.ts';
+import { isNetworkError, UrlError } from '../store-errors.ts';
 
 export const mysql: Database = {
   kind: 'mysql',
@@ -64,17 +64,18 @@ export const mysql: Database = {
     },
   },
   creation: { via: 'information_schema', sql: (name) => `create database ${name}` },
-  trouble: ({ code, number, message, isFatal }) => {
+  failure: ({ code, number, message, isFatal }) => {
     if (number === 1049) return 'no-database';
     if (number === 1044 || number === 1045 || number === 1698) return 'credentials';
     if (number === 1205 || number === 1213 || number === 1020) return 'conflict';
-    if (isFatal || AWAY.has(number) || isNetworkTrouble(code) || code.startsWith('PROTOCOL_')) return 'away';
-    return /connection lost|closed state|pool is closed|timeout/i.test(message) ? 'away' : undefined;
+    if (isFatal || UNAVAILABLE.has(number) || isNetworkError(code) || code.startsWith('PROTOCOL_'))
+      return 'unavailable';
+    return /connection lost|closed state|pool is closed|timeout/i.test(message) ? 'unavailable' : undefined;
   },
 };
 
 /** Too many connections, shutting down, gone, killed, read only, out of something, took too long. */
-const AWAY: ReadonlySet<number> = new Set([
+const UNAVAILABLE: ReadonlySet<number> = new Set([
   1021, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
   1226, 1290, 1317, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
 ]);

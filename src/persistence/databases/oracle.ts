@@ -3,7 +3,7 @@
 import type { Database, Execute } from '../database.ts';
 import { booleanOption } from '../database.ts';
 import { correctLiterals, withoutVariables } from '../mikro-orm-patches.ts';
-import { isNetworkTrouble } from '../store-errors.ts';
+import { isNetworkError } from '../store-errors.ts';
 
 export const oracle: Database = {
   kind: 'oracle',
@@ -54,15 +54,15 @@ export const oracle: Database = {
       await execute(`lock table "stagedoor_lock" in exclusive mode wait ${Math.ceil(waitMs / 1000)}`);
     },
   },
-  trouble: ({ code, number, message }) => {
+  failure: ({ code, number, message }) => {
     const oracleNumber = number || Number(/^ORA-(\d+)/.exec(message)?.[1] ?? 0);
     if ([1017, 1005, 1045, 28000, 28001].includes(oracleNumber)) return 'credentials';
     if ([12504, 12505, 12514].includes(oracleNumber)) return 'no-database';
     if ([54, 60, 8177, 30006].includes(oracleNumber)) return 'conflict';
-    if (AWAY.has(oracleNumber) || isNetworkTrouble(code)) return 'away';
+    if (UNAVAILABLE.has(oracleNumber) || isNetworkError(code)) return 'unavailable';
     // The driver's own: connections, pools, timeouts.
     return /^(?:NJS-(?:040|047|064|076|500|501|503|510|511|521|530)|DPI-1010|DPI-1080)/.test(code || message)
-      ? 'away'
+      ? 'unavailable'
       : undefined;
   },
 };
@@ -78,7 +78,7 @@ async function createLockTable(execute: Execute): Promise<void> {
 }
 
 /** Too many sessions or processes, starting or stopping, lost, killed, listener away. */
-const AWAY: ReadonlySet<number> = new Set([
+const UNAVAILABLE: ReadonlySet<number> = new Set([
   18, 19, 20, 28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 3136, 12170, 12203, 12500,
   12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560, 12571, 25408,
 ]);

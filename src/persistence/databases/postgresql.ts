@@ -2,7 +2,7 @@
 
 import type { Database } from '../database.ts';
 import { runOn } from '../mikro-orm-patches.ts';
-import { isNetworkTrouble, UrlError } from '../store-errors.ts';
+import { isNetworkError, UrlError } from '../store-errors.ts';
 
 /** Key of the advisory lock: "stag" in ASCII. Locks of different databases of one server do not meet. */
 const LOCK_KEY = 0x73746167;
@@ -53,18 +53,19 @@ export const postgresql: Database = {
     },
   },
   creation: { via: 'postgres', sql: (name) => `create database ${name}` },
-  trouble: ({ code, message, isFatal }) => {
+  failure: ({ code, message, isFatal }) => {
     if (code === '3D000') return 'no-database';
     if (code.startsWith('28')) return 'credentials';
     if (['40001', '40P01', '55P03'].includes(code)) return 'conflict';
     // Connection exceptions, insufficient resources, a database that takes no connections, an operator's intervention, a
     // cancelled statement. `isFatal` alone would not do: some servers translate the word.
-    if (isFatal || /^(?:08|53|55000|57|58|25P03|25006)/.test(code) || isNetworkTrouble(code)) return 'away';
+    if (isFatal || /^(?:08|53|55000|57|58|25P03|25006)/.test(code) || isNetworkError(code))
+      return 'unavailable';
     // pg gives these no code.
     return /connection terminated|timeout exceeded|connection ended|not queryable|timeout expired/i.test(
       message,
     )
-      ? 'away'
+      ? 'unavailable'
       : undefined;
   },
 };

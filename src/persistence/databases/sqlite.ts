@@ -55,10 +55,10 @@ export const sqlite: Database = {
       }
     },
   },
-  trouble: ({ code, message }) => {
+  failure: ({ code, message }) => {
     if (/^SQLITE_(?:BUSY|LOCKED)/.test(code) || message.includes('database is locked')) return 'conflict';
     if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(code)) return 'damaged';
-    return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|NOMEM)/.test(code) ? 'away' : undefined;
+    return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|NOMEM)/.test(code) ? 'unavailable' : undefined;
   },
 };
 
