@@ -24,11 +24,11 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
   test(`registers nothing when ${method} fails`, async () => {
     store.failing.add(method);
     assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a' })), method);
-    assert.equal([await store.listInstances(), registry.definitions()], [[], []]);
+    assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
     assert.is(harness.told('instance.registered').length, 0);
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
-    assert.equal(await store.listInstances(), registry.definitions());
+    assert.equal(await store.listInstances(), registry.active.definitions());
   });
 
   test(`leaves the one that would be replaced alone when ${method} fails`, async () => {
@@ -53,7 +53,7 @@ for (const method of ['deleteInstance', 'saveTombstone'] as const) {
     assert.equal(await store.listInstances(), [ref.definition]);
     store.failing.clear();
     await registry.deregister('r', 'a');
-    assert.equal([await store.listInstances(), registry.definitions()], [[], []]);
+    assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
   });
 }
 
@@ -64,13 +64,13 @@ test('changes nothing when it cannot be stored', async () => {
   assert.is(await failure(registry.changeTemplate('r', { timeout: 9 })), 'saveTemplate');
   assert.is(harness.fleet.get('r', 'a').weight, 1);
   assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
-  assert.equal(registry.settings('r').loadBalancer, {});
+  assert.equal(registry.active.settings('r').loadBalancer, {});
 });
 
 test('does what comes after a change that failed', async () => {
   store.failing.add('saveInstance');
   const first = failure(registry.register('r', { ...ENDPOINT, id: 'a' }));
-  const second = registry.settle('s', { timeout: 5 });
+  const second = registry.ensureTemplate('s', { timeout: 5 });
   assert.is(await first, 'saveInstance');
   await second;
   assert.is(harness.fleet.group('s').policy.callTimeoutMs, 5_000);
@@ -88,13 +88,13 @@ test('refuses changes once it is closed, and finishes those before', async () =>
     registry.deregister('r', 'a'),
     registry.withdraw('r', 'a'),
     registry.changeInstance('r', 'a', {}),
-    registry.settle('r', {}),
+    registry.ensureTemplate('r', {}),
     registry.changeTemplate('r', {}),
   ]) {
     assert.is(await failure(change), 'SHUTTING_DOWN');
   }
   assert.equal(
-    registry.definitions().map(({ id }) => id),
+    registry.active.definitions().map(({ id }) => id),
     ['a'],
   );
 });
@@ -135,14 +135,14 @@ test('says of a registration without its instance that its settings were stored'
   const half =
     'The database does not answer. The settings of the template were stored; the instance was not registered.';
   assert.equal(await fateOf(register()), ['no', half]);
-  assert.equal(registry.settings('r').loadBalancer, { timeout: 9 });
+  assert.equal(registry.active.settings('r').loadBalancer, { timeout: 9 });
   // They are stored already.
   assert.equal(await fateOf(register()), ['no', NOTHING]);
 });
 
 test('is closed although the last change failed', async () => {
   store.failing.add('saveTemplate');
-  const change = failure(registry.settle('r', {}));
+  const change = failure(registry.ensureTemplate('r', {}));
   await registry.close();
   assert.is(await change, 'saveTemplate');
 });

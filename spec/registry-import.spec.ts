@@ -43,7 +43,7 @@ test('adds what is new, under source file and with the fingerprint of its entry'
     ['a', 'file', 'f1', 1],
     ['b', 'file', 'f1', 4],
   ]);
-  assert.equal(await store.listInstances(), registry.definitions());
+  assert.equal(await store.listInstances(), registry.active.definitions());
 });
 
 test('leaves alone what did not change', async () => {
@@ -206,7 +206,7 @@ test('says what it would do in a dry run, and does nothing', async () => {
   };
   assert.equal(await importContents(registry, contents, { isDryRun: true }), report);
   assert.equal(facts(), before);
-  assert.equal(registry.settings('r').loadBalancer, {});
+  assert.equal(registry.active.settings('r').loadBalancer, {});
   assert.equal(await importContents(registry, contents), report);
 });
 
@@ -219,7 +219,7 @@ test('leaves alone the templates that the caller may not use', async () => {
     ...NOTHING,
     ...{ added: ['other/b'], settings: ['other'] },
   });
-  assert.equal(registry.settings('r').loadBalancer, {});
+  assert.equal(registry.active.settings('r').loadBalancer, {});
 });
 
 test('removes nothing while some entries cannot be read: an instance may be one of theirs', async () => {
@@ -263,5 +263,5 @@ function entry(id: string, fingerprint: string, fields: InstanceInput = {}): Fil
 }
 
 function facts() {
-  return registry.definitions().map((one) => [one.id, one.source, one.fingerprint, one.weight]);
+  return registry.active.definitions().map((one) => [one.id, one.source, one.fingerprint, one.weight]);
 }

@@ -130,7 +130,7 @@ async function take({ registry, store, storeChanges$ }: Node, one: Step): Promis
       case 'change':
         return await registry.changeInstance(template, id, { weight: value });
       case 'settle':
-        return await registry.settle(template, { timeout: value });
+        return await registry.ensureTemplate(template, { timeout: value });
       case 'news':
         return storeChanges$.next({ kind: 'changed' });
       case 'fail':
@@ -176,7 +176,7 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       'node and database',
     );
     for (const { name, loadBalancer } of await database.listTemplates())
-      assert.equal(registry.settings(name).loadBalancer, loadBalancer);
+      assert.equal(registry.active.settings(name).loadBalancer, loadBalancer);
     for (const definition of definitions) {
       const { template, id, serverId } = definition;
       const { fleet } = harness;

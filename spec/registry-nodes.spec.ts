@@ -50,7 +50,7 @@ test('takes in what was registered, changed, replaced and deregistered elsewhere
   await a.registry.deregister('r', 'x');
   await heard(b);
   assert.equal(b.definitions, []);
-  assert.equal(b.registry.settings('r').loadBalancer, { timeout: 6 });
+  assert.equal(b.registry.active.settings('r').loadBalancer, { timeout: 6 });
   assert.equal(b.facts, a.facts);
   assert.equal(b.facts, [
     'settings r',
@@ -86,7 +86,7 @@ test('lists a program of another node, and never starts it', async () => {
   await heard(b);
   assert.equal(b.definitions, [definition]);
   assert.is(b.harness.backends.size, 0);
-  assert.is(b.registry.find('r', 'x')?.nodeId, 'a');
+  assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
   const [view] = viewsOf(b.harness.fleet.members('r'), b.harness.fleet.group('r'));
   assert.equal(
     [view?.snapshot.state, view?.snapshot.healthy, view?.snapshot.reason],
@@ -182,7 +182,7 @@ test('keeps server ids unique over all nodes, those it has not heard of included
   await a.registry.register('r', { ...COMMAND, id: 'y' });
   const unknown = await b.registry.register('s', { ...ENDPOINT, id: 'y' });
   assert.is(unknown.definition.serverId, 's.y');
-  assert.is(b.registry.find('r', 'y')?.nodeId, 'a', 'it took in who has it');
+  assert.is(b.registry.active.find('r', 'y')?.nodeId, 'a', 'it took in who has it');
 });
 
 test('finds what was registered elsewhere a moment ago when it is to be changed', async () => {
@@ -190,7 +190,7 @@ test('finds what was registered elsewhere a moment ago when it is to be changed'
   assert.is((await b.registry.changeInstance('r', 'x', { weight: 2 })).weight, 2);
   await a.registry.register('r', { ...ENDPOINT, id: 'y' });
   await b.registry.deregister('r', 'y');
-  await a.registry.settle('s', { timeout: 5 });
+  await a.registry.ensureTemplate('s', { timeout: 5 });
   assert.equal((await b.registry.changeTemplate('s', { max_retries: 1 })).loadBalancer, {
     timeout: 5,
     max_retries: 1,
@@ -200,8 +200,8 @@ test('finds what was registered elsewhere a moment ago when it is to be changed'
 });
 
 test('forgets a template that was deleted elsewhere, unless something is registered under it here', async () => {
-  await a.registry.settle('r', { timeout: 5 });
-  await a.registry.settle('s', { timeout: 5 });
+  await a.registry.ensureTemplate('r', { timeout: 5 });
+  await a.registry.ensureTemplate('s', { timeout: 5 });
   await heard(b);
   await b.registry.register('s', {}, { handler: () => ({}) });
   for (const template of ['r', 's']) await a.registry.deleteTemplate(template);
@@ -212,7 +212,7 @@ test('forgets a template that was deleted elsewhere, unless something is registe
 });
 
 test('deletes no template that another node has just registered something under', async () => {
-  await a.registry.settle('r', {});
+  await a.registry.ensureTemplate('r', {});
   await b.registry.register('r', { ...ENDPOINT, id: 'x' });
   assert.is(await codeOf(a.registry.deleteTemplate('r')), 'VALIDATION_ERROR');
 });
@@ -225,7 +225,7 @@ test('does not undo a change of another node by one of its own', async () => {
   assert.is(changed.endpoint, definition.endpoint);
   await a.registry.changeTemplate('r', { timeout: 9 });
   await b.registry.register('r', ENDPOINT, { loadBalancer: { max_retries: 2 } });
-  await a.registry.settle('s', { timeout: 3 });
+  await a.registry.ensureTemplate('s', { timeout: 3 });
   await b.registry.register('s', ENDPOINT);
   assert.equal(await database.listTemplates(), [
     { name: 'r', loadBalancer: { timeout: 9, max_retries: 2 } },
@@ -238,11 +238,11 @@ test('leaves its functions alone, whatever others register and deregister under 
   await a.registry.register('r', { id: 'x' }, { handler });
   await b.registry.register('r', { ...ENDPOINT, id: 'x' });
   await heard(a);
-  assert.is(a.registry.find('r', 'x')?.transport, 'in-process');
+  assert.is(a.registry.active.find('r', 'x')?.transport, 'in-process');
   assert.is(a.handlers.get('x'), handler);
   await b.registry.deregister('r', 'x');
   await heard(a);
-  assert.is(a.registry.find('r', 'x')?.transport, 'in-process');
+  assert.is(a.registry.active.find('r', 'x')?.transport, 'in-process');
   assert.equal(b.definitions, []);
 });
 
@@ -254,7 +254,7 @@ test('withdraws from its file what is its own, and not the programs of other nod
   assert.equal([report.added, report.removed], [['r/z'], ['r/y']]);
   const same = await importContents(b.registry, { templates: [], entries: [entry('x', COMMAND)] });
   assert.equal([same.unchanged, same.removed], [['r/x'], ['r/z']]);
-  assert.is(b.registry.find('r', 'x')?.nodeId, 'a');
+  assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
 });
 
 test('serves what it knows while the database is away, and catches up when it is back', async () => {
@@ -284,7 +284,7 @@ test('serves what it knows while the database is away, and catches up when it is
     b.definitions.map(({ id, weight }) => [id, weight]),
     [['x', 1]],
   );
-  assert.equal(b.registry.settings('r').loadBalancer, {});
+  assert.equal(b.registry.active.settings('r').loadBalancer, {});
   assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
   await tick(500);
   assert.is(b.harness.told('registry.behind').length, 1);
@@ -318,7 +318,7 @@ for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const
     await tick(500);
     await tick(5_000);
     assert.equal(a.definitions, await database.listInstances());
-    assert.equal(a.registry.settings('r'), (await database.listTemplates())[0]);
+    assert.equal(a.registry.active.settings('r'), (await database.listTemplates())[0]);
     assert.is(a.facts.length, 3);
   });
 }

@@ -44,7 +44,7 @@ test('ends as if the changes had been made one by one, in the order in which the
       }
       await Promise.all(made);
       await isInStep(world);
-      const found = world.registry.definitions().map(({ id, weight }) => [id, weight]);
+      const found = world.registry.active.definitions().map(({ id, weight }) => [id, weight]);
       assert.equal(found.sort(), [...expected].sort());
       await world.harness.close();
     }),
@@ -114,7 +114,7 @@ function remember(expected: Map<string, number>, { kind, id, weight }: Change): 
 async function isInStep({ harness, store, handlers, registry }: ReturnType<typeof open>): Promise<void> {
   for (let left = 5; left > 0; left -= 1) await turn();
   const refs = harness.fleet.refs('t');
-  const definitions = registry.definitions();
+  const definitions = registry.active.definitions();
   const isFunction = ({ transport }: { transport: string }) => transport === 'in-process';
   assert.equal(
     definitions.filter((one) => !isFunction(one)).sort(byId),

@@ -51,7 +51,7 @@ test('stores an instance and starts it', async () => {
   });
   assert.equal(await store.listInstances(), [definition]);
   assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
-  assert.equal(registry.definitions(), [definition]);
+  assert.equal(registry.active.definitions(), [definition]);
   assert.equal(harness.fleet.get('r', 'a').definition, definition);
 });
 
@@ -122,7 +122,7 @@ test('replaces in place: same server id, same creation, new everything else', as
     updatedAt: '2026-01-01T00:00:05.000Z',
   });
   assert.equal(await store.listInstances(), [definition]);
-  assert.equal(registry.definitions(), [definition]);
+  assert.equal(registry.active.definitions(), [definition]);
 });
 
 test('tells that it is registered, and then that it starts', async () => {
@@ -155,7 +155,7 @@ test('does not store a function, and forgets what was stored under its id', asyn
   assert.equal(await store.listInstances(), []);
   await registry.changeInstance('r', 'a', { weight: 2 });
   assert.equal(await store.listInstances(), []);
-  assert.is(registry.find('r', 'a')?.weight, 2);
+  assert.is(registry.active.find('r', 'a')?.weight, 2);
 });
 
 test('forgets the function when an endpoint takes its place, and when it is deregistered', async () => {
@@ -168,9 +168,9 @@ test('forgets the function when an endpoint takes its place, and when it is dere
 });
 
 test('tells no change of a template that is none', async () => {
-  await registry.settle('r', { timeout: 5 });
-  await registry.settle('r', { timeout: 5 });
-  await registry.settle('r', {});
+  await registry.ensureTemplate('r', { timeout: 5 });
+  await registry.ensureTemplate('r', { timeout: 5 });
+  await registry.ensureTemplate('r', {});
   await registry.register('r', ENDPOINT, { loadBalancer: { timeout: 5 } });
   assert.is(harness.told('template.changed').length, 1);
 });

@@ -232,7 +232,7 @@ export class Gateway {
   template(template: string): TemplateView {
     const { policy } = this.#deps.fleet.groups.require(template);
     const instances = this.#deps.fleet.members(template).map(({ definition }) => definition);
-    return { settings: this.#deps.registry.settings(template), policy, instances };
+    return { settings: this.#deps.registry.active.settings(template), policy, instances };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */

@@ -42,16 +42,16 @@ export async function syncListing(
     }
     present.add(`${template}/${id}`);
     const fingerprint = fingerprintOf(origin, deployment);
-    const existing = registry.find(template, id);
+    const existing = registry.active.find(template, id);
     if (existing !== undefined && existing.source !== 'sync') {
       skip(`"${id}" is registered by other means (${existing.source})`);
     } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
       report.unchanged.push({ template, id, name });
-    } else if (existing !== undefined && !registry.runsHere(existing)) {
+    } else if (existing !== undefined && !registry.active.runsHere(existing)) {
       skip(`"${id}" belongs to the node "${existing.nodeId}"`);
     } else {
       try {
-        if (await registry.isKeptAway(template, id, fingerprint)) {
+        if (await registry.hasTombstone(template, id, fingerprint)) {
           skip('it was deregistered; it is added again when it is deployed anew');
           continue;
         }
@@ -64,10 +64,10 @@ export async function syncListing(
       }
     }
   }
-  for (const definition of registry.definitions()) {
+  for (const definition of registry.active.definitions()) {
     const { template, id } = definition;
     if (!cameFrom(origin, definition) || !mayUse(template) || present.has(`${template}/${id}`)) continue;
-    if (!registry.runsHere(definition)) continue;
+    if (!registry.active.runsHere(definition)) continue;
     if (isDryRun || (await registry.withdraw(template, id, 'sync'))) report.removed.push({ template, id });
   }
   return report;
@@ -113,8 +113,8 @@ export async function importContents(
   const report = emptyReport();
   for (const { name, loadBalancer } of contents.templates) {
     if (!mayUse(name)) continue;
-    const isOther = !registry.hasSettings(name, loadBalancer);
-    if (!isDryRun) await registry.settle(name, loadBalancer);
+    const isOther = !registry.active.hasSettings(name, loadBalancer);
+    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer);
     if (isOther && Object.keys(loadBalancer).length > 0) report.settings.push(name);
   }
   const present = new Set<string>();
@@ -134,11 +134,11 @@ export async function importContents(
     }
   }
   if (contents.isPartial === true) return report;
-  for (const definition of registry.definitions()) {
+  for (const definition of registry.active.definitions()) {
     const { template, id, source } = definition;
     const name = `${template}/${id}`;
     if (source !== 'file' || present.has(name) || !mayUse(template)) continue;
-    if (!registry.runsHere(definition)) continue;
+    if (!registry.active.runsHere(definition)) continue;
     if (isDryRun || (await registry.withdraw(template, id))) report.removed.push(name);
   }
   return report;
@@ -151,11 +151,11 @@ async function importEntry(
   { template, input, fingerprint }: FileEntry & { readonly input: { readonly id: string } },
   isDryRun: boolean,
 ): Promise<ImportOutcome> {
-  const existing = registry.find(template, input.id);
+  const existing = registry.active.find(template, input.id);
   if (existing !== undefined && existing.source !== 'file') return 'unchanged';
   // A locked instance is registered anew: the file has the secrets that the database does not give back.
   if (existing?.fingerprint === fingerprint && existing.locked === undefined) return 'unchanged';
-  if (await registry.isKeptAway(template, input.id, fingerprint)) return 'keptAway';
+  if (await registry.hasTombstone(template, input.id, fingerprint)) return 'keptAway';
   if (!isDryRun) await registry.register(template, input, { source: 'file', fingerprint });
   return existing === undefined ? 'added' : 'changed';
 }

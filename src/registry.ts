@@ -1,4 +1,4 @@
-// The registry: templates with their settings, instances with their definitions. Keeps store and fleet in step: a change is
+// The registry: templates with their settings, instances with their definitions. Synchronizes store and fleet: a change is
 // durable first, then in force. Changes, those of other nodes included, are serialized; reads do not wait.
 // registry/follower.ts decides when the changes of other nodes are read.
 
@@ -52,6 +52,8 @@ interface RegistryDeps extends ActiveRegistryDeps {
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
+  /** What is in force on this node, to be read. */
+  readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'runsHere' | 'hasSettings' | 'settings'>;
   readonly #active: ActiveRegistry;
   readonly #queue = new ChangeQueue();
   readonly #follower: Follower;
@@ -63,26 +65,22 @@ export class Registry {
     this.#deps = deps;
     this.#store = deps.store;
     this.#active = new ActiveRegistry(deps);
+    this.active = this.#active;
     const reload = () => this.#queue.take(() => this.#reload(), true);
     this.#follower = new Follower({ reload, emit: deps.emit });
   }
 
-  /** Starts everything that the store holds and this node runs, and follows what others change from now on. */
+  /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */
   async load(): Promise<void> {
     await this.#queue.take(() => this.#reload((stored) => this.#active.load(stored)));
     if (this.#deps.storeChanges$ !== undefined) this.#follower.follow(this.#deps.storeChanges$);
   }
 
-  /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
-  settings(template: string): TemplateSettings {
-    return this.#active.settings(template);
-  }
-
   /**
    * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
-   * DUPLICATE_SERVER when a file entry, or what sync found, would replace what came from elsewhere, ENDPOINT_NOT_ALLOWED for a denied address,
-   * COMMAND_NOT_ALLOWED for a command that is handed a protected path; BACKEND_UNAVAILABLE when the instance is not
-   * healthy after `waitMs`, SERVER_NOT_FOUND when it was taken out meanwhile.
+   * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a denied address,
+   * COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not
+   * healthy after `waitMs`, SERVER_NOT_FOUND when it was removed meanwhile.
    */
   async register(
     template: string,
@@ -93,13 +91,13 @@ export class Registry {
     const { member, replaced } = await this.#change(async () => {
       // Nothing is stored for an instance that cannot be.
       await this.#refuseExposing(this.#define(template, input, options));
-      const isSettled = await this.#settle(template, options.loadBalancer ?? {});
+      const areSettingsStored = await this.#saveSettings(template, options.loadBalancer ?? {});
       const definition = await this.#save(template, input, options).catch((thrown: unknown) => {
-        throw isSettled ? besidesSettings(thrown) : thrown;
+        throw areSettingsStored ? withSettingsStored(thrown) : thrown;
       });
-      const before = this.find(template, definition.id);
+      const before = this.#active.find(template, definition.id);
       const member = this.#active.start(definition, options.handler);
-      this.#uncover(before);
+      this.#reloadAfter(before);
       return { member, replaced: before !== undefined };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
@@ -123,83 +121,64 @@ export class Registry {
   }
 
   /**
-   * Takes an instance out of the pool and out of the store; its running calls drain behind. One that came from a
-   * file or was found by sync leaves a tombstone, so that the next import does not bring it back. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
+   * Removes an instance from the pool and from the store; its running calls may finish. One of a file or of sync leaves a
+   * tombstone, so that the next import does not add it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
-      if (this.find(template, id) === undefined) await this.#refresh();
+      if (this.#active.find(template, id) === undefined) await this.#refresh();
       const { fingerprint } = this.#active.get(template, id);
       // Before the deletion: alone it changes nothing, but a deletion without it would not last.
       if (fingerprint !== undefined)
-        await this.#within(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
+        await this.#query(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
       await this.#remove(template, id);
     });
   }
 
-  /** Removes an instance that the file lacks, or sync no longer finds. False when it is gone by now, or another node's. */
+  /** Removes an instance that is no longer in the file, or no longer found by sync. False when it is gone or runs on another node. */
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
-      const found = this.find(template, id);
+      const found = this.#active.find(template, id);
       if (found?.source !== source || !this.#active.runsHere(found)) return false;
       await this.#remove(template, id);
       return true;
     });
   }
 
-  /** Changes weight or metadata while the instance goes on. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
+  /** Changes weight or metadata of a running instance. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
       await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
       const before = this.#active.get(template, id);
       const definition = { ...before, ...checkedChange(change), updatedAt: new Date().toISOString() };
-      if (definition.transport !== 'in-process') await this.#changes(this.#store.saveInstance(definition));
-      this.#active.amend(definition);
+      if (definition.transport !== 'in-process') await this.#write(this.#store.saveInstance(definition));
+      this.#active.update(definition);
       return definition;
     });
   }
 
-  find(template: string, id: string): InstanceDefinition | undefined {
-    return this.#active.find(template, id);
-  }
-
-  /** Every definition, template by template. */
-  definitions(): InstanceDefinition[] {
-    return this.#active.definitions();
-  }
-
-  /** False for what another node runs. */
-  runsHere(definition: InstanceDefinition): boolean {
-    return this.#active.runsHere(definition);
-  }
-
   /** True when this very entry was deleted through the API. */
-  async isKeptAway(template: string, id: string, fingerprint: string): Promise<boolean> {
+  async hasTombstone(template: string, id: string, fingerprint: string): Promise<boolean> {
     const tombstones = await this.#store.listTombstones();
     return tombstones.some(
       (one) => one.template === template && one.id === id && one.fingerprint === fingerprint,
     );
   }
 
-  /** True when the template is known and has these settings. */
-  hasSettings(template: string, settings: LoadBalancerSettings): boolean {
-    return this.#active.hasSettings(template, settings);
+  /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
+  async ensureTemplate(template: string, settings: LoadBalancerSettings): Promise<void> {
+    await this.#change(() => this.#saveSettings(template, settings));
   }
 
-  /** Makes sure a template exists, with these settings laid over those it has. VALIDATION_ERROR. */
-  async settle(template: string, settings: LoadBalancerSettings): Promise<void> {
-    await this.#change(() => this.#settle(template, settings));
-  }
-
-  /** Lays settings over those of a template; null takes one away. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
+  /** Merges settings into those of a template; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
   async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
     const change = checkedTemplateChange(written);
     return this.#change(async () => {
       if (!this.#active.has(template)) await this.#refresh();
-      this.settings(template);
-      await this.#settle(template, change);
-      return this.settings(template);
+      this.#active.settings(template);
+      await this.#saveSettings(template, change);
+      return this.#active.settings(template);
     });
   }
 
@@ -210,13 +189,13 @@ export class Registry {
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
       await this.#refresh();
-      this.#active.refuseHeld(template);
-      await this.#changes(this.#store.deleteTemplate(template));
-      this.#active.forget(template);
+      this.#active.refuseNonEmpty(template);
+      await this.#write(this.#store.deleteTemplate(template));
+      this.#active.deleteTemplate(template);
     });
   }
 
-  /** Refuses changes from now on; resolves when those before are done, or have failed. */
+  /** Refuses changes from now on; resolves when earlier ones have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#follower.close();
@@ -229,19 +208,19 @@ export class Registry {
       return await this.#queue.take(work);
     } catch (thrown) {
       // It may have been stored all the same: then the store decides.
-      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.doubt();
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.requestReload();
       throw thrown;
     }
   }
 
-  /** For queries that read, or change nothing visible. */
-  #within<T>(asked: Promise<T>): Promise<T> {
-    return this.#queue.within(asked);
+  /** For a query that reads, or changes nothing visible. */
+  #query<T>(query: Promise<T>): Promise<T> {
+    return this.#queue.within(query);
   }
 
-  /** For the query that makes the change: without an answer it may have happened. */
-  #changes<T>(asked: Promise<T>): Promise<T> {
-    return this.#queue.within(asked, 'unknown');
+  /** For the query that makes the change: without an answer the change may have happened. */
+  #write<T>(query: Promise<T>): Promise<T> {
+    return this.#queue.within(query, 'unknown');
   }
 
   /** Applies the changes of other nodes before a change on top of them. Costs one query when there are none. */
@@ -249,13 +228,13 @@ export class Registry {
     if (this.#deps.storeChanges$ !== undefined) await this.#reload();
   }
 
-  /** Brings this node in step with the store. It emits the same events as for local changes. */
+  /** Applies the store on this node, with the same events as for local changes. */
   async #reload(apply = (stored: StoredRegistry) => this.#active.apply(stored)): Promise<void> {
-    const revision = await this.#within(this.#store.revision());
+    const revision = await this.#query(this.#store.revision());
     if (revision === this.#revision) return;
     // In this order: a template is stored before its instances.
-    const instances = await this.#within(this.#store.listInstances());
-    const templates = await this.#within(this.#store.listTemplates());
+    const instances = await this.#query(this.#store.listInstances());
+    const templates = await this.#query(this.#store.listTemplates());
     apply({ templates, instances });
     this.#revision = revision;
   }
@@ -269,21 +248,21 @@ export class Registry {
       isDiscreet: options.isLimited === true,
       container: options.container,
       ...(nodeId === undefined ? {} : { nodeId }),
-      find: (id) => this.find(template, id),
+      find: (id) => this.#active.find(template, id),
       isServerIdTaken: (serverId) => this.#active.isServerIdTaken(serverId),
       randomHex: () => randomBytes(4).toString('hex'),
     });
     this.#active.refuseOverflow(template, definition.id);
     this.#refuseDenied(definition);
     const { source } = definition;
-    if (source !== 'api' && (this.find(template, definition.id)?.source ?? source) !== source)
+    if (source !== 'api' && (this.#active.find(template, definition.id)?.source ?? source) !== source)
       throw duplicateServer(definition.id);
     return options.fingerprint === undefined
       ? definition
       : { ...definition, fingerprint: options.fingerprint };
   }
 
-  /** For an early change: the guard of connections holds for names, too. */
+  /** Refuses early; the guard of connections also covers host names. */
   #refuseDenied({ endpoint }: InstanceDefinition): void {
     const { isDenied } = this.#deps;
     if (endpoint === undefined || isDenied === undefined) return;
@@ -302,11 +281,11 @@ export class Registry {
     for (let attempt = 1; ; attempt += 1) {
       const definition = this.#define(template, input, options);
       const { id } = definition;
-      await this.#within(withoutEffect(this.#store.deleteTombstone(template, id)));
+      await this.#query(withoutEffect(this.#store.deleteTombstone(template, id)));
       try {
         // A function is kept for as long as the program runs; anything else is stored. Either takes the other's place.
-        if (options.handler === undefined) await this.#changes(this.#store.saveInstance(definition));
-        else await this.#changes(this.#store.deleteInstance(template, id));
+        if (options.handler === undefined) await this.#write(this.#store.saveInstance(definition));
+        else await this.#write(this.#store.deleteInstance(template, id));
         return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || attempt === SERVER_ID_ATTEMPTS) throw thrown;
@@ -316,28 +295,28 @@ export class Registry {
   }
 
   async #remove(template: string, id: string): Promise<void> {
-    await this.#changes(this.#store.deleteInstance(template, id));
-    const before = this.find(template, id);
-    this.#active.drop(template, id);
-    this.#uncover(before);
+    await this.#write(this.#store.deleteInstance(template, id));
+    const before = this.#active.find(template, id);
+    this.#active.remove(template, id);
+    this.#reloadAfter(before);
   }
 
-  /** Applies the entries of other nodes under the names of a function; they waited for its removal. */
-  #uncover(before: InstanceDefinition | undefined): void {
+  /** After the removal of a function: applies what other nodes stored under its id or server id, which waited for it. */
+  #reloadAfter(before: InstanceDefinition | undefined): void {
     if (before?.transport !== 'in-process' || this.#deps.storeChanges$ === undefined) return;
     this.#revision = undefined;
-    this.#follower.doubt();
+    this.#follower.requestReload();
   }
 
   /** True when something had to be stored. */
-  async #settle(template: string, change: LoadBalancerChange): Promise<boolean> {
+  async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
     checkTemplate(template, changedSettings({}, change));
     if (this.#active.hasSettings(template, change)) return false;
     await this.#refresh();
     if (this.#active.hasSettings(template, change)) return false;
-    const before = this.#active.has(template) ? this.settings(template).loadBalancer : {};
+    const before = this.#active.has(template) ? this.#active.settings(template).loadBalancer : {};
     const loadBalancer = changedSettings(before, change);
-    await this.#changes(this.#store.saveTemplate({ name: template, loadBalancer }));
+    await this.#write(this.#store.saveTemplate({ name: template, loadBalancer }));
     this.#active.govern(template, loadBalancer);
     return true;
   }
@@ -360,7 +339,7 @@ export async function untilHealthy(member: Member, waitMs: number): Promise<void
 }
 
 /** The failure of a registration whose template was stored before. */
-function besidesSettings(thrown: unknown): unknown {
+function withSettingsStored(thrown: unknown): unknown {
   if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') return thrown;
   return thrown.delivered === 'no' ? databaseUnavailable(thrown, 'no', ONLY_SETTINGS) : thrown;
 }

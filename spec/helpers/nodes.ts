@@ -57,7 +57,7 @@ export class Node {
 
   /** Definitions by template and id. */
   get definitions(): InstanceDefinition[] {
-    return inOrder(this.registry.definitions());
+    return inOrder(this.registry.active.definitions());
   }
 
   async close(): Promise<void> {

@@ -92,12 +92,12 @@ test('deletes a template that has nothing, and takes from one that has a definit
   active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
   for (const template of ['d', 'r']) active.govern(template, { timeout: 5 });
   active.start(http);
-  assert.throws(() => active.refuseHeld('r'), /1 instance is registered: deregister it first/);
-  assert.throws(() => active.refuseHeld('none'), /No template named/);
-  active.drop('r', 'a');
+  assert.throws(() => active.refuseNonEmpty('r'), /1 instance is registered: deregister it first/);
+  assert.throws(() => active.refuseNonEmpty('none'), /No template named/);
+  active.remove('r', 'a');
   for (const template of ['d', 'r']) {
-    active.refuseHeld(template);
-    active.forget(template);
+    active.refuseNonEmpty(template);
+    active.deleteTemplate(template);
   }
   assert.equal([active.has('d'), active.has('r'), active.settings('d').loadBalancer], [true, false, {}]);
   assert.is(harness.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
@@ -159,7 +159,7 @@ test('runs what belongs to nobody or to this node, and everything without a name
 test('says what it does not know', async () => {
   assert.is(await codeOf(() => active.settings('x')), 'TEMPLATE_NOT_FOUND');
   assert.is(await codeOf(() => active.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => active.drop('t', 'a')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(() => active.remove('t', 'a')), 'SERVER_NOT_FOUND');
   assert.equal(
     [active.find('x', 'a'), active.has('x'), active.hasSettings('x', {})],
     [undefined, false, false],

@@ -100,8 +100,8 @@ test('reads when somebody doubts, and tries until it succeeds', async () => {
     fails -= 1;
     if (fails >= 0) throw databaseUnavailable('gone');
   };
-  follower.doubt();
-  follower.doubt();
+  follower.requestReload();
+  follower.requestReload();
   for (let left = 12; left > 0; left -= 1) await tick(1_000);
   assert.equal([reloads, told], [3, ['registry.behind', 'registry.current']]);
 });
@@ -112,7 +112,7 @@ test('hears and does nothing any more when it is closed, and ends its waits', as
   await tick(100);
   follower.close();
   assert.is(storeChanges$.observed, false);
-  follower.doubt();
+  follower.requestReload();
   await tick(60_000);
   assert.equal([reloads, told], [1, ['registry.behind']]);
 });

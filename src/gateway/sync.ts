@@ -204,7 +204,7 @@ export class Sync {
     let isWaiting = false;
     const takeChange = ({ ended }: SourceChange): void => {
       if (ended !== undefined) {
-        const gone = registry
+        const gone = registry.active
           .definitions()
           .filter((one) => one.container?.id === ended && cameFrom(source.origin, one));
         for (const { template, id } of gone) registry.withdraw(template, id, 'sync').catch(report);
@@ -248,7 +248,7 @@ function rowsOf(
   }));
   const same = Map.groupBy(
     rows(unchanged),
-    ({ template, id }) => registry.find(template, id)?.source ?? 'file',
+    ({ template, id }) => registry.active.find(template, id)?.source ?? 'file',
   );
   const { file = [], ...others } = Object.fromEntries(same);
   for (const [source, instances] of Object.entries(others)) {

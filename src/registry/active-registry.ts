@@ -103,7 +103,7 @@ export class ActiveRegistry {
   }
 
   /** VALIDATION_ERROR while something is registered under the name, TEMPLATE_NOT_FOUND. */
-  refuseHeld(template: string): void {
+  refuseNonEmpty(template: string): void {
     this.#deps.fleet.groups.require(template);
     const { length: count } = this.#deps.fleet.members(template);
     if (count === 0) return;
@@ -115,7 +115,7 @@ export class ActiveRegistry {
   }
 
   /** Removes the template; one with a definition returns to the default settings. */
-  forget(template: string): void {
+  deleteTemplate(template: string): void {
     const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
     if (defined?.has(template)) fleet.govern(template, policy);
@@ -135,13 +135,13 @@ export class ActiveRegistry {
   }
 
   /** Applies a change that does not concern the backend itself. */
-  amend(definition: InstanceDefinition): void {
+  update(definition: InstanceDefinition): void {
     this.#deps.fleet.member(definition.template, definition.id).change(definition);
     this.#emit({ type: 'instance.changed', ...eventOf(definition) });
   }
 
   /** Removes an instance; its running calls drain. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
-  drop(template: string, id: string): void {
+  remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
     const definition = this.get(template, id);
     handlers.delete(definition.serverId);
@@ -155,12 +155,12 @@ export class ActiveRegistry {
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
     for (const { template } of instances) if (!this.has(template)) this.govern(template, {});
     const { gone, added, replaced, changed } = differences(this.definitions(), instances);
-    for (const { template, id } of gone) this.drop(template, id);
+    for (const { template, id } of gone) this.remove(template, id);
     for (const definition of [...added, ...replaced]) this.start(definition);
-    for (const definition of changed) this.amend(definition);
+    for (const definition of changed) this.update(definition);
     const left = new Set(templates.map(({ name }) => name));
     for (const name of [...this.#settings.keys()])
-      if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.forget(name);
+      if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
   }
 
   /** `apply` at the start: without events. */

@@ -7,7 +7,7 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
 export interface FollowerDeps {
-  /** Brings this node in step with the store. */
+  /** Applies the store on this node. */
   readonly reload: () => Promise<void>;
   readonly emit: (event: GatewayEvent) => void;
 }
@@ -37,11 +37,11 @@ export class Follower {
   follow(storeChanges$: Observable<RevisionChange>): void {
     storeChanges$
       .pipe(retry({ delay: RETRY_MS }), takeUntil(this.#closed$))
-      .subscribe(({ kind }) => this.#onNews(kind));
+      .subscribe(({ kind }) => this.#onChange(kind));
   }
 
   /** Requests a reload: a change failed and may be stored all the same. */
-  doubt(): void {
+  requestReload(): void {
     this.#isBehind = true;
     this.#catchUp();
   }
@@ -51,7 +51,7 @@ export class Follower {
     this.#closed$.next();
   }
 
-  #onNews(kind: RevisionChange['kind']): void {
+  #onChange(kind: RevisionChange['kind']): void {
     if (kind === 'away') {
       this.#mayHaveMissed = true;
       return;
@@ -65,7 +65,7 @@ export class Follower {
     if (!this.#isReloading) void this.#work();
   }
 
-  /** News during a reload cause one more reload, and only one. Never rejects. */
+  /** Changes during a reload cause one more reload, and only one. Never rejects. */
   async #work(): Promise<void> {
     this.#isReloading = true;
     while (this.#isBehind && !this.#isClosed) {
