@@ -1,7 +1,7 @@
 // A harness for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
 
 import { Subject } from 'rxjs';
-import type { NewApiKey } from '../../src/auth/auth.ts';
+import type { NewApiKey } from '../../src/auth/accounts.ts';
 import type { StoreChange } from '../../src/auth/authenticator.ts';
 import { assembleAuth } from '../../src/auth/create-auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';

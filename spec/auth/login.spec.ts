@@ -91,7 +91,7 @@ test.after.each(() => mock.timers.reset());
 test('ten failures a minute of one user from one address, whatever the case of the name', async () => {
   const throttle = new LoginThrottle();
   const admit = (username: string, address = '10.0.0.1') =>
-    codeOf(() => throttle.admit({ username, address }));
+    codeOf(() => throttle.countAttempt({ username, address }));
   for (let attempt = 0; attempt < 10; attempt += 1)
     assert.is(await admit(attempt % 2 ? 'Ada' : 'ada'), 'none');
   assert.is(await admit('aDa'), 'TOO_MANY_ATTEMPTS');
@@ -106,7 +106,7 @@ test('ten failures a minute of one user from one address, whatever the case of t
 test('sixty failures a minute from one address, whoever they name', async () => {
   const throttle = new LoginThrottle();
   const admit = (user: number) =>
-    codeOf(() => throttle.admit({ username: `user${user}`, address: '10.0.0.1' }));
+    codeOf(() => throttle.countAttempt({ username: `user${user}`, address: '10.0.0.1' }));
   for (let user = 0; user < 60; user += 1) assert.is(await admit(user), 'none');
   assert.is(await admit(60), 'TOO_MANY_ATTEMPTS');
   assert.is(await admit(0), 'TOO_MANY_ATTEMPTS');
@@ -115,11 +115,11 @@ test('sixty failures a minute from one address, whoever they name', async () => 
 test('says how long to wait', async () => {
   const throttle = new LoginThrottle();
   const attempt = { username: 'ada', address: '10.0.0.1' };
-  for (let count = 0; count < 10; count += 1) throttle.admit(attempt);
+  for (let count = 0; count < 10; count += 1) throttle.countAttempt(attempt);
   mock.timers.tick(12_500);
   const retryAfterSeconds = (): unknown => {
     try {
-      return throttle.admit(attempt);
+      return throttle.countAttempt(attempt);
     } catch (thrown) {
       return thrown instanceof GatewayError ? thrown.facts.retryAfterSeconds : thrown;
     }
@@ -129,7 +129,7 @@ test('says how long to wait', async () => {
 
 test('what is refused for one user does not use up the address for the others', async () => {
   const throttle = new LoginThrottle();
-  const admit = (username: string) => codeOf(() => throttle.admit({ username, address: '10.0.0.1' }));
+  const admit = (username: string) => codeOf(() => throttle.countAttempt({ username, address: '10.0.0.1' }));
   for (let attempt = 0; attempt < 500; attempt += 1) await admit('ada');
   assert.is(await admit('bob'), 'none');
 });
@@ -137,22 +137,24 @@ test('what is refused for one user does not use up the address for the others', 
 test('attempts at the same time are no way around, and successes do not count', async () => {
   const throttle = new LoginThrottle();
   const attempt = { username: 'ada', address: '10.0.0.1' };
-  const codes = await Promise.all(Array.from({ length: 100 }, () => codeOf(() => throttle.admit(attempt))));
+  const codes = await Promise.all(
+    Array.from({ length: 100 }, () => codeOf(() => throttle.countAttempt(attempt))),
+  );
   assert.is(codes.filter((code) => code === 'none').length, 10);
   mock.timers.tick(60_000);
-  for (let success = 0; success < 200; success += 1) throttle.admit(attempt)();
+  for (let success = 0; success < 200; success += 1) throttle.countAttempt(attempt)();
 });
 
 test('a success that comes after the end of its minute allows no failure more in the next one', async () => {
   for (const isCountedBefore of [false, true]) {
     const throttle = new LoginThrottle();
     const attempt = { username: 'ada', address: '10.0.0.1' };
-    const forgive = throttle.admit(attempt);
+    const uncount = throttle.countAttempt(attempt);
     mock.timers.tick(60_000);
     const codes: string[] = [];
-    if (isCountedBefore) codes.push(await codeOf(() => throttle.admit(attempt)));
-    forgive();
-    while (codes.length < 12) codes.push(await codeOf(() => throttle.admit(attempt)));
+    if (isCountedBefore) codes.push(await codeOf(() => throttle.countAttempt(attempt)));
+    uncount();
+    while (codes.length < 12) codes.push(await codeOf(() => throttle.countAttempt(attempt)));
     assert.is(codes.filter((code) => code === 'none').length, 10);
   }
 });
@@ -160,11 +162,11 @@ test('a success that comes after the end of its minute allows no failure more in
 test('what the address is refused for does not use up the user', async () => {
   const throttle = new LoginThrottle();
   const admit = (username: string, address = '10.0.0.1') =>
-    codeOf(() => throttle.admit({ username, address }));
+    codeOf(() => throttle.countAttempt({ username, address }));
   for (let user = 0; user < 59; user += 1) await admit(`user${user}`);
-  const forgive = throttle.admit({ username: 'last', address: '10.0.0.1' });
+  const uncount = throttle.countAttempt({ username: 'last', address: '10.0.0.1' });
   for (let attempt = 0; attempt < 20; attempt += 1) assert.is(await admit('ada'), 'TOO_MANY_ATTEMPTS');
-  forgive();
+  uncount();
   assert.is(await admit('ada'), 'none');
 });
 
@@ -178,14 +180,14 @@ test('addresses of one IPv6 network are one, and an IPv4 address is itself in ei
     '2001:db8::%eth0',
   ];
   const blocked = async (address: string) =>
-    (await codeOf(() => throttle.admit({ username: 'ada', address }))) !== 'none';
+    (await codeOf(() => throttle.countAttempt({ username: 'ada', address }))) !== 'none';
   for (let attempt = 0; attempt < 10; attempt += 1)
-    throttle.admit({ username: 'ada', address: same[attempt % same.length] ?? '' });
+    throttle.countAttempt({ username: 'ada', address: same[attempt % same.length] ?? '' });
   for (const address of same) assert.is(await blocked(address), true, address);
   for (const address of ['2001:db8:0:1::1', '2001:db9::1', '::1'])
     assert.is(await blocked(address), false, address);
   for (let attempt = 0; attempt < 10; attempt += 1)
-    throttle.admit({ username: 'ada', address: attempt % 2 ? '10.0.0.9' : '::ffff:10.0.0.9' });
+    throttle.countAttempt({ username: 'ada', address: attempt % 2 ? '10.0.0.9' : '::ffff:10.0.0.9' });
   assert.is(await blocked('10.0.0.9'), true);
   assert.is(await blocked('::ffff:10.0.0.8'), false);
 });
@@ -204,12 +206,12 @@ test('in whichever order users fail and succeed, nobody fails more often than th
       for (const { user, address, isRight, laterMs } of steps) {
         mock.timers.tick(laterMs);
         const attempt = { username: `user${user}`, address: `10.0.0.${address}` };
-        let forgive = () => {};
+        let uncount = () => {};
         const code = await codeOf(() => {
-          forgive = throttle.admit(attempt);
+          uncount = throttle.countAttempt(attempt);
         });
         if (code !== 'none') continue;
-        if (isRight) forgive();
+        if (isRight) uncount();
         else failures.push({ pair: `${user} ${address}`, address, atMs: Date.now() });
       }
       // Fixed windows: any minute touches two of them at most.

@@ -27,14 +27,14 @@ test('takes several at once, none of which count when they are too many, and loo
   const limiter = createRateLimiter({ now: Date.now });
   const ada = principal('ada', 5);
   const resetAtSeconds = (startMs + hourMs) / 1000;
-  assert.equal(limiter.look(ada), { limit: 5, remaining: 5, resetAtSeconds });
+  assert.equal(limiter.peek(ada), { limit: 5, remaining: 5, resetAtSeconds });
   assert.equal(limiter.take(ada, 3), { limit: 5, remaining: 2, resetAtSeconds });
-  assert.equal(limiter.look(ada), { limit: 5, remaining: 2, resetAtSeconds });
+  assert.equal(limiter.peek(ada), { limit: 5, remaining: 2, resetAtSeconds });
   const left = { limit: 5, remaining: 2, resetAtSeconds };
   assert.equal(limiter.take(ada, 3), { ...left, retryAfterSeconds: 3_600 });
-  assert.equal(limiter.look(ada), left);
+  assert.equal(limiter.peek(ada), left);
   assert.equal(limiter.take(ada, 2), { ...left, remaining: 0 });
-  assert.is(limiter.look(principal('admin')), undefined);
+  assert.is(limiter.peek(principal('admin')), undefined);
 });
 
 test('who has no limit is never counted', async () => {
@@ -56,7 +56,7 @@ test('who has no limit is never counted', async () => {
   assert.equal(asked, []);
   await limiter.take(principal('ada', 5));
   await limiter.take(principal('ada', 5), 4);
-  assert.is(limiter.look(principal('ada', 5)), undefined);
+  assert.is(limiter.peek(principal('ada', 5)), undefined);
   assert.equal(asked, ['ada 1', 'ada 4']);
 });
 
@@ -137,19 +137,19 @@ test('a count is given back to the window that it was taken from, and to no late
   const endsAtMs = START_MS + hourMs;
   counts.add('a', START_MS, 2);
   counts.giveBack('a', endsAtMs);
-  assert.is(counts.look('a', START_MS).count, 1);
+  assert.is(counts.peek('a', START_MS).count, 1);
   counts.giveBack('a', endsAtMs);
   counts.giveBack('a', endsAtMs);
-  assert.is(counts.look('a', START_MS).count, 0);
+  assert.is(counts.peek('a', START_MS).count, 0);
   counts.giveBack('b', endsAtMs);
   assert.is(counts.add('b', START_MS).count, 1);
   // Over; and forgotten, with a new window under the same key.
   assert.is(counts.add('a', endsAtMs).count, 1);
   counts.giveBack('a', endsAtMs);
-  assert.is(counts.look('a', endsAtMs).count, 1);
+  assert.is(counts.peek('a', endsAtMs).count, 1);
   for (const key of ['c', 'd', 'b']) counts.add(key, START_MS + 5);
   counts.giveBack('b', endsAtMs);
-  assert.is(counts.look('b', START_MS + 5).count, 1);
+  assert.is(counts.peek('b', START_MS + 5).count, 1);
 });
 
 test('the key that was counted longest ago is forgotten beyond the bound', () => {

@@ -95,7 +95,7 @@ test('count for the caller', async () => {
       counted.push(count);
       return { limit, remaining: limit - count, resetAtSeconds: 1_800_000_000 };
     },
-    look: () => undefined,
+    peek: () => undefined,
   };
   const app = await startMiddlewares((context) => {
     context.state.principal = { ...ANONYMOUS, hourlyLimit: 9 };

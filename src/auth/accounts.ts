@@ -7,6 +7,7 @@ import {
   type ApiKey,
   Email,
   KeyName,
+  type Role,
   SCOPES,
   type Scope,
   TemplateList,
@@ -20,7 +21,6 @@ import { hasUnseen, isCleanText, timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
-import type { Accounts, ApiKeyView, NewApiKey, NewUser, UserUpdate } from './auth.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
 
 /** Name of the user that a first start creates. Source: ADR 16. */
@@ -29,7 +29,43 @@ export const FIRST_ADMIN = 'admin';
 /** Earlier verifications of this user (keys included) or this key are void. */
 export type AccountChange = { readonly userId: string } | { readonly keyId: string };
 
-export interface ManagedAccountsOptions {
+export interface NewUser {
+  readonly username: string;
+  readonly email: string;
+  readonly password: string;
+  readonly role: Role;
+  readonly templates?: readonly string[] | undefined;
+}
+
+/** A field that is there replaces; `templates: null` lifts the restriction. */
+export interface UserUpdate {
+  readonly email?: string | undefined;
+  readonly password?: string | undefined;
+  readonly role?: Role | undefined;
+  readonly templates?: readonly string[] | null | undefined;
+  readonly isActive?: boolean | undefined;
+}
+
+export interface NewApiKey {
+  readonly name: string;
+  readonly permissions: readonly Scope[];
+  readonly templates?: readonly string[] | undefined;
+  /** ISO 8601 with an offset or `Z`, in the future. */
+  readonly expiresAt?: string | undefined;
+  /** The user that creates it; absent for the operator, without an account. */
+  readonly ownerId?: string | undefined;
+}
+
+/** A key and its present state. */
+export interface ApiKeyView {
+  readonly apiKey: ApiKey;
+  /** False when it has expired or its owner is gone or disabled. */
+  readonly isActive: boolean;
+  /** Name of the owner; null when the operator made it. */
+  readonly createdBy: string | null;
+}
+
+export interface AccountsOptions {
   readonly store: AccountStore;
   readonly passwords: Passwords;
   /** Milliseconds since 1970. */
@@ -42,11 +78,12 @@ export interface ManagedAccountsOptions {
   readonly flushKeyUse: () => Promise<void>;
 }
 
-export class ManagedAccounts implements Accounts {
-  readonly #options: ManagedAccountsOptions;
+/** Users and keys as admins manage them. Every change is in force on this node when its promise resolves. */
+export class Accounts {
+  readonly #options: AccountsOptions;
   readonly #store: AccountStore;
 
-  constructor(options: ManagedAccountsOptions) {
+  constructor(options: AccountsOptions) {
     this.#options = options;
     this.#store = options.store;
   }
@@ -55,21 +92,24 @@ export class ManagedAccounts implements Accounts {
     return this.#store.listUsers();
   }
 
+  /** USER_NOT_FOUND. */
   async user(id: string): Promise<User> {
     const user = await this.#store.findUser(id);
     if (user === undefined) throw userNotFound(id);
     return user;
   }
 
+  /** VALIDATION_ERROR, DUPLICATE_USERNAME. */
   async createUser(input: NewUser): Promise<User> {
-    checkNewUser(input);
+    refuse([...nameIssues(input.username), ...fieldIssues(input)]);
     const user = newUser(input, await this.#options.passwords.hash(input.password), this.#options.now());
     await this.#store.insertUser(user);
     return user;
   }
 
+  /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A new password, or losing the role or the account, voids all tokens. */
   async changeUser(id: string, change: UserUpdate): Promise<User> {
-    checkUserUpdate(change);
+    refuse(fieldIssues(change));
     const { email, password, role, templates, isActive } = change;
     const before = await this.user(id);
     const passwordHash = password === undefined ? undefined : await this.#options.passwords.hash(password);
@@ -93,6 +133,7 @@ export class ManagedAccounts implements Accounts {
     return user;
   }
 
+  /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
   async deleteUser(id: string): Promise<void> {
     const before = await this.user(id);
     await this.#store.deleteUser(id);
@@ -100,10 +141,11 @@ export class ManagedAccounts implements Accounts {
     this.#adminChanged(before);
   }
 
+  /** Names of users and keys by the id of their principal, without unknown ones. */
   async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const [users, keys] = await Promise.all([
-      inParts(idsBehind('user:', principalIds), (ids) => this.#store.findUsers(ids)),
-      inParts(idsBehind('key:', principalIds), (ids) => this.#store.findApiKeys(ids)),
+      inBatches(idsBehind('user:', principalIds), (ids) => this.#store.findUsers(ids)),
+      inBatches(idsBehind('key:', principalIds), (ids) => this.#store.findApiKeys(ids)),
     ]);
     return new Map([
       ...users.map(({ id, username }) => [`user:${id}`, username] as const),
@@ -118,6 +160,7 @@ export class ManagedAccounts implements Accounts {
     return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.now()));
   }
 
+  /** The only answer with the key itself. VALIDATION_ERROR. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
     const nowMs = this.#options.now();
     const expiresAt = checkNewApiKey(input, nowMs);
@@ -137,6 +180,7 @@ export class ManagedAccounts implements Accounts {
     return { apiKey: viewOf(apiKey, owner, nowMs), key };
   }
 
+  /** API_KEY_NOT_FOUND. */
   async revokeApiKey(id: string): Promise<void> {
     const existed = await this.#store.deleteApiKey(id);
     this.#options.onChange({ keyId: id });
@@ -149,18 +193,18 @@ export class ManagedAccounts implements Accounts {
 }
 
 /** The ids of principals of one kind, each once. */
-function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
+export function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
   return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
 }
 
-async function inParts<T>(
+async function inBatches<T>(
   ids: readonly string[],
   find: (ids: readonly string[]) => Promise<readonly T[]>,
 ): Promise<readonly T[]> {
-  const parts: T[][] = [];
+  const found: T[] = [];
   for (let start = 0; start < ids.length; start += MOST_FOUND)
-    parts.push([...(await find(ids.slice(start, start + MOST_FOUND)))]);
-  return parts.flat();
+    found.push(...(await find(ids.slice(start, start + MOST_FOUND))));
+  return found;
 }
 
 /** A user as it is first stored; the input was checked. */
@@ -187,31 +231,19 @@ function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyV
   return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };
 }
 
-// Checks what is new about an account before it is stored, in the words of the API. HTTP checks shapes by its own schemas; this
-// is the last word, also for the command line that works on the database.
+// The checks of accounts, with the messages of the API. HTTP checks shapes by its own schemas before; the command line that works
+// on the database has these checks only.
 
+const KEY_NAME_RULE = 'String should have 1 to 128 characters, none of them NUL';
 const USERNAME_RULE =
   'String should be up to 64 letters, digits, dots, hyphens, underscores and @, and start with a letter or a digit';
 
-/** VALIDATION_ERROR with all issues. */
-export function checkNewUser(input: NewUser): void {
-  refuse([...nameIssues(input.username), ...fieldIssues(input)]);
-}
-
-/** VALIDATION_ERROR with all issues. */
-export function checkUserUpdate(change: UserUpdate): void {
-  refuse(fieldIssues(change));
-}
-
-/** VALIDATION_ERROR with all issues; returns the time of expiry in UTC. `nowMs`: since 1970. */
-export function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
+/** The time of expiry in UTC. VALIDATION_ERROR with all issues. `nowMs`: since 1970. */
+function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
   const expiresAtMs = input.expiresAt === undefined ? undefined : timestampOf(input.expiresAt);
+  const isName = Check(KeyName, input.name) && isCleanText(input.name);
   refuse([
-    ...(Check(KeyName, input.name) && isCleanText(input.name)
-      ? []
-      : [
-          item('name', 'string_pattern_mismatch', 'String should have 1 to 128 characters, none of them NUL'),
-        ]),
+    ...(isName ? [] : [item('name', 'string_pattern_mismatch', KEY_NAME_RULE)]),
     ...permissionIssues(input.permissions),
     ...templateIssues(input.templates),
     ...expiryIssues(expiresAtMs, nowMs),
@@ -240,16 +272,9 @@ function templateIssues(templates: readonly string[] | null | undefined): Valida
 
 function permissionIssues(permissions: readonly Scope[]): ValidationItem[] {
   if (permissions.length === 0) return [item('permissions', 'too_short', 'List should have at least 1 item')];
-  const known: readonly string[] = SCOPES;
+  const msg = `Input should be ${oneOf(SCOPES)}`;
   return permissions.flatMap((permission, index) =>
-    known.includes(permission)
-      ? []
-      : [
-          {
-            ...item('permissions', 'enum', `Input should be ${oneOf(SCOPES)}`),
-            loc: ['body', 'permissions', index],
-          },
-        ],
+    SCOPES.includes(permission) ? [] : [{ loc: ['body', 'permissions', index], msg, type: 'enum' }],
   );
 }
 

@@ -2,9 +2,10 @@
 // request; each route names the scope that it needs.
 
 import type { Observable } from 'rxjs';
-import type { ApiKey, Principal, Role, Scope, User } from '../domain/account.ts';
+import type { Principal, User } from '../domain/account.ts';
 import type { AuditEntry, AuditedCall, AuditFilter } from '../domain/audit.ts';
 import type { JsonFields } from '../domain/json.ts';
+import type { Accounts } from './accounts.ts';
 
 export interface Auth {
   /** False: every caller is the anonymous admin. Accounts can be managed all the same. */
@@ -61,62 +62,6 @@ export interface IssuedToken {
   readonly user: User;
 }
 
-/** Users and keys as admins manage them. Every change is in force on this node when its promise resolves. */
-export interface Accounts {
-  users(): Promise<User[]>;
-  /** USER_NOT_FOUND. */
-  user(id: string): Promise<User>;
-  /** VALIDATION_ERROR for a bad password, DUPLICATE_USERNAME. */
-  createUser(input: NewUser): Promise<User>;
-  /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A new password, or losing the role or the account, voids all tokens. */
-  changeUser(id: string, change: UserUpdate): Promise<User>;
-  /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
-  deleteUser(id: string): Promise<void>;
-  /** Names of users and keys by the id of their principal; unknown ones are left out. */
-  names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  apiKeys(): Promise<ApiKeyView[]>;
-  /** The only answer that contains the key itself. */
-  createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }>;
-  /** API_KEY_NOT_FOUND. */
-  revokeApiKey(id: string): Promise<void>;
-}
-
-export interface NewUser {
-  readonly username: string;
-  readonly email: string;
-  readonly password: string;
-  readonly role: Role;
-  readonly templates?: readonly string[] | undefined;
-}
-
-/** A field that is there replaces; `templates: null` lifts the restriction. */
-export interface UserUpdate {
-  readonly email?: string | undefined;
-  readonly password?: string | undefined;
-  readonly role?: Role | undefined;
-  readonly templates?: readonly string[] | null | undefined;
-  readonly isActive?: boolean | undefined;
-}
-
-export interface NewApiKey {
-  readonly name: string;
-  readonly permissions: readonly Scope[];
-  readonly templates?: readonly string[] | undefined;
-  /** ISO 8601 with an offset or `Z`, in the future. */
-  readonly expiresAt?: string | undefined;
-  /** The user that creates it; absent for the operator, without an account. */
-  readonly ownerId?: string | undefined;
-}
-
-/** A key and its present state. */
-export interface ApiKeyView {
-  readonly apiKey: ApiKey;
-  /** False when it has expired or its owner is gone or disabled. */
-  readonly isActive: boolean;
-  /** Name of the owner; null when the operator made it. */
-  readonly createdBy: string | null;
-}
-
 /** The log of changes and calls. Recording never fails a request and never waits: entries are written in batches. */
 export interface Audit {
   /** A change, or a login. */
@@ -153,7 +98,7 @@ export interface RateLimiter {
    * The present window, without counting; an empty window would begin now. Undefined without a limit, and when Redis
    * counts: this method has no promise.
    */
-  look(principal: Principal): RateLimit | undefined;
+  peek(principal: Principal): RateLimit | undefined;
 }
 
 /** The window of one principal, after what was counted. */

@@ -5,7 +5,7 @@ import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../domain/account.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
-import { ManagedAccounts } from './accounts.ts';
+import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog, type AuditSettings } from './audit.ts';
 import type { Auth } from './auth.ts';
@@ -65,7 +65,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     keyUsed: (id, atMs) => keyUse.used(id, atMs),
     verified: (...answer) => revalidator.track(...answer),
   });
-  const accounts = new ManagedAccounts({
+  const accounts = new Accounts({
     store: store.accounts,
     passwords,
     now,

@@ -22,16 +22,16 @@ export interface LoginOptions {
 
 /** INVALID_CREDENTIALS in the same words for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
 export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
-  const forgive = options.throttle.admit(attempt);
+  const uncount = options.throttle.countAttempt(attempt);
   let user: User;
   try {
     user = await userOf(attempt, options);
   } catch (error) {
     // Only wrong credentials are a failure of the caller, not an absent database or a full queue of hashes.
-    if (!hasCode(error, 'INVALID_CREDENTIALS')) forgive();
+    if (!hasCode(error, 'INVALID_CREDENTIALS')) uncount();
     throw error;
   }
-  forgive();
+  uncount();
   return { ...(await options.tokens.issue(user)), user };
 }
 
@@ -74,20 +74,20 @@ export class LoginThrottle {
   }
 
   /**
-   * Counts the attempt, or raises TOO_MANY_ATTEMPTS; what is refused is no attempt and does not count. To be called when it was no
-   * failure, because it succeeded or was never checked: the function that is returned.
+   * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts it again: for an
+   * attempt that succeeded, or whose password was never checked.
    */
-  admit(attempt: LoginOrigin): () => void {
+  countAttempt(attempt: LoginOrigin): () => void {
     const nowMs = this.#now();
     const pair = counted(this.#pairs, pairOf(attempt), nowMs, PER_USER_AND_ADDRESS);
     const address = counted(this.#addresses, networkOf(attempt.address), nowMs, PER_ADDRESS);
-    const forgive = () => {
+    const uncount = () => {
       pair.giveBack();
       address.giveBack();
     };
     const waitMs = Math.max(pair.waitMs, address.waitMs);
-    if (waitMs === 0) return forgive;
-    forgive();
+    if (waitMs === 0) return uncount;
+    uncount();
     throw tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
   }
 }

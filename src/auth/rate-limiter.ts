@@ -41,10 +41,10 @@ export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimi
           window === undefined ? countedHere(id, limit, count) : limitOf(window, limit, now(), count),
         );
     },
-    look: ({ id, hourlyLimit: limit }: Principal) => {
+    peek: ({ id, hourlyLimit: limit }: Principal) => {
       if (limit === undefined || shared !== undefined) return undefined;
       const nowMs = now();
-      return limitOf(own.look(id, nowMs), limit, nowMs);
+      return limitOf(own.peek(id, nowMs), limit, nowMs);
     },
   };
 }
@@ -109,7 +109,7 @@ export class WindowCounter {
   }
 
   /** The present window; opens none. */
-  look(key: string, nowMs: number): Window {
+  peek(key: string, nowMs: number): Window {
     const open = this.#open(key, nowMs);
     return open === undefined
       ? { count: 0, endsInMs: this.#windowMs }

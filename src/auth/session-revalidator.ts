@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import { hasCode } from '../domain/errors.ts';
 import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
-import type { AccountChange } from './accounts.ts';
+import { type AccountChange, idsBehind } from './accounts.ts';
 import { CredentialCache, type Identity, type StoreChange, type Verified } from './authenticator.ts';
 import { type AccountStatus, isActive, keyStatus, userStatus } from './permissions.ts';
 
@@ -149,8 +149,4 @@ export class SessionRevalidator {
     this.#tracked.entries.delete(id);
     this.#options.onChange(id);
   }
-}
-
-function idsBehind(kind: string, ids: readonly string[]): string[] {
-  return ids.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : []));
 }

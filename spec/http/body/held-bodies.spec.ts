@@ -37,7 +37,7 @@ test('a client that leaves before its body is read, or while it is charged, leav
         if (leavesAt === 'charge') await gone;
         return WINDOW;
       },
-      look: () => WINDOW,
+      peek: () => WINDOW,
     };
     const first: HttpMiddleware = async (context, next) => {
       context.state.principal = KEY;

@@ -42,7 +42,7 @@ function authOf(principal: Principal | undefined, isSlow = false) {
         };
         return soon(taken > limit ? { ...window, retryAfterSeconds: 99 } : window);
       },
-      look: ({ hourlyLimit: limit = 0 }) => ({
+      peek: ({ hourlyLimit: limit = 0 }) => ({
         limit,
         remaining: limit - taken,
         resetAtSeconds: 1_800_000_000,

@@ -1,9 +1,8 @@
 // Accounts in the database itself, without a gateway: for the first user of a machine, for scripts, and for a lost
 // password. A gateway on the same database sees every change within 10 s.
 
-import { ManagedAccounts } from '../../auth/accounts.ts';
+import { Accounts, type ApiKeyView } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
-import type { ApiKeyView } from '../../auth/auth.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
 import type { User } from '../../domain/account.ts';
@@ -30,7 +29,7 @@ export async function openLocalClient(input: CommandInput, terminal: Terminal): 
     log: { warn: (...words: unknown[]) => terminal.note(`warning: ${words.at(-1)}`) },
     now,
   });
-  const accounts = new ManagedAccounts({
+  const accounts = new Accounts({
     store: store.accounts,
     passwords: new Passwords(),
     now,

@@ -52,7 +52,7 @@ export function authorize(
     state.principal = principal;
     state.check = check;
     if (!isCountedHere) {
-      const window = auth.limiter.look(principal);
+      const window = auth.limiter.peek(principal);
       if (window !== undefined) state.rateLimit = window;
       return enter(principal, context, next);
     }

@@ -86,7 +86,7 @@ async function readLarge(
       received += more;
       body.add(more);
       if (uploaded !== undefined || received <= HTTP_LIMITS.requestBlockBytes) return;
-      requireRequestLeft(limiter.look(principal));
+      requireRequestLeft(limiter.peek(principal));
       uploaded = held.upload(principal);
     });
     if (uploaded !== undefined) await consumeRateLimitUpTo(state, limiter, requestsIn(bytes.length));

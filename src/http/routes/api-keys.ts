@@ -1,7 +1,7 @@
 // API keys: created by admins, shown once, revoked at once.
 
 import Type, { type Static } from 'typebox';
-import type { ApiKeyView } from '../../auth/auth.ts';
+import type { ApiKeyView } from '../../auth/accounts.ts';
 import { KeyName, SCOPES, TemplateList } from '../../domain/account.ts';
 import { ApiKeyParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
