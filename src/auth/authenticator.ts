@@ -27,7 +27,7 @@ import type { Tokens } from './tokens.ts';
 const LONGEST_CREDENTIAL = 4_096;
 const SCHEME = 'bearer ';
 
-type Remembered = Verified & Identity;
+type CachedIdentity = Verified & Identity;
 
 export interface AuthenticatorOptions {
   readonly verifier: Verifier;
@@ -41,9 +41,9 @@ export interface AuthenticatorOptions {
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #cache: CredentialCache<Remembered>;
+  readonly #cache: CredentialCache<CachedIdentity>;
   /** One query per credential, however many requests wait for it. */
-  readonly #underWay = new Map<string, Promise<Principal>>();
+  readonly #pending = new Map<string, Promise<Principal>>();
   /** Counts the changes: an answer that was under way during a change may be older than it. */
   #epoch = 0;
 
@@ -96,40 +96,40 @@ export class Authenticator {
 
   #principalOf(credential: string): Principal | Promise<Principal> {
     const digest = digestOf(credential);
-    const remembered = this.#cache.entries.get(digest);
-    if (remembered === undefined) return this.#once(digest, credential, undefined);
+    const cached = this.#cache.entries.get(digest);
+    if (cached === undefined) return this.#verifyOnce(digest, credential, undefined);
     const nowMs = this.#options.now();
-    if (nowMs >= remembered.expiresAtMs) {
+    if (nowMs >= cached.expiresAtMs) {
       this.#cache.entries.delete(digest);
       throw isKey(credential) ? keyExpired() : tokenExpired();
     }
-    const verdict = this.#cache.judge(remembered, nowMs);
-    if (verdict === 'stale') return this.#once(digest, credential, remembered);
+    const verdict = this.#cache.judge(cached, nowMs);
+    if (verdict === 'stale') return this.#verifyOnce(digest, credential, cached);
     if (verdict === 'expired') throw databaseUnavailable(undefined);
-    return this.#use(remembered, nowMs);
+    return this.#use(cached, nowMs);
   }
 
-  #once(digest: string, credential: string, before: Remembered | undefined): Promise<Principal> {
-    const underWay = this.#underWay.get(digest);
-    if (underWay !== undefined) return underWay;
+  #verifyOnce(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
+    const pending = this.#pending.get(digest);
+    if (pending !== undefined) return pending;
     const asking = this.#verify(digest, credential, before).finally(() => {
-      if (this.#underWay.get(digest) === asking) this.#underWay.delete(digest);
+      if (this.#pending.get(digest) === asking) this.#pending.delete(digest);
     });
-    this.#underWay.set(digest, asking);
+    this.#pending.set(digest, asking);
     return asking;
   }
 
-  async #verify(digest: string, credential: string, before: Remembered | undefined): Promise<Principal> {
+  async #verify(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
     const epoch = this.#epoch;
     const verifiedAtMs = this.#options.now();
     try {
       const identity = await this.#options.verifier.verify(credential);
-      const remembered: Remembered = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
+      const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
       // The accounts changed meanwhile: the answer serves the waiting requests, and the next request asks again.
       const isLate = epoch !== this.#epoch;
-      if (!isLate) this.#cache.entries.set(digest, remembered);
+      if (!isLate) this.#cache.entries.set(digest, cached);
       this.#options.verified(identity, verifiedAtMs, isLate);
-      return this.#use(remembered, verifiedAtMs);
+      return this.#use(cached, verifiedAtMs);
     } catch (error) {
       const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');
       const nowMs = this.#options.now();
@@ -144,10 +144,10 @@ export class Authenticator {
   /** Later requests do not wait for answers that may be older than the change. */
   #forgetQueries(): void {
     this.#epoch += 1;
-    this.#underWay.clear();
+    this.#pending.clear();
   }
 
-  #use({ principal, keyId }: Remembered, nowMs: number): Principal {
+  #use({ principal, keyId }: CachedIdentity, nowMs: number): Principal {
     if (keyId !== undefined) this.#options.keyUsed(keyId, nowMs);
     return principal;
   }
@@ -277,9 +277,9 @@ export interface Verified {
 export type Verdict = 'fresh' | 'stale' | 'expired';
 
 /** The changes of other nodes are in force after this at the latest, also without any change of the store. */
-const SILENCE_MS = 10_000;
+const LONGEST_UNCHECKED_MS = 10_000;
 /** An entry is served this long after the store was last known to agree. */
-const AWAY_LONGEST_MS = 15 * 60_000;
+const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 const RETRY_MS = 1_000;
 const ENTRIES = 10_000;
 
@@ -288,10 +288,10 @@ export class CredentialCache<V extends Verified> {
   readonly entries = new LRUCache<string, V>({ maxSize: ENTRIES, sizeCalculation: () => 1 });
   #isAway = false;
   #hasAnswered = false;
-  #lastHeardMs: number;
+  #lastAnswerMs: number;
 
   constructor(nowMs: number) {
-    this.#lastHeardMs = nowMs;
+    this.#lastAnswerMs = nowMs;
   }
 
   /**
@@ -304,28 +304,28 @@ export class CredentialCache<V extends Verified> {
     if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#agreedAtMs(entry);
     this.#hasAnswered ||= change !== 'away';
     this.#isAway = change === 'away';
-    if (!this.#isAway) this.#lastHeardMs = nowMs;
+    if (!this.#isAway) this.#lastAnswerMs = nowMs;
     return isChange;
   }
 
   judge(entry: V, nowMs: number): Verdict {
     // A clock that was set back makes an age negative; its absolute value counts, so that no entry is used for longer.
     const ageMs = Math.abs(nowMs - this.#agreedAtMs(entry));
-    const isCurrent = entry.staleSinceMs === undefined && ageMs <= SILENCE_MS;
+    const isCurrent = entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS;
     if (isCurrent && !this.#isAway) return 'fresh';
-    const isUnasked = this.#isAway || nowMs < entry.retryAtMs;
-    if (ageMs > AWAY_LONGEST_MS) return isUnasked ? 'expired' : 'stale';
-    return isUnasked ? 'fresh' : 'stale';
+    const mustNotAsk = this.#isAway || nowMs < entry.retryAtMs;
+    if (ageMs > LONGEST_UNAVAILABLE_MS) return mustNotAsk ? 'expired' : 'stale';
+    return mustNotAsk ? 'fresh' : 'stale';
   }
 
   /** To be called when the store did not answer for a stale entry: true when the entry may be used all the same. */
   mayServe(entry: V, nowMs: number): boolean {
     entry.retryAtMs = nowMs + RETRY_MS;
-    return Math.abs(nowMs - this.#agreedAtMs(entry)) <= AWAY_LONGEST_MS;
+    return Math.abs(nowMs - this.#agreedAtMs(entry)) <= LONGEST_UNAVAILABLE_MS;
   }
 
   /** When the store last agreed with it. */
   #agreedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
-    return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastHeardMs);
+    return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs);
   }
 }

@@ -23,7 +23,7 @@ export interface FirstAdminOptions {
   readonly configuredPassword?: string | undefined;
   /** True: the caller prints the password. False: it is written to a file. */
   readonly isTerminal: boolean;
-  /** Absolute path of that file, which belongs to this database alone; its folder is made when it is not there. */
+  /** Absolute path of that file, which belongs to this database alone; its folder is created if it is missing. */
   readonly passwordFile: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -40,23 +40,22 @@ export type FirstAdmin =
 
 /**
  * Creates `admin` (`admin@localhost`) when there is no active admin and no user of that name. The last admin cannot be
- * removed, so this is the case once: an `admin` that was deleted by its successors does not come back with the next
- * start, whatever is configured. ConfigError for a bad password and for a file that cannot be made or that others can
- * read, DATABASE_UNAVAILABLE. Source: ADR 16.
+ * removed, so it is created once: an `admin` that another admin deleted is not created again at the next start, whatever is
+ * configured. ConfigError for an invalid password and for a file that cannot be created or that others can read,
+ * DATABASE_UNAVAILABLE. Source: ADR 16.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
   const [issue] = options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
   if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
   const users = await options.accounts.listUsers();
-  const created = users.some((user) => isActiveAdmin(user) || usernameKey(user.username) === FIRST_ADMIN)
-    ? undefined
-    : await create(options);
+  const exists = users.some((user) => isActiveAdmin(user) || usernameKey(user.username) === FIRST_ADMIN);
+  const created = exists ? undefined : await create(options);
   if (created !== undefined) return created;
-  await forgetVoidPassword(options);
+  await deleteVoidPassword(options);
   return { kind: 'exists', isConfiguredIgnored: options.configuredPassword !== undefined };
 }
 
-/** Deletes the file with the first password: it holds a password that is no longer one. */
+/** Deletes the file with the first password, which is not valid any more. */
 export async function forgetInitialPassword(passwordFile: string): Promise<void> {
   await unlink(passwordFile).catch((error: unknown) => {
     if (codeOf(error) !== 'ENOENT') throw error;
@@ -66,28 +65,26 @@ export async function forgetInitialPassword(passwordFile: string): Promise<void>
 /** Undefined when another process was faster. */
 async function create(options: FirstAdminOptions): Promise<FirstAdmin | undefined> {
   const { configuredPassword, isTerminal, passwordFile: path } = options;
-  if (configuredPassword !== undefined)
-    return (await insert(options, configuredPassword)) ? { kind: 'created', by: 'configuration' } : undefined;
-  const password = randomBytes(PASSWORD_BYTES).toString('base64url');
-  if (isTerminal)
-    return (await insert(options, password)) ? { kind: 'created', by: 'terminal', password } : undefined;
-  return (await insert(options, await keptPassword(path, password)))
-    ? { kind: 'created', by: 'file', path }
-    : undefined;
+  const random = randomBytes(PASSWORD_BYTES).toString('base64url');
+  const password = configuredPassword ?? (isTerminal ? random : await passwordInFile(path, random));
+  if (!(await insert(options, password))) return undefined;
+  if (configuredPassword !== undefined) return { kind: 'created', by: 'configuration' };
+  if (isTerminal) return { kind: 'created', by: 'terminal', password };
+  return { kind: 'created', by: 'file', path };
 }
 
 /**
  * Writes the password to the file before the admin exists: a crash in between, or an unknown outcome in the database, must
- * not leave an admin with an unknown password. An existing file is of such a start, or of a concurrent one: its password is
- * used, so that it is right whichever process creates the admin.
+ * not leave an admin with an unknown password. A file that exists was written by such a start, or by a concurrent one: its
+ * password is used, so that it is valid whichever process creates the admin.
  */
-async function keptPassword(path: string, password: string): Promise<string> {
+async function passwordInFile(path: string, password: string): Promise<string> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch(() => {
-    // What it means is said by the file that cannot be made in it.
+    // The error of the file that cannot be created in it explains the failure.
   });
   const hint = 'set GATEWAY_ADMIN_PASSWORD, or start on a terminal once';
-  const kept = await ensureSecretFile({ path, what: WHAT, hint }, password);
-  if (passwordFault(kept) === undefined) return kept;
+  const present = await ensureSecretFile({ path, what: WHAT, hint }, password);
+  if (passwordFault(present) === undefined) return present;
   throw new ConfigError(`${path}: this is no password; delete the file to get a new one`);
 }
 
@@ -104,11 +101,11 @@ async function insert({ accounts, passwords, now }: FirstAdminOptions, password:
 }
 
 /**
- * Deletes the file unless its password is that of the admin: it may have been changed on another node or by the command
- * line, or another process made the admin, with a password of its own.
+ * Deletes the file unless its password is that of the admin: the password may have been changed on another node or by the
+ * command line, or another process created the admin with another password.
  */
-async function forgetVoidPassword({ accounts, passwords, passwordFile }: FirstAdminOptions): Promise<void> {
-  // One that cannot be read is not looked at: it keeps no gateway from starting, and may hold the right one.
+async function deleteVoidPassword({ accounts, passwords, passwordFile }: FirstAdminOptions): Promise<void> {
+  // A file that cannot be read does not prevent the start, and is not deleted: its password may be valid.
   const written = await readSecretFile({ path: passwordFile, what: WHAT }).catch(() => undefined);
   if (written === undefined) return;
   const admin = await accounts.findUserByName(FIRST_ADMIN);

@@ -20,11 +20,7 @@ const RETRY_AFTER_SECONDS = 2;
 export class Passwords {
   readonly #cost: number;
   readonly #dummyHash: string;
-  readonly #queue = new HashQueue({
-    atOnce: HASHES_AT_ONCE,
-    waitingAtMost: HASHES_WAITING,
-    refusal: () => tooManyPasswords(RETRY_AFTER_SECONDS),
-  });
+  readonly #queue = new HashQueue();
 
   /** `cost` is 4 to 31; each step doubles the time. */
   constructor(cost: number = BCRYPT_COST) {
@@ -39,8 +35,8 @@ export class Passwords {
   }
 
   /**
-   * True when the hash is of this password. `hash` absent: no such user; false, after the same work.
-   * A password that could never have been set is false after the same work too. TOO_MANY_ATTEMPTS.
+   * True when the hash is of this password. Without a hash (no such user) and for an invalid password it resolves with false
+   * after the same work. TOO_MANY_ATTEMPTS.
    */
   async matches(password: string, hash: string | undefined): Promise<boolean> {
     const canMatch = hash !== undefined && passwordFault(password) === undefined;
@@ -70,27 +66,17 @@ const ISSUES: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'type'
   },
 };
 
-/** Runs a few expensive jobs at a time; a bounded number waits in order, and further jobs are refused. */
+/** Runs a few jobs at a time; a bounded number waits in order. */
 class HashQueue {
-  readonly #atOnce: number;
-  readonly #waitingAtMost: number;
-  readonly #refusal: () => Error;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
-  /** `refusal` makes the error of a job that finds the queue full. */
-  constructor(bounds: { atOnce: number; waitingAtMost: number; refusal: () => Error }) {
-    this.#atOnce = bounds.atOnce;
-    this.#waitingAtMost = bounds.waitingAtMost;
-    this.#refusal = bounds.refusal;
-  }
-
-  /** Runs the job after those before it; rejects at once when the queue is full. */
+  /** Runs the job after earlier ones. TOO_MANY_ATTEMPTS when the queue is full. */
   async run<T>(job: () => Promise<T>): Promise<T> {
-    if (this.#running < this.#atOnce) this.#running += 1;
-    else if (this.#waiting.length < this.#waitingAtMost)
+    if (this.#running < HASHES_AT_ONCE) this.#running += 1;
+    else if (this.#waiting.length < HASHES_WAITING)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else throw this.#refusal();
+    else throw tooManyPasswords(RETRY_AFTER_SECONDS);
     try {
       return await job();
     } finally {
