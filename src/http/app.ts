@@ -1,5 +1,5 @@
-// The HTTP application: the list of middlewares, top to bottom = order of execution, and the routes under it.
-// Sockets, ports and connection timeouts are src/listeners.ts.
+// The HTTP application: the middlewares in the order of their execution, and the routes. Sockets, ports and connection timeouts
+// are src/listeners.ts.
 
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
@@ -45,11 +45,10 @@ import { startingReply } from './routes/liveness.ts';
 import { EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 
-/** How an app is made. */
 export interface AppOptions {
   readonly log: Logger;
   readonly auth: Auth;
-  /** The MCP endpoint; closed by its owner. */
+  /** Its creator closes it. */
   readonly mcp: McpEndpoint;
   /**
    * True when this gateway serves other machines: authentication is on and it listens on more than loopback. Then any Host
@@ -62,7 +61,7 @@ export interface AppOptions {
   readonly allowedCommands: readonly AllowedCommand[];
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
-  /** Host names of this gateway, besides those of this machine. */
+  /** Host names of this gateway in addition to those of this machine. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may call from a browser. */
   readonly allowedOrigins: readonly string[];
@@ -88,20 +87,19 @@ export interface AppOptions {
   readonly callerCheckMs?: number;
 }
 
-/** The app, for a listener. */
 export interface HttpApp {
   /** For http.createServer. */
   callback(): RequestListener;
-  /** For a listener of their own. */
+  /** For the listener that serves metrics alone. */
   readonly metrics: Pick<Prometheus, 'text'>;
-  /** Ends every open event stream, those of REST calls with an error event: they would keep the server open forever. */
+  /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
 }
 
-/** Publishes every request of every app of the process, before it is answered: `{ request, response }`. */
+/** Diagnostics channel: every request of every app of the process, before it is answered. */
 const arrivals = channel('stagedoor:request');
 
-/** Builds the application around a gateway. Nothing is shared between two apps. */
+/** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { log, auth, mcp, allowedCommands, build, maxBodyBytes = LIMITS.requestBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
@@ -123,7 +121,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = createDocuments(async () => {
-    // Heavy, and most apps are never asked.
+    // Loaded on demand: it is large, and most apps never serve the description.
     const { openApiDocument } = await import('./openapi/document.ts');
     return openApiDocument(ROUTES);
   });
@@ -143,7 +141,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     metrics,
   };
 
-  // Per route, after the list below. A body is read after authorization only.
+  // The steps of one route, behind the middlewares below. A body is read after authorization.
   const stepsOf = (route: Route): RouteMiddleware =>
     compose([
       ...trail(route),
@@ -159,7 +157,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
     for (const { route, steps } of some) {
       const row = router.register(route.path, [route.method], steps);
-      // The router adds HEAD to every GET: here it would open a stream that is never read.
+      // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
       if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
     }
     return router;
@@ -194,7 +192,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
 }
 
-/** Answers on an open port until the gateway exists: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
+/** Answers until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
@@ -205,7 +203,7 @@ export function createStartingApp(): RequestListener {
   return app.callback();
 }
 
-/** Follows the last step, which calls no other. */
+/** `next` of the last step, which does not call it. */
 async function nothing(): Promise<void> {}
 
 /** The steps of a route, skipped while a template of this name exists. */

@@ -1,5 +1,5 @@
-// The report of one MCP request that came over HTTP: as a call of REST, or as a message to the MCP endpoint. The line of its
-// HTTP request shows it (middleware/access-log.ts).
+// The report of one MCP request that was received by REST or by the MCP endpoint. The log line of the HTTP request contains it
+// (middleware/access-log.ts).
 
 import { type CallEnd, type CallOutcome, type CallReport, outcomeOf } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
@@ -7,35 +7,33 @@ import type { CallRecord, ExchangeRequest, SentTo } from '../domain/exchange.ts'
 import type { JsonFields } from '../domain/json.ts';
 import type { RequestTrace } from '../domain/trace.ts';
 
-/** The request that is reported. */
-export interface Reported extends Pick<ExchangeRequest, 'method' | 'params'> {
-  /** Of its JSON-RPC message, if it is one. */
+export interface ReportedRequest extends Pick<ExchangeRequest, 'method' | 'params'> {
+  /** Id of the JSON-RPC message. */
   readonly id?: unknown;
   readonly address?: string | undefined;
 }
 
 export class HttpCallReport implements CallReport {
   readonly method: string;
-  /** Name of the called tool: as the client wrote it, then as its instance knows it. As a Tracker. */
+  /** Name of the called tool: from the client, later the name at the instance. See Tracker. */
   tool: string | undefined;
-  /** Of the tool, as they came; until its end, since a client may read its answer long after that. */
+  /** Arguments of the tool as received. Dropped at the end of the request: the client may read its answer much later. */
   arguments: JsonFields[string];
-  /** Of the client. */
+  /** Address of the client. */
   readonly address: string | undefined;
-  /** As a Tracker. */
+  /** See Tracker. */
   sentTo: SentTo | undefined;
   record: CallRecord | undefined;
   readonly trace: RequestTrace | undefined;
   readonly startMs = performance.now();
-  /** Undefined until its end. */
+  /** Undefined until the end. */
   outcome: CallOutcome | undefined;
-  /** The error of the gateway, or of JSON-RPC. */
+  /** Error code of the gateway, or of JSON-RPC. */
   errorCode: ErrorCode | number | undefined;
   readonly #onEnded: (report: HttpCallReport) => void;
 
-  /** `onEnded`: called at its end. `trace`: see Tracker. */
   constructor(
-    { method, params, address }: Reported,
+    { method, params, address }: ReportedRequest,
     onEnded: (report: HttpCallReport) => void,
     trace?: RequestTrace,
   ) {
@@ -48,7 +46,7 @@ export class HttpCallReport implements CallReport {
     this.trace = trace;
   }
 
-  /** Instances that it was sent to, or could not be sent to because something failed to open before. */
+  /** Number of instances that were tried, with those that could not be opened. */
   get attempts(): number {
     return this.record?.attempts ?? 0;
   }

@@ -1,5 +1,4 @@
-// Whether a caller is authorized for a route, and whether it still is while one of its event streams is open. Authentication
-// is src/auth.
+// Authorizes a caller for a route, and again while its event streams are open. Authentication is src/auth.
 
 import type { IncomingMessage } from 'node:http';
 import type { Auth } from '../auth/auth.ts';
@@ -15,10 +14,9 @@ import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { credentialsOf } from './credentials.ts';
 
-/** Why a caller is refused; undefined for an authorized caller. */
+/** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
 
-/** What a check reads of the request that a caller made. */
 interface CheckedRequest {
   readonly req: Pick<IncomingMessage, 'headers'>;
   readonly state: {
@@ -28,7 +26,7 @@ interface CheckedRequest {
   };
 }
 
-/** Checks the caller of one request again. Never throws or rejects; without a promise when the credentials were verified lately. */
+/** Authorizes the caller of a request again. Never throws or rejects; without a promise when its credentials are cached. */
 export type CallerCheck = (context: CheckedRequest) => Refusal | Promise<Refusal>;
 
 /** True for routes that need the registry: all but those for admins, which manage accounts. */
@@ -39,7 +37,7 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
 /** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that the principal may not use. */
 export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
-  // Otherwise it could create an account without this limit.
+  // An admin of some templates could create an account for all of them.
   if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
     return accountsNeedAllTemplates();
   if (template !== undefined && !mayUse(principal, template))
@@ -48,9 +46,9 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
 }
 
 /**
- * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are void or belong to
- * another principal by now. On a route without a template it also refuses a caller whose templates changed or that is no
- * longer an admin, because its events were selected by them. While the database does not answer, no caller is refused.
+ * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or
+ * now belong to another principal. On a route without a template it also refuses a caller whose templates changed or that
+ * is no longer an admin, because its events were selected by them. While the database is unavailable, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
   return (context) => {
@@ -89,11 +87,10 @@ function hasSameTemplates({ templates: now }: Principal, { templates: before }: 
 /** The checks of one round are spread over this many ticks. */
 const TICKS = 10;
 
-/** An open event stream. */
 interface WatchedStream {
-  /** Checks its caller. Never throws or rejects. */
+  /** Checks the caller of the stream. Never throws or rejects. */
   check(): Refusal | Promise<Refusal>;
-  /** Ends it and its watch. */
+  /** Ends the stream and its watch. */
   revoke(refusal: NonNullable<Refusal>): void;
 }
 
@@ -104,14 +101,14 @@ interface WatchedStream {
 export class CallerWatch {
   readonly #roundMs: number;
   readonly #scheduler: TaskScheduler;
-  /** Longest unchecked first. */
+  /** In the order of the last check, oldest first. */
   readonly #queue = new Set<WatchedStream>();
   readonly #pending = new Set<WatchedStream>();
-  /** Checks that are due, times TICKS. */
+  /** Number of checks that are due, multiplied by TICKS. */
   #due = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Each caller is checked about once in `roundMs`. `scheduler` spreads the end of thousands of streams of one caller. */
+  /** Each caller is checked about once in `roundMs`. `scheduler` spreads the end of the streams of one caller over time. */
   constructor(roundMs: number, scheduler = new TaskScheduler()) {
     this.#roundMs = roundMs;
     this.#scheduler = scheduler;
@@ -124,8 +121,8 @@ export class CallerWatch {
     return () => this.#queue.delete(stream);
   }
 
-  /** Not at the end of the last stream: consecutive calls would each start a timer. */
-  #rest(): void {
+  /** Not called when the last stream ends: consecutive calls would each start a timer. */
+  #stopTimer(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
     this.#due = 0;
@@ -133,7 +130,7 @@ export class CallerWatch {
 
   #tick(): void {
     if (this.#queue.size === 0) {
-      this.#rest();
+      this.#stopTimer();
       return;
     }
     this.#due += this.#queue.size;

@@ -13,7 +13,6 @@ const ValidationItem = Type.Object({
   type: Type.String(),
 });
 
-/** Schema of the error body. */
 export const ErrorBody = Type.Object({
   detail: Type.Union([text('No instance "everything-1" is registered.'), Type.Array(ValidationItem)]),
   error_code: text('SERVER_NOT_FOUND'),
@@ -49,7 +48,7 @@ export function errorBody(
   };
 }
 
-/** The whole answer, with the headers that belong to the error; `fields` are further fields of the body. */
+/** The answer with its headers; `fields` are further fields of the body. */
 export function errorReply(
   error: GatewayError,
   requestId: string,

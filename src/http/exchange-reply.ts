@@ -1,5 +1,5 @@
-// One exchange with a backend as one reply: the bytes of the result, or an event stream; and whole lists.
-// This is the hot path: one subscription, no operators, and the result is never parsed.
+// Turns an exchange with a backend into a reply: the bytes of the result, or an event stream; and gathers lists. This is the hot path:
+// one subscription, no operators, and the result is not parsed.
 
 import type { Observable } from 'rxjs';
 import { concatMap, filter, from, of, tap, throwError } from 'rxjs';
@@ -66,7 +66,7 @@ export interface RequestedExchange {
   readonly instanceId?: string;
 }
 
-/** The same as one answer: `replyOf` maps the result; an error that it throws is answered. */
+/** The same without an event stream: `replyOf` maps the result; an error that it throws is answered. */
 export function resultReply(
   { gateway, template, ...options }: RequestedExchange,
   request: ExchangeRequest,
@@ -120,7 +120,7 @@ function failing(error: Promise<GatewayError>): Observable<never> {
   return from(error).pipe(concatMap((known) => throwError(() => known)));
 }
 
-/** A caller of REST has no capabilities, so servers send it no requests; interruptions are handled by the transport. */
+/** REST callers declare no capabilities, so servers send them no requests; the transport handles interruptions. */
 type RestEvent = Extract<ExchangeEvent, { kind: 'notification' | 'result' | 'error' }>;
 type RestAnswer = Answer & { readonly event: RestEvent };
 
@@ -142,7 +142,7 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
   'notifications/message': 'log',
 };
 
-/** The report of a list needs none. */
+/** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
 /** All items of a list and the instance that returned them. Rejects with ClientGone when the client disconnects, which cancels the call. */

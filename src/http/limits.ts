@@ -1,35 +1,33 @@
-// Bounds of HTTP only: sizes of what is read, timeouts of what is written. Sizes of bodies and headers are in
-// domain/limits.ts; none of these is a setting.
+// Limits of HTTP that are not settings. Sizes of bodies and headers are in domain/limits.ts.
 
-/** Bounds of this room. Sizes in bytes, times in milliseconds or as named, counts as they are. */
+/** Units are in the names. */
 export const HTTP_LIMITS = {
   /** Bytes of a refused body that are discarded so that the answer arrives; then the connection ends. */
   drainedBytes: 64 * 1024 * 1024,
   /** A body counts as one request for each started block of this size; larger bodies are counted before they are read. */
   requestBlockBytes: 64 * 1024,
-  /** Larger bodies of one caller that are read at the same time. Over it: QUEUE_FULL. */
+  /** Bodies over `requestBlockBytes` of one caller that are read at the same time; more are QUEUE_FULL. */
   uploadsPerCaller: 16,
-  /** Bodies up to this size are in no budget: the limit of calls in flight bounds them. */
+  /** Bodies up to this size are not counted in memory: the limit of calls in flight bounds them. */
   uncountedBodyBytes: 4 * 1024,
-  /** Fields of a form. */
   formFields: 64,
-  /** Bytes of a form: its sender is not authenticated. */
+  /** Small, because the sender of a form is not authenticated. */
   formBytes: 64 * 1024,
-  /** Refusals of one caller that the audit log records in a minute; all unknown callers are one. */
+  /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */
   recordedRefusalsPerMinute: 30,
-  /** Characters of a path that are written to the log. */
+  /** Characters of a path that logs and errors repeat. */
   loggedPathCharacters: 512,
   /** Longest media type that is parsed, in characters. */
   mediaTypeCharacters: 100,
-  /** Unsent bytes of one event stream; over it notifications are dropped, never the result. */
+  /** Unsent bytes of one event stream over which notifications are dropped; results never are. */
   streamBufferBytes: 1024 * 1024,
   /** Newest events of the gateway kept for `GET /events`; about 1 MB. */
   keptEvents: 4_096,
   /** Shortest time between two writes of events to one reader. */
   eventIntervalMs: 200,
-  /** Events that all readers together get for long: 50 of them take 6 % of a processor. */
+  /** Sustained rate of all readers together: at 50 readers it takes 6 % of a processor. */
   eventsPerSecond: 10_000,
-  /** Longest time in which a client reads nothing of an answer that waits for it; then the connection is cut. */
+  /** Longest time in which a client reads nothing of a waiting answer; then its connection is closed. */
   unreadAnswerMs: 30_000,
   /** Approximate interval at which the caller of an open event stream is checked again. */
   callerCheckMs: 5_000,

@@ -1,5 +1,5 @@
-// Parameters of paths and queries. An invalid name in a path is not found, like any other unknown name; query strings are
-// converted to the types that a route declares.
+// Parameters of paths and queries. An invalid name in a path is answered like an unknown one, with 404; values of a query are
+// converted to the types that the route declares.
 
 import Type, { type TSchema } from 'typebox';
 import {
@@ -19,7 +19,7 @@ import { isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import type { Shape } from '../domain/validation.ts';
 
 export const TemplateParams = Type.Object({ template: TemplateId });
-/** A server id is an instance id, or a template and one: see domain/registration.ts. */
+/** An instance id, alone or behind its template: see domain/registration.ts. */
 export const ServerParams = Type.Object({
   server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$', examples: ['everything-1'] }),
 });
@@ -32,7 +32,7 @@ export const SessionParams = Type.Object({
 });
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
-/** The not-found error of each name. */
+/** The 404 of each name in a path. */
 const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   template: templateNotFound,
   instance_id: serverNotFound,
@@ -55,17 +55,15 @@ export function pathRefused(params: Readonly<Record<string, string>>, shape: Sha
   }
   const field = String(shape.issues(params)[0]?.loc[1]);
   const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
-  // A new name of a path needs a row in NOT_FOUND.
   return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));
 }
 
-/** Turns a raw query string (without `?`) into an object. Of a repeated field the last value counts. */
+/** Turns a query string (without `?`) into an object. Of a repeated field the last value is used. */
 type ReadQuery = (raw: string) => Readonly<Record<string, unknown>>;
 
 /**
- * Makes a reader that converts numbers and booleans. A text that does not parse stays a text, and the check refuses it:
- * TypeBox's Convert would make 5 of "5.5" and 0 of "". Raises VALIDATION_ERROR for NUL characters and encoded surrogates in
- * any field.
+ * Makes a reader that converts numbers and booleans. Text that cannot be converted stays text, which validation refuses:
+ * TypeBox's Convert would turn "5.5" into 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded surrogates.
  */
 export function queryReader(schema: TSchema | undefined): ReadQuery {
   const types = fieldTypes(schema);
@@ -89,7 +87,7 @@ function convert(text: string, type: unknown): unknown {
   return text;
 }
 
-/** The words of pydantic. */
+/** As pydantic reads them. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...['true', '1', 'yes', 'on', 't', 'y'].map((word) => [word, true] as const),
   ...['false', '0', 'no', 'off', 'f', 'n'].map((word) => [word, false] as const),

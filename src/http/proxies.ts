@@ -1,10 +1,9 @@
-// Address, host and scheme of a caller, from the headers of trusted proxies only. proxy-addr has no notion of a proxy that
-// names no client, which must not count as local, and refuses addresses with ports.
+// Address, host and scheme of a caller, from the headers of trusted proxies only. proxy-addr is not used: it refuses addresses with
+// ports, and a proxy that names no client would count as local.
 
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
-/** Reads forwarding headers of trusted proxies only. */
 export interface Proxies {
   /** The `Host` that the client sent, if any. */
   host(request: IncomingMessage): string | undefined;
@@ -40,7 +39,7 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
       forwarded(request, 'x-forwarded-proto') ?? ('encrypted' in request.socket ? 'https' : 'http'),
     address: (request) =>
       (isTrusted(request) ? clientOf(request) : undefined) ?? request.socket.remoteAddress,
-    // A trusted proxy that names no client may forward for any.
+    // A trusted proxy that names no client may forward for anyone.
     isLocal: (request) =>
       isTrusted(request)
         ? contains(LOOPBACK, clientOf(request))

@@ -1,23 +1,22 @@
-// Counts requests of an authenticated caller and refuses those over its limit. Counting itself is src/auth.
+// Counts the requests of an authenticated caller and refuses those over its limit. The counters are in src/auth.
 
 import type { RateLimit, RateLimiter } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
 import { rateLimitExceeded } from '../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
-/** The part of a request's state that counting is about. */
 export interface CountedRequest {
   /** The caller; set by middleware/authorize.ts on every matched route. */
   principal?: Principal;
-  /** Rate limit window of the caller, if it has a limit; written to the headers of every answer. */
+  /** Rate limit window of a caller with a limit; written to the headers of every answer. */
   rateLimit?: RateLimit;
   /** Requests counted for this HTTP request so far. */
   counted?: number;
 }
 
 /**
- * Counts `count` requests of `state.principal` and leaves the window in the state, for the headers of the answer. Throws, or
- * rejects with, RATE_LIMIT_EXCEEDED; without a promise when counting is local. A caller without a limit is not counted.
+ * Counts `count` requests of the caller and stores its window in the state, for the headers of the answer. Throws, or rejects
+ * with, RATE_LIMIT_EXCEEDED; without a promise when this process counts alone. A caller without a limit is not counted.
  */
 export function consumeRateLimit(
   state: CountedRequest,

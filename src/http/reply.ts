@@ -1,14 +1,13 @@
-// What a handler returns: a value that describes the answer. Writing it to the socket is respond.ts, and
-// sse/event-stream.ts for a stream.
+// The replies that a handler returns: values that describe the answer. respond.ts writes them to the socket, sse/event-stream.ts if
+// they are streams.
 
 import type { Observable } from 'rxjs';
 import type { Tracker } from '../domain/exchange.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './request.ts';
 
-/** Fields that every kind of reply may have. */
 export interface ReplyFields {
-  /** The instance that answered; becomes `X-Instance-ID`. */
+  /** The instance that answered, for `X-Instance-ID`. */
   readonly instanceId?: string;
   /** For the audit log. */
   readonly trail?: Trail;
@@ -30,7 +29,6 @@ export interface EmptyReply extends ReplyFields {
   readonly status: number;
 }
 
-/** One server-sent event. */
 export interface StreamEvent {
   /** The `event:` line: lower case, no spaces. */
   readonly name: string;
@@ -38,39 +36,39 @@ export interface StreamEvent {
   readonly data: Uint8Array | string;
   /** The `id:` line, which a client sends as `Last-Event-ID` when it reconnects. */
   readonly id?: string;
-  /** The instance that sent it. The first known one becomes `X-Instance-ID`, the last one is logged. */
+  /** The instance that sent it. The first one is in `X-Instance-ID`, the last one is logged. */
   readonly instanceId?: string;
-  /** True for events that must not be dropped when the client reads too slowly: the answer. */
+  /** True for an answer, which is not dropped when the client reads too slowly. */
   readonly essential?: boolean;
 }
 
-/** The client of a stream. */
+/** The client of a stream, for sources with backpressure. */
 export interface StreamReader {
-  /** True while earlier bytes wait for the client: a source with backpressure emits nothing then. */
+  /** True while earlier bytes wait for the client: the source emits nothing then. */
   readonly isBehind: boolean;
-  /** Writes what is emitted meanwhile in one piece. */
+  /** Joins what `emit` emits into one write. */
   together(emit: () => void): void;
   /** Calls back when the client has read everything, until the returned function is called. */
   onCaughtUp(listener: () => void): () => void;
 }
 
-/** The source of events: a stream without backpressure, or one that is made for a reader and waits for it. */
+/** The events: a stream without backpressure, or one that is made for its reader and waits for it. */
 export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
 export interface StreamReply {
   readonly kind: 'stream';
   readonly events$: EventSource;
-  /** The instance that the request was sent to. */
+  /** Has the instance that the request was sent to. */
   readonly tracker?: Tracker;
 }
 
-export interface ConversationReply {
-  readonly kind: 'conversation';
-  /** Writes the answer itself, now or later. An error that it throws, or rejects with, before that is answered. */
-  readonly talk: (reply: McpReply) => void | Promise<void>;
+export interface McpEndpointReply {
+  readonly kind: 'mcp';
+  /** Writes its answer itself, now or later: one body, none, or an event stream. An error before that is answered. */
+  readonly serve: (reply: McpReply) => void | Promise<void>;
 }
 
-export type Reply = BytesReply | EmptyReply | StreamReply | ConversationReply;
+export type Reply = BytesReply | EmptyReply | StreamReply | McpEndpointReply;
 
 /** Answers with a value as JSON. */
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
@@ -94,13 +92,8 @@ export function noContent(fields: ReplyFields = {}): EmptyReply {
 
 /**
  * Answers with server-sent events: subscribes once, unsubscribes when the client disconnects. An error before the first
- * event is an ordinary error answer; after it, it is the event `error`.
+ * event becomes an error answer, a later one the event `error`.
  */
 export function eventStream(events$: EventSource, tracker?: Tracker): StreamReply {
   return { kind: 'stream', events$, ...(tracker && { tracker }) };
-}
-
-/** For the MCP endpoint, which writes its answer itself: one body, none, or an event stream. */
-export function conversation(talk: ConversationReply['talk']): ConversationReply {
-  return { kind: 'conversation', talk };
 }

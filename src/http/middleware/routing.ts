@@ -77,7 +77,7 @@ function inputOf(context: RouteContext, proxies: Proxies, onReport: ReportListen
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
   if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
-  if (reply.kind === 'conversation') return reply.talk(new HttpMcpReply(context, streams));
+  if (reply.kind === 'mcp') return reply.serve(new HttpMcpReply(context, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);
   streams.unread.count(context);

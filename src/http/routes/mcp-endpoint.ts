@@ -4,7 +4,7 @@
 import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { TemplateParams } from '../parameters.ts';
-import { conversation, type Reply } from '../reply.ts';
+import type { McpEndpointReply } from '../reply.ts';
 import {
   type AnswerDoc,
   defineRoute,
@@ -163,7 +163,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
         202: EMPTY,
         ...refusals(400, 404, 405, 406, 409, 413, 415, 422, 429, 500, 503),
       },
-      handler: (input, services) => talk('POST', input, services),
+      handler: (input, services) => serve('POST', input, services),
     }),
     defineRoute('GET', path, {
       ...common,
@@ -179,7 +179,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
         },
         ...refusals(400, 404, 405, 406, 409, 429, 500, 503),
       },
-      handler: (input, services) => talk('GET', input, services),
+      handler: (input, services) => serve('GET', input, services),
     }),
     defineRoute('DELETE', path, {
       ...common,
@@ -190,7 +190,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
         200: { description: 'Ended' },
         ...refusals(400, 404, 405, 500, 503),
       },
-      handler: (input, services) => talk('DELETE', input, services),
+      handler: (input, services) => serve('DELETE', input, services),
     }),
   ];
 });
@@ -216,13 +216,13 @@ const sseRoutes: readonly Route[] = [
     summary: 'Open a stream of HTTP+SSE to a template',
     request: { params: TemplateParams },
     errors: ['TEMPLATE_NOT_FOUND'],
-    handler: (input, services) => talk('GET', input, services, { isSse: true }),
+    handler: (input, services) => serve('GET', input, services, { isSse: true }),
   }),
   defineRoute('GET', '/mcp/sse', {
     ...SSE_STREAM,
     unlessTemplate: 'sse',
     summary: 'Open a stream of HTTP+SSE to all templates of the caller',
-    handler: (input, services) => talk('GET', input, services, { isSse: true }),
+    handler: (input, services) => serve('GET', input, services, { isSse: true }),
   }),
   defineRoute('POST', '/mcp/:template/messages', {
     ...COMMON,
@@ -233,7 +233,7 @@ const sseRoutes: readonly Route[] = [
       ...refusals(400, 404, 413, 415, 422, 429, 500, 503),
     },
     errors: ['TEMPLATE_NOT_FOUND'],
-    handler: (input, services) => talk('POST', input, services, { isSse: true }),
+    handler: (input, services) => serve('POST', input, services, { isSse: true }),
   }),
 ];
 
@@ -241,32 +241,34 @@ export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableR
 
 const NO_BYTES = new Uint8Array(0);
 
-function talk(
+function serve(
   method: Extract<Method, McpRequest['method']>,
   { params, query, body, request, principal }: RouteInput<unknown, unknown, unknown>,
   { mcp, auth }: Services,
   { isSse = false } = {},
-): Reply {
+): McpEndpointReply {
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
-  return conversation((reply) =>
-    mcp.handle(
-      {
-        method,
-        headers: request.headers,
-        body: body instanceof Uint8Array ? body : NO_BYTES,
-        template: name,
-        principal,
-        requestId: request.id,
-        holdBody: request.holdBody,
-        ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
-        ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
-        report: (asked) => request.report(asked),
-        consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
-      },
-      reply,
-    ),
-  );
+  return {
+    kind: 'mcp',
+    serve: (reply) =>
+      mcp.handle(
+        {
+          method,
+          headers: request.headers,
+          body: body instanceof Uint8Array ? body : NO_BYTES,
+          template: name,
+          principal,
+          requestId: request.id,
+          holdBody: request.holdBody,
+          ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
+          ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
+          report: (asked) => request.report(asked),
+          consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
+        },
+        reply,
+      ),
+  };
 }
 
 function messagesPathOf(template: string | undefined): string {
