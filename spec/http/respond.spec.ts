@@ -115,7 +115,7 @@ test('cuts the slowest reader over the bound, refuses new calls near it, and giv
   // Room for one of them, and not for two.
   const { unread } = new EventStreams({ unreadBounds: { totalBytes: 45_000_000, ownerBytes: 25_000_000 } });
   const answered: (() => void)[] = [];
-  const app = await startRoute('/:size', unread.room, (context) => {
+  const app = await startRoute('/:size', unread.refuseCalls, (context) => {
     respond(context, bytes(200, context.params.size === 'large' ? LARGE : Buffer.from('{}')));
     unread.count(context);
     answered.shift()?.();

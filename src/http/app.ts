@@ -148,7 +148,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       ...localAccounts(route, auth.isEnabled, proxies),
       authorize(route, auth, gateway),
       ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
-      ...(route.scope === 'tools:call' ? [streams.unread.room] : []),
+      ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
       ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
       handle(route, services, proxies, streams, onReport),
     ]);

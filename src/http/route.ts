@@ -1,5 +1,5 @@
-// A route: a row of the table with all data for validation, authentication and the API description, and a handler
-// that does not depend on koa. app.ts mounts routes; routes/index.ts lists them.
+// A route: a row of the table with the data for validation, authorization and the API description, and a handler that does not
+// depend on koa. app.ts mounts the routes that routes/index.ts lists.
 
 import type { StaticEncode, TSchema, TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
@@ -25,26 +25,22 @@ import type { RecentEvents } from './sse/recent-events.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What handlers use besides their input. */
+/** The dependencies of handlers. */
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
-  /** The MCP endpoint. */
   readonly mcp: McpEndpoint;
-  /** Commands that may be registered without the scope `admin`. */
+  /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
-  /** Template definitions, by id. */
+  /** By id. */
   readonly definitions: ReadonlyMap<string, TemplateDefinition>;
-  /** The newest events, for `GET /events`. */
   readonly events: RecentEvents;
-  /** The load of the gateway, for readers of `GET /events`. */
   readonly samples: Samples;
-  /** For `GET /metrics`. */
   readonly metrics: Pick<Prometheus, 'text'>;
   /** The API description and the pages that show it. */
   readonly documents: Documents;
   readonly consoleFiles: ConsoleFiles;
-  /** The log; its level can be changed. */
+  /** The log, whose level can be changed. */
   readonly log: { level: string };
   /** The settings in effect, secrets masked. */
   readonly settings: readonly ConfigRow[];
@@ -52,55 +48,52 @@ export interface Services {
   readonly build: string;
 }
 
-/** One kind of success. */
+/** An answer of a route, for the API description. */
 export interface AnswerDoc {
   readonly description: string;
   /** Schema of the body; absent when there is none. */
   readonly body?: TSchema;
-  /** Media types of the body; `Accept` selects one when there are several. Default `application/json`. */
+  /** Media types of the body, selected by `Accept`. Default `application/json`. */
   readonly types?: readonly string[];
-  /** An example of the body, for the API description. Default: made from the schema. */
+  /** An example of the body. Default: made from the schema. */
   readonly example?: unknown;
-  /** Descriptions of its own headers, by name. */
+  /** Descriptions of its headers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Name of the event of a stream that holds the example. Default `result`. */
+  /** Name of the event in the example of a stream. Default `result`. */
   readonly event?: string;
-  /** True when an error of the same status has its own body instead of being a part of this one. */
+  /** True when an error of the same status has its own body; else its fields are added to this one. */
   readonly isApart?: boolean;
 }
 
-/** The part of a route that is data. */
 export interface RouteAccess {
   readonly method: Method;
   /** Parameters are written `:name`; `*name` is the rest of the path, slashes included. */
   readonly path: string;
-  /** One line for the API description. */
+  /** For the API description. */
   readonly summary: string;
-  /** Any one of these is enough; `open` needs none. */
+  /** Any of them is sufficient; `open` needs no credentials. */
   readonly scope: 'open' | Scope | readonly Scope[];
-  /** Successes by status. */
+  /** By status. */
   readonly answers: Readonly<Record<number, AnswerDoc>>;
-  /** Errors it can answer. */
   readonly errors: readonly ErrorCode[];
   /**
-   * Reader of the body: `direct` on hot routes, `koa-body` elsewhere (the default). Both give identical answers; `form`
-   * also accepts a form.
+   * Reader of the body: `direct` on hot routes, else `koa-body` (the default), with identical answers. `form` also accepts a
+   * form.
    */
   readonly reader?: 'direct' | 'koa-body' | 'form';
   /**
-   * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.consume`), and its errors are
-   * JSON-RPC errors; refusals of authorization are ordinary errors. HEAD is not answered. Default: none of this.
+   * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.consume`), its errors are JSON-RPC
+   * errors, except those of authorization, and HEAD is not answered.
    */
   readonly speaks?: 'json-rpc';
-  /** Not counted by the rate limit: a caller over its limit may end its session. */
+  /** True for a route that the rate limit does not count: a caller over its limit may log out. */
   readonly isFree?: boolean;
-  /** Does not match while a template of this name exists: the path then belongs to the row of that template. */
+  /** The route does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;
-  /** Request headers, for the API description: their purpose, by name. */
+  /** Descriptions of request headers, by name. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
 }
 
-/** What a handler gets. */
 export interface RouteInput<P, Q, B> {
   readonly params: P;
   readonly query: Q;
@@ -111,7 +104,7 @@ export interface RouteInput<P, Q, B> {
    */
   readonly fields: JsonFields;
   readonly request: HttpRequest;
-  /** The caller; the anonymous admin while authentication is off. On open routes a principal without any scope. */
+  /** The caller; the anonymous admin while authentication is off; a principal without scopes on open routes. */
   readonly principal: Principal;
 }
 
@@ -137,12 +130,11 @@ export interface RawInput {
   readonly principal: Principal;
 }
 
-/** A finished row: schemas to describe it, `run` to answer a request. */
 export interface Route extends RouteAccess {
   readonly request: { readonly params?: TSchema; readonly query?: TSchema; readonly body?: TSchema };
-  /** Throws for invalid names in the path: 404, or 422 for invalid text. `run` checks them, too. */
+  /** Throws for an invalid name in the path: 404, or 422 for invalid text. `run` does this, too. */
   checkPath(params: RawInput['params']): void;
-  /** Validates, then calls the handler. Throws GatewayError; 404 for an invalid name in the path, 422 for the rest. */
+  /** Validates the input, then calls the handler. Throws GatewayError. */
   run(raw: RawInput, services: Services): Reply | Promise<Reply>;
 }
 
@@ -197,7 +189,7 @@ function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<
 /** Errors of every route. */
 const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
 
-/** Further errors of every route that needs credentials. */
+/** Errors of every route that needs credentials. */
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   'AUTHENTICATION_REQUIRED',
   'INVALID_CREDENTIALS',
@@ -207,10 +199,10 @@ const WITH_CREDENTIALS: readonly ErrorCode[] = [
   'DATABASE_UNAVAILABLE',
 ];
 
-/** Further errors of every route that needs the registry: it may not be loaded yet. */
+/** Errors of every route that needs the registry, which may not be loaded yet. */
 const WHILE_STARTING: readonly ErrorCode[] = ['NO_HEALTHY_INSTANCE'];
 
-/** Further errors of every route with a body. */
+/** Errors of every route with a body. */
 const WITH_BODY: readonly ErrorCode[] = [
   'MALFORMED_JSON',
   'PAYLOAD_TOO_LARGE',

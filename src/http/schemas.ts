@@ -1,10 +1,10 @@
-// Schemas, and parts of answers, that several routes share.
+// Schemas and parts of answers that several routes share.
 
 import Type from 'typebox';
 import type { JsonObject } from '../domain/json.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
-/** Any JSON object. Cheaper to check than a record of unknown values. */
+/** Any JSON object. It is cheaper to check than a record of unknown values. */
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Object({}));
 
 /** The same with an example. */
@@ -12,7 +12,7 @@ export function anyObject(example: JsonObject) {
   return Type.Unsafe<JsonObject>(Type.Object({}, { examples: [example] }));
 }
 
-/** `_meta` of an MCP request: passed on as it is. */
+/** `_meta` of an MCP request, which is passed on unchanged. */
 export const Meta = Type.Optional(AnyObject);
 
 /** Bodies and queries that refuse unknown fields. */
@@ -30,8 +30,7 @@ export function pageOf<T>(rest: readonly T[], limit: number | undefined, idOf: (
   return { page, nextCursor: last === undefined || page.length === rest.length ? null : idOf(last) };
 }
 
-// Simple fields, each with its example for the API description. Examples match the demo (`npm start`), so that an example
-// can be tried there unchanged.
+// Fields with their examples for the API description. Examples match the demo (`npm start`), where they can be tried unchanged.
 
 export function text(example: string) {
   return Type.String({ examples: [example] });
@@ -57,7 +56,7 @@ export const NullableText = nullableText(null);
 export const Time = text('2026-11-20T12:00:00.000Z');
 export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
 
-/** Why an instance gets no calls although it may be healthy, and until when; null for an instance that gets calls. */
+/** Why an instance is ejected, and until when; null for an instance that gets calls. */
 export const NullableEjection = Type.Union(
   [Type.Object({ reason: Type.String(), until: Type.String() }), Type.Null()],
   { examples: [null] },
@@ -68,13 +67,12 @@ export function nullableTemplates(example: readonly string[] | null) {
   return Type.Union([Type.Array(Type.String()), Type.Null()], { examples: [example] });
 }
 
-/** For a body with a secret: no cache may keep it. Source: RFC 6749 section 5.1. */
+/** Headers of an answer with a secret. Source: RFC 6749 section 5.1. */
 export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
 
-/** Header of an answer 201, for the API description. */
 export const LOCATION = { Location: 'Path of what was made' } as const;
 
-/** Rounds a measurement to a number of decimals. */
+/** Rounds to a number of decimals. */
 export function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }

@@ -1,4 +1,4 @@
-// Maps the `config` of `POST /servers` to the input of a registration, over the defaults of the template's definition file.
+// Turns the `config` of `POST /servers` into the input of a registration, with the defaults of the template's definition.
 
 import Type, { type Static } from 'typebox';
 import { configIncomplete, validationFailed } from '../domain/error-catalogue.ts';
@@ -23,18 +23,17 @@ const { endpoint, command, args, working_dir, env_vars, headers, transport, forc
   InstanceInput.properties;
 const ownFields = { endpoint, command, args, working_dir, env_vars, headers, transport, force };
 
-/** How to reach the server; other keys are settings of the template, mapped by its `config_schema`. */
+/** The connection to the server; other keys are settings of the template, mapped by its `config_schema`. */
 export const ServerConfig = Type.Object(ownFields, {
   examples: [{ endpoint: 'http://127.0.0.1:3001/mcp' }],
 });
 export type ServerConfig = Static<typeof ServerConfig>;
 
-/** May hold the weight. */
 export const InstanceMetadata = metadata;
 
 /**
- * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; otherwise it completes the
- * definition. Throws CONFIG_INCOMPLETE with what is missing, and VALIDATION_ERROR for unknown settings and wrong types.
+ * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; any other one is merged into the
+ * definition. CONFIG_INCOMPLETE names what is missing; VALIDATION_ERROR for unknown settings and wrong types.
  */
 export function serverInput(
   template: string,
@@ -59,41 +58,41 @@ export function serverInput(
   };
   if (input.endpoint === undefined && input.command === undefined) {
     throw configIncomplete(
-      `The server has neither "config.endpoint" nor "config.command", and ${whyNot(template, definition)}.`,
+      `The server has neither "config.endpoint" nor "config.command", and ${missingReason(template, definition)}.`,
     );
   }
   refusePlaceholders(input, definition);
-  // Values made of settings have the same bounds as direct ones.
+  // Values that come from settings have the same bounds as those of `config`.
   refuse(instanceShape.issues(input));
   return input;
 }
 
-/** The definition with the settings; for a complete `config` only the variables and headers made of settings. */
+/** The definition with the settings; for a complete `config` only the variables and headers that come from settings. */
 function connectionOf(
   definition: TemplateDefinition | undefined,
   values: SettingValues,
   isComplete: boolean,
 ): InstanceInput {
   if (definition === undefined) return {};
-  // Placeholders are filled with themselves: those that remain are missing.
+  // Placeholders stay in place, so that unfilled ones can be found.
   if (!isComplete) return instanceInputOf(definition, { SCRATCH }, values);
   const { env: env_vars, headers } = mappedSettings(definition, values);
   return { env_vars, headers };
 }
 
-function whyNot(template: string, definition: TemplateDefinition | undefined): string {
+function missingReason(template: string, definition: TemplateDefinition | undefined): string {
   if (definition === undefined) return `there is no template.json for "${template}"`;
   if (definition.docker_image === undefined) return `neither is in the template "${template}"`;
   return `the template "${template}" runs in containers of ${definition.docker_image}, which the gateway does not start`;
 }
 
-/** Names of the variables that a template declares: its environment, and what its settings are mapped to. */
+/** Names of the variables that a template declares: its environment, and those that its settings are mapped to. */
 export function declaredVariables(definition: TemplateDefinition | undefined): string[] {
   if (definition === undefined) return [];
   return [...new Set([...Object.keys(definition.environment ?? {}), ...mappedVariables(definition)])];
 }
 
-/** The only placeholder there is: a folder that `gateway start --demo` makes for each of its servers. */
+/** The only placeholder: a folder that `gateway start --demo` creates for each of its servers. */
 const SCRATCH = '${' + 'SCRATCH}';
 
 /** The settings, converted to the types of their schema and validated. */
@@ -117,17 +116,18 @@ function checkedSettings(
   refuse(
     compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').issues(completed),
   );
-  // Rules such as anyOf, about several settings together.
-  if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([noneFits]);
+  // Rules about several settings together, such as anyOf.
+  if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([CONTRADICTION]);
   const words = argumentSettings(definition).filter((key) => Object.hasOwn(values, key));
   if (isComplete && words.length > 0) throw validationFailed(words.map(unknownSetting));
   refuse(words.filter((key) => [values[key]].flat().some(isOption)).map(optionValue));
-  const [lost] = mappedSettings(definition, values).unmapped;
-  if (lost !== undefined) throw configIncomplete(`The template does not say where "config.${lost}" goes.`);
+  const [unmapped] = mappedSettings(definition, values).unmapped;
+  if (unmapped !== undefined)
+    throw configIncomplete(`The template does not say where "config.${unmapped}" goes.`);
   return values;
 }
 
-const noneFits: ValidationItem = {
+const CONTRADICTION: ValidationItem = {
   loc: ['body'],
   msg: 'The settings do not fit together; the config_schema of the template says which are needed',
   type: 'value_error',
@@ -142,7 +142,7 @@ function optionValue(key: string): ValidationItem {
   return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };
 }
 
-/** The issues are about `config`. */
+/** VALIDATION_ERROR for issues of `config`. */
 function refuse(issues: readonly ValidationItem[]): void {
   if (issues.length === 0) return;
   throw validationFailed(issues.map((item) => ({ ...item, loc: ['body', 'config', ...item.loc.slice(1)] })));

@@ -1,5 +1,5 @@
-// Clients that do not read their answers: a bound on the unread bytes of each caller, and a time limit for each connection.
-// Over the byte bounds the slowest readers are disconnected; a caller near its bound gets no new calls. Source: ADR 45.
+// Bounds for clients that do not read their answers: unread bytes of each caller, and a time limit for each connection. Over the
+// byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
@@ -19,7 +19,7 @@ export class UnreadAnswers {
     this.#held = new HeldBytes(bounds);
   }
 
-  /** Counts the unread bytes of a response. To be called after each write. */
+  /** Counts the unread bytes of a response; called after each write. */
   count({ res: response, state }: Pick<HttpContext, 'res' | 'state'>): void {
     const unread = response.writableLength;
     if (unread <= UNCOUNTED_BYTES || response.destroyed) return;
@@ -27,8 +27,8 @@ export class UnreadAnswers {
     holding.set(unread);
   }
 
-  /** Refuses further calls of a caller with too many unread bytes: BACKEND_UNAVAILABLE, not delivered. */
-  readonly room: RouteMiddleware = ({ method, state }, next) => {
+  /** Middleware that refuses calls of a caller with too many unread bytes: BACKEND_UNAVAILABLE, not delivered. */
+  readonly refuseCalls: RouteMiddleware = ({ method, state }, next) => {
     if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN)) {
       throw backendUnavailable('too much of earlier answers waits for you to read it', { delivered: 'no' });
     }
@@ -47,12 +47,12 @@ export class UnreadAnswers {
   }
 }
 
-/** Checks per time limit: a connection is cut at most one check too late. */
+/** Checks per time limit: a connection is closed at most one check too late. */
 const CHECKS = 15;
 
 /**
- * To be called after the end of an answer: if a part of it waits in memory, the connection is cut once the client has read
- * nothing for `unreadMs`. Without it a client that reads nothing would hold large answers forever.
+ * Called after the end of an answer: if a part of it waits in memory, the connection is closed once the client has read
+ * nothing for `unreadMs`. Otherwise a client that reads nothing would hold large answers forever.
  */
 export function limitWriteTime(
   response: ServerResponse,
@@ -62,11 +62,11 @@ export function limitWriteTime(
 }
 
 /**
- * The same for a stream, to be called at its beginning: only times count in which bytes wait and none are read. A second
- * call does nothing.
+ * The same for a stream, called at its beginning: only time counts in which bytes wait and none are read. A second call does
+ * nothing.
  *
- * Node's socket timeout fires when there was no progress since the last check, and is silent otherwise: a single check of
- * `unreadMs` would notice a client that stops early in it only at the end of the next one.
+ * Node's socket timeout is emitted when there was no progress since the last check. A single check of `unreadMs` would notice
+ * a client that stops reading early in it only at the end of the next one.
  */
 export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LIMITS.unreadAnswerMs): void {
   const checkMs = Math.max(1, Math.ceil(unreadMs / CHECKS));
@@ -74,7 +74,7 @@ export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LI
   let quietSinceMs = 0;
   let checkedAtMs = 0;
   response.on('timeout', () => {
-    // Nothing waits; the next write restarts the timeout.
+    // Nothing is waiting; the next write restarts the timeout.
     if (response.writableLength === 0) return;
     const nowMs = performance.now();
     // A missing timeout means progress.

@@ -1,5 +1,5 @@
-// What a principal may see of the registry and of its statistics. A template that a principal may not use does not exist for
-// that principal, and neither do its instances.
+// The part of the registry and of the statistics that a principal may see. A template that a principal may not use does not exist
+// for that principal, and neither do its instances.
 
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
@@ -7,7 +7,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ClientStats, GatewayStats, Server } from '../gateway-types.ts';
 
-/** Names of the templates that the principal may use, sorted. */
+/** Sorted names of the templates that the principal may use. */
 export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal: Principal): string[] {
   return gateway.templates().filter((template) => mayUse(principal, template));
 }
@@ -40,8 +40,8 @@ export type VisibleStats = Omit<GatewayStats, Percentiles | 'clients'> &
   };
 
 /**
- * All numbers for a viewer of all templates; else sums over the visible instances. A call that no instance took is in no
- * sum, because its template is unknown. The numbers of the health checker are those of the whole gateway.
+ * All numbers for a viewer of all templates; else sums over the visible instances, without calls that reached no instance, because
+ * their template is unknown. The numbers of the health checker are those of the whole gateway.
  */
 export function visibleStats(
   stats: GatewayStats,
@@ -54,8 +54,10 @@ export function visibleStats(
   const metrics = servers.flatMap(({ definition }) => stats.instances[definition.serverId] ?? []);
   const totalRequests = metrics.reduce((sum, { requests }) => sum + requests, 0);
   /** A mean of means, weighted by requests. */
-  const mean = (of: (one: (typeof metrics)[number]) => number): number =>
-    totalRequests === 0 ? 0 : metrics.reduce((sum, one) => sum + of(one) * one.requests, 0) / totalRequests;
+  const mean = (of: (instance: (typeof metrics)[number]) => number): number =>
+    totalRequests === 0
+      ? 0
+      : metrics.reduce((sum, instance) => sum + of(instance) * instance.requests, 0) / totalRequests;
   return {
     ...stats,
     clients: { ...clients, parkedSessions: null, templates: new Map(templates) },
@@ -69,7 +71,7 @@ export function visibleStats(
   };
 }
 
-/** True when the viewer may see how an instance is run: command, process, standard error. */
+/** True when the viewer may see commands, processes and standard error of instances. */
 export function seesMachine(viewer: Principal): boolean {
   return mayDo(viewer, ['gateway:write']);
 }

@@ -1,5 +1,5 @@
-// The memory of request bodies: bytes of each caller and in all, from the first byte that is read until the last use, and
-// the number of large bodies of one caller that are read at the same time. Source: ADR 42.
+// Counts the memory of request bodies, per caller and in total, from the first byte until the last use, and the large bodies of one
+// caller that are read at the same time. Source: ADR 42.
 
 import { ANONYMOUS, type Principal } from '../../domain/account.ts';
 import { tooManyBodies } from '../../domain/error-catalogue.ts';
@@ -53,12 +53,11 @@ export class HeldBodies {
     this.#budget = new ByteBudget(bounds);
   }
 
-  /** Bytes that are held now. */
   get bytes(): number {
     return this.#budget.heldBytes;
   }
 
-  /** Begins with no bytes. While authentication is off, all callers are one principal, so each body has its own owner. */
+  /** A body of no bytes yet. While authentication is off, all callers are one principal, so each body has its own owner. */
   open({ id }: Principal): HeldBody {
     this.#opened += 1;
     return new HeldBody(this.#budget, id === ANONYMOUS.id ? `${id} ${this.#opened}` : id);

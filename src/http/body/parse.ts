@@ -1,4 +1,4 @@
-// Parses the bytes of a body strictly, as JSON or as a form. Every refusal of the content of a body starts here.
+// Parses the bytes of a body strictly, as JSON or as a form.
 
 import { isUtf8 } from 'node:buffer';
 import { malformedJson, validationFailed } from '../../domain/error-catalogue.ts';
@@ -58,12 +58,12 @@ function parse(text: string): unknown {
   } catch (cause) {
     // A bare NUL is always a syntax error.
     if (text.includes('\0')) throw validationFailed([{ loc: ['body'], ...NOT_UNICODE }]);
-    throw malformedJson(whereItBroke(cause), cause);
+    throw malformedJson(syntaxErrorOf(cause), cause);
   }
 }
 
 /** The position from the message of V8, which quotes the input and is therefore not repeated. */
-function whereItBroke(thrown: unknown): string {
+function syntaxErrorOf(thrown: unknown): string {
   const position = thrown instanceof Error ? /at position (\d+)/.exec(thrown.message)?.[1] : undefined;
   return position === undefined
     ? 'it ends too early or is no JSON at all'

@@ -1,5 +1,5 @@
-// The two readers of bodies: one that listens to the request, for hot routes, and koa-body, for management routes. Both give
-// the bytes, are parsed by parse.ts, and pass the same table of bad inputs.
+// The two readers of bodies: one that listens to the request, for hot routes, and koa-body, for management routes. parse.ts parses
+// the bytes of both.
 
 import type { Readable } from 'node:stream';
 import { payloadTooLarge } from '../../domain/error-catalogue.ts';
@@ -31,7 +31,7 @@ function listen(
   reject: (reason: unknown) => void,
 ): void {
   if (request.destroyed) {
-    reject(new ClientGone()); // its `close` may have been emitted already
+    reject(new ClientGone()); // `close` may have been emitted already
     return;
   }
   // Nearly every body is one chunk: only a second one creates a list.
@@ -54,7 +54,7 @@ function listen(
     else others.push(chunk);
   };
   const onEnd = (): void => {
-    isWhole = true; // the listeners stay: the request comes to its end with them, and removing them costs more
+    isWhole = true; // the listeners stay: the request ends anyway, and removing them costs more
     resolve(others === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(others, length));
   };
   const onGone = (): void => {
@@ -78,7 +78,7 @@ function listen(
 export function readKoaBody(maxBytes: number): ReadBody {
   let loading: Promise<HttpMiddleware> | undefined;
   return async (context, onBytes) => {
-    // The size is known at the end only, so the largest one is counted.
+    // The size is known only at the end, so the largest size is counted.
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
     loading ??= load(maxBytes);
     const middleware = await loading;

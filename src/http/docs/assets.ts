@@ -1,5 +1,5 @@
-// The files that the two pages load, all from installed packages. The list is explicit: a name from a URL is looked up in it
-// and never becomes part of a path.
+// The files that the two pages load, all from installed packages. A name from a URL is looked up in these lists and never becomes
+// part of a path.
 
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -7,11 +7,11 @@ import { createRequire } from 'node:module';
 
 /** A file of an installed package. */
 export interface Asset {
-  /** As Node resolves it. */
+  /** Module specifier. */
   readonly module: string;
   /** Media type. */
   readonly type: string;
-  /** Passages to be replaced, each of which occurs exactly once. */
+  /** Replacements; each passage occurs exactly once. */
   readonly edits?: readonly Edit[];
 }
 
@@ -34,7 +34,7 @@ export const SWAGGER_ASSETS: Readonly<Record<string, Asset>> = {
   'favicon-32x32.png': { module: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' },
 };
 
-/** The name of the maker as an image. */
+/** The name of the vendor as an image. */
 const REDOCLY = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" width="44" height="14"><text y="11" font-family="sans-serif" font-size="12">Redocly</text></svg>',
 )}`;
@@ -45,10 +45,10 @@ export const REDOC_ASSETS: Readonly<Record<string, Asset>> = {
     module: 'redoc/bundles/redoc.standalone.js',
     type: SCRIPT,
     edits: [
-      // The logo of its maker is loaded from a CDN.
+      // The logo of the vendor is loaded from a CDN.
       { passage: '`https://cdn.redoc.ly/redoc/logo-mini-full.svg`', by: `\`${REDOCLY}\`` },
       { passage: '`https://cdn.redoc.ly/redoc/logo-mini.svg`', by: `\`${REDOCLY}\`` },
-      // Its search compiles a text for a worker, which the policy forbids; it also works without.
+      // The search compiles code for a worker, which the policy forbids; it also works without.
       { passage: 'return e._factory??=Function(XDe),!0', by: 'return!1' },
       // It resolves relative server addresses as if the page were a folder.
       { passage: 'return e.endsWith(`.html`)&&HP(e)||e', by: 'return HP(e)||e' },
@@ -58,7 +58,7 @@ export const REDOC_ASSETS: Readonly<Record<string, Asset>> = {
 };
 
 const { resolve } = createRequire(import.meta.url);
-/** The build copies redoc here. It cannot be a dependency: it needs a version of another package that does not exist. */
+/** The build copies redoc here. It cannot be a dependency: one of its own dependencies has a version that does not exist. */
 const VENDOR = new URL('../../vendor/', import.meta.url);
 
 /** Reads a listed file. Rejects when its package is not installed, or has another version than the edits expect. */

@@ -1,5 +1,5 @@
 // The files of the console, which Vite builds from web/ into web/dist. They are read at the first request, compressed once and
-// kept. A path of a request is looked up among them and never becomes a path of the disk. Source: ADR 72.
+// kept in memory. The path of a request is looked up among them and never becomes a path of the disk. Source: ADR 72.
 
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -13,17 +13,17 @@ import type { BytesReply, EmptyReply } from '../reply.ts';
 import type { ContentEncoding, HttpRequest } from '../request.ts';
 import { type CachedDocument, cachedDocument, documentReply, makeOnce } from './cached-document.ts';
 
-/** Of a clone and of an installed package. */
+/** In a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
 
-/** Bounds of what is read: the console has about ten files and 300 kB. */
+/** The console has about ten files and 300 kB. */
 const MOST_FILES = 256;
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** Pages of the console have no more segments: each number of them makes another document. */
+/** Most segments of a page's path: each number of segments needs another document. */
 const MOST_SEGMENTS = 8;
 
-/** Other files are not served. */
+/** By extension; files of other types are not served. */
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -39,7 +39,7 @@ export const CONSOLE_TYPES: readonly string[] = Object.values(TYPES).map((type) 
 
 const INDEX = 'index.html';
 
-/** Vite writes the hash of their content into the names of these files. */
+/** Vite puts a hash of the content into the names of these files. */
 const ASSETS = 'assets/';
 
 type Variants = Readonly<Partial<Record<ContentEncoding, CachedDocument>>> & {
@@ -73,7 +73,7 @@ export class ConsoleFiles {
     const name = path.slice('/console/'.length);
     const file = name === INDEX ? undefined : files.get(name);
     const segments = path.split('/').length - 2;
-    // A page that was built before asks for files of its own time: it must not get a page instead of a script.
+    // A page of an earlier build asks for files of that build: it must not get a page instead of a script.
     if (file === undefined && (name.startsWith(ASSETS) || segments > MOST_SEGMENTS))
       throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     if (file === undefined) this.#prepareAssets(files);
@@ -114,7 +114,7 @@ async function filesIn(folder: string): Promise<Files> {
   return files;
 }
 
-/** The policy allows files of this gateway only: nothing inline, nothing from elsewhere, no frames. */
+/** Allows files of this gateway only: nothing inline, nothing from other hosts, no frames. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -127,11 +127,11 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Validated on each use, because an upgrade changes it. */
+/** Revalidated on each use, because an upgrade changes the file. */
 const REVALIDATED = ['Cache-Control', 'no-cache'];
 const FOR_EVER = ['Cache-Control', 'public, max-age=31536000, immutable'];
 
-/** The policy is on every file: an SVG opened by its address is a page, too. */
+/** For every file: an SVG that is opened by its address is a page, too. */
 const RESTRICTED = [
   ...['Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'],
   ...['Cross-Origin-Opener-Policy', 'same-origin', 'Cross-Origin-Resource-Policy', 'same-origin'],
@@ -156,7 +156,7 @@ function pageVariants(index: Buffer | undefined, segments: number): Promise<Vari
   return variantsOf(Buffer.from(html), TYPES['.html'] ?? '', [...REVALIDATED, ...RESTRICTED]);
 }
 
-/** Smaller or incompressible files have no other variants. */
+/** Smaller or incompressible files are not compressed. */
 const SMALL_BYTES = 1_024;
 const INCOMPRESSIBLE = /^(?:font\/woff2|image\/png)$/;
 
@@ -172,7 +172,7 @@ async function variantsOf(content: Buffer, type: string, headers: readonly strin
   };
 }
 
-/** 5 instead of 11: 26 ms for 270 kB instead of 490, and 11 % more bytes. The first visitor waits for it. */
+/** Quality 5 instead of 11 takes 26 ms for 270 kB instead of 490, with 11 % more bytes. The first request waits for it. */
 const toBrotli = (content: Buffer): Promise<Buffer> =>
   promisify(brotliCompress)(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
 const toGzip = (content: Buffer): Promise<Buffer> => promisify(gzip)(content, { level: 9 });

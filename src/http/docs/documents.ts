@@ -1,5 +1,5 @@
-// The documents of one app: the API description, the two pages that show it, and their files. Each is made at the first
-// request for it and kept, so that none delays the start.
+// The documents of one app: the API description, the two pages that show it, and their files. Each is made at the first request
+// for it, so that the start does not wait for it.
 
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import { type Asset, REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from './assets.ts';
@@ -14,7 +14,7 @@ export interface Documents {
   asset(page: PageName, name: string, ifNoneMatch: string | undefined): Promise<BytesReply | EmptyReply>;
 }
 
-/** Also the first segment of their paths. */
+/** Also the first segment of the path. */
 export type PageName = 'docs' | 'redoc';
 
 /** Documents made on demand; `describe` makes the API description. */
@@ -38,7 +38,7 @@ const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
   redoc: REDOC_ASSETS,
 };
 
-/** Validated on each use, because an upgrade changes it; with the ETag that costs a few bytes. */
+/** Revalidated on each use, because an upgrade changes the document. */
 const REVALIDATED = ['Cache-Control', 'no-cache'];
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 

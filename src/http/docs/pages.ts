@@ -1,6 +1,6 @@
-// The two pages that show the API, Swagger UI and ReDoc, and the headers that restrict them: a page loads from this gateway
-// only, runs no script but its own, and may not be framed. Addresses are relative, so the pages also work behind a path
-// prefix. Source: Content Security Policy level 3; ADR 21.
+// The two pages that show the API, Swagger UI and ReDoc, and the headers that restrict them: a page loads from this gateway only, runs
+// only its own scripts, and may not be framed. Addresses are relative, so that the pages work behind a path prefix. Source: Content
+// Security Policy level 3; ADR 21.
 
 import { createHash } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
@@ -8,7 +8,6 @@ import { Socket } from 'node:net';
 import Koa from 'koa';
 import { SWAGGER_ASSETS } from './assets.ts';
 
-/** A page before the first request for it. */
 export interface Page {
   readonly html: string;
   /** As `[name, value, …]`. */
@@ -44,7 +43,7 @@ export async function swaggerPage(): Promise<Page> {
   return { html, headers: pageHeaders(inlinePartsOf(html)) };
 }
 
-/** Removes the link to fonts on another host, and the one style attribute, which the policy does not allow. */
+/** Removes the link to fonts on another host, and the style attribute, which the policy does not allow. */
 function selfHosted(html: string): string {
   const page = html
     .replace(/\s*<link href="https:\/\/fonts\.googleapis\.com[^>]*>/, '')

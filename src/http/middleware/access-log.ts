@@ -1,5 +1,5 @@
-// One log line per request, written at its end. Never bodies, headers or query strings: they may hold secrets. A session
-// appears as its fingerprint, an API key as its id.
+// One log line per request, written at its end, without bodies, headers and query strings, which may hold secrets. A session is
+// logged as its fingerprint, an API key as its id.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
@@ -32,8 +32,8 @@ export function accessLog(log: Logger): HttpMiddleware {
 }
 
 /**
- * Logs the end of an MCP request that the line of its HTTP request cannot show: one of a batch, and one that went on after
- * its connection. `info`.
+ * Logs at `info` the end of an MCP request that is not in the line of its HTTP request: one of a batch, and one that continued
+ * after its connection.
  */
 export function reportLog(log: Logger): ReportListener {
   return (report, { state }) => {
@@ -58,8 +58,8 @@ export function reportLog(log: Logger): ReportListener {
   };
 }
 
-/** Of a request that the gateway itself answered, or refused before it was sent; undefined for anything but a request. */
-function outcomeOf({
+/** The outcome of a request that was not sent to a backend; undefined for anything but a request. */
+function outcomeWithoutReport({
   rpcMethod,
   rpcMessages,
   rpcError,
@@ -72,8 +72,8 @@ function outcomeOf({
   return rpcError === undefined ? 'result' : 'error';
 }
 
-/** Also of an unknown session: repeated requests for it are worth a look. */
-function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
+/** Fingerprint of the session of a request, also of an unknown one. */
+export function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
   const id = sessionId ?? headers['mcp-session-id'];
   return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
 }
@@ -88,32 +88,33 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
     principal: state.principal === NO_PRINCIPAL ? undefined : state.principal?.id,
-    refused_key: res.statusCode === 401 ? namedKey(req.headers) : undefined,
+    refused_key: res.statusCode === 401 ? refusedKeyId(req.headers) : undefined,
     template: (state.template ?? report?.sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId ?? report?.sentTo?.id,
     error_code: state.errorCode,
     rpc_method: (state.rpcMethod ?? report?.method)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     tool: report?.tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     attempts: report?.attempts,
-    outcome: report?.outcome ?? outcomeOf(state),
+    outcome: report?.outcome ?? outcomeWithoutReport(state),
     rpc_messages: state.rpcMessages,
     rpc_error: state.rpcError,
     session: sessionOf(req, state),
     trace_id: state.trace?.traceId,
-    // The answer began, but the client did not read all of it.
+    // The client did not read the whole answer.
     cut: res.writableFinished ? undefined : true,
   };
 }
 
 /** Characters of `Authorization` that are read. */
-const LONGEST = 128;
+const READ_CHARACTERS = 128;
 
 /**
  * The id of the API key in a refused request: it shows the use of a revoked key, and is no secret. Undefined without a
  * key, or for an unreadable one.
  */
-function namedKey(headers: IncomingHttpHeaders): string | undefined {
+function refusedKeyId(headers: IncomingHttpHeaders): string | undefined {
   const { 'x-api-key': key, authorization } = headers;
-  const sent = typeof key === 'string' ? key : authorization?.slice(0, LONGEST).replace(/^bearer +/i, '');
+  const sent =
+    typeof key === 'string' ? key : authorization?.slice(0, READ_CHARACTERS).replace(/^bearer +/i, '');
   return sent === undefined ? undefined : parseKey(sent.trim())?.id;
 }

@@ -17,8 +17,8 @@ import type { RouteAccess } from '../route.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for bad credentials,
- * 429 over the limit (unless the route is free), 403 without the scope, 404 for a template that the principal may not use, exactly as for one that
- * does not exist. Requests that are refused after counting stay counted, so probing is limited, too. Open routes need no
+ * 429 over the limit (unless the route is free), 403 without the scope, 404 for a template that the principal may not use, as for
+ * one that does not exist. Requests that are refused after counting stay counted, so that probing is limited. Open routes need no
  * credentials and count nothing. Routes of JSON-RPC are counted by their handlers, because one HTTP request may hold
  * several requests or none. While the gateway starts, routes that need the registry answer NO_HEALTHY_INSTANCE: a
  * template that is not loaded yet is not unknown.
@@ -40,7 +40,11 @@ export function authorize(
   const isCountedHere = route.speaks !== 'json-rpc' && route.isFree !== true;
   const needsRegistry = readsRegistry(anyOf);
 
-  const enter = (principal: Principal, { params }: RouteContext, next: Next): Promise<unknown> => {
+  const authorizePrincipal = (
+    principal: Principal,
+    { params }: RouteContext,
+    next: Next,
+  ): Promise<unknown> => {
     const refusal = callerRefusalOf(principal, anyOf, params.template);
     if (refusal !== undefined) throw refusal;
     if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
@@ -54,11 +58,11 @@ export function authorize(
     if (!isCountedHere) {
       const window = auth.limiter.peek(principal);
       if (window !== undefined) state.rateLimit = window;
-      return enter(principal, context, next);
+      return authorizePrincipal(principal, context, next);
     }
     const counted = consumeRateLimit(state, auth.limiter, 1);
-    if (counted === undefined) return enter(principal, context, next);
-    return counted.then(() => enter(principal, context, next));
+    if (counted === undefined) return authorizePrincipal(principal, context, next);
+    return counted.then(() => authorizePrincipal(principal, context, next));
   };
 
   return (context, next) => {
@@ -70,8 +74,8 @@ export function authorize(
 }
 
 /**
- * One step for the routes that change accounts while authentication is off; none otherwise. Every caller is an admin then,
- * but accounts outlast that state: they are changed from this machine only and never by a web page, like commands.
+ * One step for routes that change accounts while authentication is off, else none. Every caller is an admin then, but the
+ * accounts remain when it is on again: like commands, they are changed from this machine only, and not by web pages.
  */
 export function localAccounts(
   { method, path, scope }: Pick<RouteAccess, 'method' | 'path' | 'scope'>,

@@ -1,5 +1,5 @@
-// Reads the body of a route into `state.body`: checks its headers, counts its memory and its requests. Bytes are read by
-// ../body/read.ts and parsed by ../body/parse.ts.
+// Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests. body/read.ts reads the bytes,
+// body/parse.ts parses them.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
@@ -14,10 +14,9 @@ import { consumeRateLimitUpTo, requestsIn } from '../rate-limit.ts';
 import type { HttpContext, HttpMiddleware } from '../request.ts';
 import { ClientGone } from '../request.ts';
 
-/** Accepted bodies: JSON; JSON or a form; JSON as unparsed bytes. */
+/** `form`: JSON or a form; `bytes`: JSON that is not parsed. */
 export type BodyKind = 'json' | 'form' | 'bytes';
 
-/** Counters of the memory and the requests of bodies. */
 export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: RateLimiter;
@@ -44,7 +43,7 @@ export function body(
     } else {
       context.state.body = parseJson(NO_BYTES);
     }
-    await next(); // to return its promise would take two more turns of the queue
+    await next(); // returning its promise would take two more microtasks
   };
 }
 
@@ -66,7 +65,7 @@ async function readLarge(
 ): Promise<Buffer> {
   const { res: response, state } = context;
   const { principal = NO_PRINCIPAL } = state;
-  requireClient(response); // it may have disconnected while its credentials were verified
+  requireClient(response); // it may have disconnected during authentication
   const body = held.open(principal);
   response.once('close', () => body.release());
   state.heldBody = body;
@@ -96,7 +95,7 @@ async function readLarge(
   }
 }
 
-/** Memory that is counted after the response has closed would never be released. */
+/** Memory counted after the end of the response would never be released. */
 function requireClient({ closed }: ServerResponse): void {
   if (closed) throw new ClientGone();
 }

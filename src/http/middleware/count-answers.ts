@@ -1,4 +1,4 @@
-// Counts every answer for the metrics, by status and error code, when its connection is done with it.
+// Counts every answer for the metrics, by status and error code.
 
 import type { HttpCounts } from '../../metrics/http-counts.ts';
 import { CLIENT_CLOSED_REQUEST, type HttpMiddleware } from '../request.ts';

@@ -1,5 +1,4 @@
-// Translates thrown errors to answers, in one place: an error body with its status and headers, or on routes of the MCP
-// endpoint a JSON-RPC error.
+// Turns thrown errors into answers: an error body with status and headers, or a JSON-RPC error on routes of the MCP endpoint.
 
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
@@ -17,7 +16,7 @@ import {
 } from '../request.ts';
 import { respond } from '../respond.ts';
 
-/** Any error but a GatewayError becomes INTERNAL_ERROR without details; the log has them, by request id. */
+/** An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by request id. */
 export function errors(log: Logger): HttpMiddleware {
   return async (context, next) => {
     try {
@@ -41,7 +40,7 @@ function answer(context: HttpContext, error: GatewayError, log: Logger): void {
 export function refuse(context: HttpContext, reply: BytesReply): void {
   const { req: request, res: response } = context;
   if (response.headersSent) {
-    // A part of an answer is sent: only a broken connection can still tell that it is incomplete.
+    // A part of the answer is sent: only a closed connection shows that it is incomplete.
     context.respond = false;
     response.destroy();
     return;
@@ -75,8 +74,8 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
 }
 
 /**
- * Discards the rest of a refused body, so that the answer arrives and the connection stays usable: closing at once would
- * reset the connection, and many clients would see that instead of the 413. An endless body ends the connection.
+ * Discards the rest of a refused body, so that the answer arrives and the connection can be used again: closing at once would
+ * reset the connection, and many clients would report that instead of the 413. A body over `mostBytes` ends the connection.
  */
 export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drainedBytes): void {
   if (request.readableEnded || request.destroyed) return;
@@ -85,7 +84,7 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
     left -= chunk.length;
     if (left < 0) request.destroy();
   });
-  // The rest is not needed: a disconnect meanwhile is no error.
+  // A disconnect meanwhile is no error.
   request.on('error', () => request.destroy());
   request.resume();
 }

@@ -1,7 +1,7 @@
-// Refuses requests of foreign web pages, by Host and Origin, and answers preflights. On this machine, or without
-// authentication, a page may neither reach this gateway by a domain of its own (DNS rebinding: Host) nor call it from another
-// origin (Origin). A public gateway needs credentials that no browser sends by itself: there the list of CORS origins decides.
-// @koa/cors would add a promise to every call, its own Vary beside that of respond.ts, and refuses nothing.
+// Refuses requests of foreign web pages, by Host and Origin, and answers preflights. On this machine, or without authentication, a
+// page may neither reach this gateway by its own domain (DNS rebinding: Host) nor call it from another origin (Origin). A public
+// gateway needs credentials that browsers do not send by themselves: there the list of CORS origins decides. @koa/cors is not used: it
+// adds a promise to every call and a second Vary, and refuses nothing.
 
 import type { IncomingMessage } from 'node:http';
 import { originNotAllowed } from '../../domain/error-catalogue.ts';
@@ -13,13 +13,13 @@ import type { HttpContext, HttpMiddleware } from '../request.ts';
 import { respond } from '../respond.ts';
 
 export interface HostOriginCheckOptions {
-  /** Hosts besides this machine's own names: `gateway.example` on any port, `gateway.example:8080` on port 8080. */
+  /** Hosts in addition to the names of this machine: `gateway.example` on any port, `gateway.example:8080` on port 8080. */
   readonly allowedHosts: readonly string[];
   /** Origins that may call from a browser: `https://console.example`. `*` and `null` are ignored. */
   readonly allowedOrigins: readonly string[];
   /** True with authentication and an address that others can reach. */
   readonly isPublic: boolean;
-  /** Origins that may call a public gateway, besides; `*` is all of them. */
+  /** Further origins that may call a public gateway; `*` is all of them. */
   readonly corsOrigins: readonly string[];
   readonly proxies: Proxies;
 }
@@ -35,8 +35,8 @@ function localCheck({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOp
 
   const isHostAllowed = (host: string): boolean => {
     if (LOCAL_HOST.test(host)) return true;
-    const written = host.toLowerCase();
-    return hosts.has(written) || hosts.has(written.replace(PORT, ''));
+    const name = host.toLowerCase();
+    return hosts.has(name) || hosts.has(name.replace(PORT, ''));
   };
 
   // `GET http://host/path` names a host besides the Host header, and takes precedence. Source: RFC 9112 section 3.2.2.
@@ -76,7 +76,7 @@ function originSet(origins: readonly string[]): ReadonlySet<string> {
   return new Set(origins.map(lowerCase).filter(isOneOrigin));
 }
 
-/** Also notes whether the host is the same, for the session cookie of the console. */
+/** Also stores in the state whether the host is the same, for the session cookie of the console. */
 function isSameOrigin(origin: string, { req: request, state }: HttpContext, proxies: Proxies): boolean {
   const [scheme, host] = origin.toLowerCase().split('://', 2);
   state.isSameHost = host !== undefined && host === proxies.host(request)?.toLowerCase();
@@ -86,7 +86,7 @@ function isSameOrigin(origin: string, { req: request, state }: HttpContext, prox
 const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 
-/** Makes the answer readable for one other origin, or for all (`*`). Never with cookies: they belong to pages of this gateway. */
+/** Lets pages of one other origin, or of all (`*`), read the answer; without cookies, which only pages of this gateway use. */
 function shareWith(
   origin: string,
   context: HttpContext,
@@ -108,7 +108,7 @@ const EXPOSED_HEADERS = [
   ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'Mcp-Session-Id'],
 ].join(', ');
 
-/** Headers that a page may send. Never `X-Stagedoor-Console`: beside it the session cookie counts. */
+/** Headers that a page may send. Not `X-Stagedoor-Console`, with which the session cookie is accepted. */
 const ALLOWED_HEADERS: readonly string[] = [
   ...['Accept', 'Authorization', 'Content-Type', 'X-API-Key', 'X-Request-ID', 'Last-Event-ID'],
   ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],

@@ -1,5 +1,5 @@
-// The steps around the routes: `handle` runs a matched route and writes its reply, `knownPath` checks the names of its path
-// early, `unmatched` answers requests without a route.
+// The steps around the routes: `plainCalls` finds the route of a call, `handle` runs a route and writes its reply, `knownPath` checks
+// the names of its path early, `unmatched` answers requests without a route.
 
 import type { Router } from '@koa/router';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
@@ -22,8 +22,8 @@ import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpMcpReply } from '../sse/mcp-reply.ts';
 
 /**
- * Runs what a call is posted to for a template whose name is written without escapes. Such paths need no more than a look-up; the
- * router compares a path with all of its rows and composes the steps anew, 2 us per request. All others are left to it.
+ * Runs the route of a POST to a template whose path has no escapes: a look-up is enough for it. The router, which takes all other
+ * requests, compares a path with all of its rows and composes the steps for each request, 2 us.
  */
 export function plainCalls(rows: readonly RouteSteps[]): HttpMiddleware {
   const posts = rows.filter(
@@ -41,13 +41,12 @@ export function plainCalls(rows: readonly RouteSteps[]): HttpMiddleware {
 const OF_TEMPLATE = '/mcp/:template';
 const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
 
-/** A route, and all steps to its answer. */
 interface RouteSteps {
   readonly route: Pick<Route, 'method' | 'path'>;
   readonly steps: RouteMiddleware;
 }
 
-/** Makes the handling middleware of one route. `onReport`: see HttpRequest. */
+/** The last step of a route. `onReport`: see HttpRequest. */
 export function handle(
   route: Route,
   services: Services,
@@ -63,7 +62,7 @@ export function handle(
   };
 }
 
-/** Moves the body out of the state, so that it can be collected while the handler waits. */
+/** Moves the body out of the state, so that its memory can be freed while the handler waits. */
 function inputOf(context: RouteContext, proxies: Proxies, onReport: ReportListener | undefined): RawInput {
   const { state, params } = context;
   const query = context.req.url?.includes('?') === true ? context.querystring : '';

@@ -9,17 +9,17 @@ import { ERROR_SAMPLES, OTHER_SAMPLES } from './error-samples.ts';
 import { exampleOf } from './example.ts';
 import type { JsonSchema } from './schema.ts';
 
-/** An answer, or a pointer to one. */
+/** An answer, or a reference to one. */
 export type AnswerObject = Readonly<Record<string, unknown>>;
 
-/** Collects error answers, which many routes share. */
+/** Error answers, which many routes share. */
 export interface SharedAnswers {
-  /** By name; complete when every route was described. */
+  /** By name; complete after the last route. */
   readonly errors: Record<string, AnswerObject>;
   readonly describe: (schema: TSchema) => JsonSchema;
 }
 
-/** Every answer of a route, by status. */
+/** The answers of a route, by status. */
 export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<string, AnswerObject> {
   const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of route.errors)
@@ -40,7 +40,6 @@ export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<str
   return Object.fromEntries([...successes, ...errors]);
 }
 
-/** Descriptions of error answers begin with the meaning of the status. */
 const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   400: 'Refused',
   401: 'Not authenticated',
@@ -54,7 +53,7 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   503: 'Not available now',
 };
 
-/** Errors that are answered with one status. */
+/** The errors of a route with the same status. */
 interface StatusErrors {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
@@ -76,7 +75,7 @@ function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: Shared
   };
 }
 
-/** Its description then has to describe the events: ReDoc shows a leading text in styles that the policy forbids. */
+/** The description of the answer explains such events: ReDoc shows text of a schema in styles that the policy forbids. */
 function isStreamAlone(types: readonly string[]): boolean {
   return types.length === 1 && types[0] === 'text/event-stream';
 }
@@ -90,7 +89,7 @@ function contentOf(type: string, schema: JsonSchema, example: unknown, event: st
   return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
 }
 
-/** Named by its codes: routes with the same codes share it. */
+/** Named by its codes, so that routes with the same codes share it. */
 function sharedError(failure: StatusErrors, headers: HeaderObjects, shared: SharedAnswers): AnswerObject {
   const limits = RATE_LIMITS.some((name) => name in headers) ? ['limited'] : [];
   const name = [...failure.codes.toSorted(), ...limits].join('.');
@@ -106,7 +105,7 @@ function errorAnswer(
   const further = ERROR_HEADERS[status] ?? [];
   return {
     description: `${STATUS_MEANINGS[status] ?? 'An error'}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
-    headers: { ...headers, ...pointers(further) },
+    headers: { ...headers, ...references(further) },
     content: {
       'application/json': { schema: errorSchema(codes, describe), examples: examplesOf({ status, codes }) },
     },
@@ -114,32 +113,21 @@ function errorAnswer(
 }
 
 /**
- * A status with a body of its own and errors: the body with the fields of the error, as in health without a database; or, with
- * `isApart`, either of the two, as at the MCP endpoint, whose refusals are JSON-RPC errors and those of authorization are not.
+ * A status of a success and of errors: the body with the fields of the error, as of health without a database; with `isApart` either
+ * of the two, as at the MCP endpoint, where refusals are JSON-RPC errors and those of authorization are not.
  */
 function mixed(
-  own: AnswerDoc,
-  { status, codes }: StatusErrors,
+  { description, body = {}, example = exampleOf(body), isApart = false }: AnswerDoc,
+  errors: StatusErrors,
   headers: HeaderObjects,
   shared: SharedAnswers,
 ): AnswerObject {
-  const error = errorAnswer({ status, codes }, headers, shared);
-  if (own.isApart === true && own.body !== undefined) {
-    const schema = { anyOf: [shared.describe(own.body), errorSchema(codes, shared.describe)] };
-    const examples = { own: { value: own.example ?? exampleOf(own.body) }, ...examplesOf({ status, codes }) };
-    return { ...error, description: own.description, content: { 'application/json': { schema, examples } } };
-  }
-  const ownSchema = own.body === undefined ? {} : shared.describe(own.body);
-  const schema = { allOf: [ownSchema, errorSchema(codes, shared.describe)] };
-  const examples = Object.fromEntries(
-    codes.map((code) => [
-      code,
-      {
-        value: { ...Object(own.body === undefined ? {} : exampleOf(own.body)), ...sampleBody(code, status) },
-      },
-    ]),
-  );
-  return { ...error, description: own.description, content: { 'application/json': { schema, examples } } };
+  const schemas = [shared.describe(body), errorSchema(errors.codes, shared.describe)];
+  const content = isApart
+    ? { schema: { anyOf: schemas }, examples: { own: { value: example }, ...examplesOf(errors) } }
+    : { schema: { allOf: schemas }, examples: examplesOf(errors, Object(example)) };
+  const error = errorAnswer(errors, headers, shared);
+  return { ...error, description, content: { 'application/json': content } };
 }
 
 function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['describe']): JsonSchema {
@@ -151,11 +139,13 @@ function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['descr
   };
 }
 
-function examplesOf({ status, codes }: StatusErrors): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(codes.map((code) => [code, { value: sampleBody(code, status) }]));
+/** The errors as a caller gets them, with further `fields`. */
+function examplesOf({ status, codes }: StatusErrors, fields: object = {}): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    codes.map((code) => [code, { value: { ...fields, ...sampleBody(code, status) } }]),
+  );
 }
 
-/** The error as a caller gets it. */
 function sampleBody(code: ErrorCode, status: number): ErrorBody {
   const { [code]: sample } = ERROR_SAMPLES[code].status === status ? ERROR_SAMPLES : OTHER_SAMPLES;
   return errorBody(sample ?? ERROR_SAMPLES[code], HEADERS['X-Request-ID'].schema.examples[0]);
@@ -163,7 +153,7 @@ function sampleBody(code: ErrorCode, status: number): ErrorBody {
 
 const RATE_LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 
-/** Headers that belong to a status. */
+/** Headers of error answers, by status. */
 const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
   401: ['WWW-Authenticate'],
   429: ['Retry-After'],
@@ -173,14 +163,14 @@ const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 /** Headers of every answer of a route. */
 function headersOf({ scope, errors, speaks }: RouteAccess): HeaderObjects {
   const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
-  return pointers([
+  return references([
     'X-Request-ID',
     ...(isAnswered ? (['X-Instance-ID'] as const) : []),
     ...(scope === 'open' ? [] : RATE_LIMITS),
   ]);
 }
 
-function pointers(names: readonly HeaderName[]): HeaderObjects {
+function references(names: readonly HeaderName[]): HeaderObjects {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

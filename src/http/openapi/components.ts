@@ -1,5 +1,4 @@
-// Shared parts of the API description: named schemas, headers and security schemes. A named schema is recognised by its
-// content wherever it is used.
+// Shared parts of the API description: named schemas, headers and security schemes. Named schemas are recognised by their content.
 
 import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/account.ts';
@@ -16,7 +15,6 @@ import { StatisticsView } from '../routes/statistics.ts';
 import { LoadBalancerView, RegistryView } from '../routes/templates.ts';
 import { UserRecord } from '../routes/users.ts';
 
-/** Schemas with a name of their own in the description. */
 export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   ApiKeyRecord,
   AuditEntry: AuditRecord,
@@ -37,7 +35,6 @@ export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   UserRecord,
 };
 
-/** What each scope allows. */
 const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   'gateway:read': 'Read status and configuration of the gateway',
   'gateway:write': 'Change the configuration and manage servers',
@@ -45,7 +42,7 @@ const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   admin: 'Everything, users and keys included',
 };
 
-/** Each is sufficient. The form of an interactive page uses `login`; its token is that of `bearer`. */
+/** Each is sufficient. The form of an interactive page uses `login`, which gives a token for `bearer`. */
 export const SECURITY_SCHEMES = {
   login: {
     type: 'oauth2',
@@ -66,17 +63,9 @@ export const SECURITY_SCHEMES = {
   apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
 } as const;
 
-/** A header as the description has it. */
-export interface HeaderDoc {
-  readonly description: string;
-  /** True when the answer is wrong without it. */
-  readonly required?: boolean;
-  readonly schema: Readonly<Record<string, unknown>>;
-}
-
 const count = { type: 'integer', minimum: 0 } as const;
 
-/** Headers of answers, by name. */
+/** Headers of answers, by name. `required`: the answer is invalid without it. */
 export const HEADERS = {
   'X-Request-ID': {
     description: 'Names this request in the log. A sane one of the caller is kept.',
@@ -109,6 +98,6 @@ export const HEADERS = {
     required: true,
     schema: { type: 'string', examples: ['Bearer'] },
   },
-} as const satisfies Readonly<Record<string, HeaderDoc>>;
+} as const;
 
 export type HeaderName = keyof typeof HEADERS;

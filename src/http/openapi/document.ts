@@ -1,4 +1,4 @@
-// The API description: OpenAPI 3.1 made from the table of routes, so that it cannot differ from them. Source: ADR 21.
+// The API description: OpenAPI 3.1, made from the table of routes. Source: ADR 21.
 
 import type { TSchema } from 'typebox';
 import type { Scope } from '../../domain/account.ts';
@@ -9,7 +9,7 @@ import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from './components.ts';
 import { exampleOf } from './example.ts';
 import { schemaWriter } from './schema.ts';
 
-/** The document as plain JSON; the fields are those that specs and tools read. */
+/** The document as plain JSON, with the fields that specs and tools read. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
@@ -17,7 +17,7 @@ export interface OpenApiDocument {
   readonly [field: string]: unknown;
 }
 
-/** Describes every route. Addresses are relative to the document, so it is also valid behind a path prefix. */
+/** Addresses are relative to the document, so that it is valid behind a path prefix, too. */
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   const writer = schemaWriter(NAMED_SCHEMAS);
   const shared: SharedAnswers = { errors: {}, describe: writer.describe };
@@ -65,10 +65,9 @@ MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates the
 are JSON-RPC errors; errors of authentication and authorization are those above. There the limit counts JSON-RPC requests,
 and \`HEAD\` is not answered.`;
 
-/** An operation object of OpenAPI 3.1. */
 type OperationObject = Readonly<Record<string, unknown>>;
 
-/** Describes one route; its error answers are added to `shared`. */
+/** Describes a route; its error answers are added to `shared`. */
 export function operationOf(route: Route, shared: SharedAnswers): OperationObject {
   const { path, summary, scope } = route;
   const scopes = scope === 'open' ? [] : [scope].flat();
@@ -91,12 +90,12 @@ export function operationOf(route: Route, shared: SharedAnswers): OperationObjec
   };
 }
 
-/** `/mcp/:template/health` as OpenAPI writes it: `/mcp/{template}/health`. It has no notation for the rest of a path. */
+/** `/mcp/:template/health` in the notation of OpenAPI, which has none for the rest of a path: `/mcp/{template}/health`. */
 export function pathTemplate(path: string): string {
   return path.replaceAll(/[:*](\w+)/g, '{$1}');
 }
 
-/** Method and words of the path, with a parameter at the end, and `OfAll` for a row beside that of a template. */
+/** Method and words of the path, its last parameter included, and `OfAll` for a route with `unlessTemplate`. */
 function operationId({ method, path, unlessTemplate }: Route): string {
   const words = path
     .split('/')
@@ -148,7 +147,7 @@ function bodyOf(route: Route, { describe }: SharedAnswers): OperationObject | un
   const { body } = route.request;
   if (body === undefined) return undefined;
   const content = { schema: describe(body), example: exampleOf(body) };
-  // The form stands first: it is what interactive pages then offer.
+  // The form is first, because interactive pages offer the first type.
   const types = route.reader === 'form' ? ['application/x-www-form-urlencoded'] : [];
   return {
     required: true,
@@ -156,11 +155,10 @@ function bodyOf(route: Route, { describe }: SharedAnswers): OperationObject | un
   };
 }
 
-/** A group of operations, selected by path. */
 interface Tag {
   readonly name: string;
   readonly description: string;
-  /** Paths that belong to it; the first matching group counts. */
+  /** Paths of its operations; the first match wins. */
   readonly paths: RegExp;
 }
 
@@ -199,7 +197,6 @@ export const TAGS: readonly Tag[] = [
   { name: 'Process', description: 'Liveness and readiness of the process.', paths: /^/ },
 ];
 
-/** The group of a path. */
 export function tagOf(path: string): string {
   return TAGS.find(({ paths }) => paths.test(path))?.name ?? '';
 }

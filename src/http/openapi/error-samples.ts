@@ -1,5 +1,4 @@
-// One error of each code, made by its constructor: the examples of the API description. A new code does not compile without
-// its sample.
+// One error of each code, made by its constructor, for the examples of the API description.
 
 import {
   invalidToolArguments,
@@ -51,7 +50,6 @@ import {
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** By code. */
 export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   MALFORMED_JSON: malformedJson('it ends in the middle of an object'),
   DUPLICATE_USERNAME: duplicateUsername('ada'),
@@ -100,7 +98,7 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   DATABASE_UNAVAILABLE: databaseUnavailable(undefined),
 };
 
-/** Samples of codes with a second status. */
+/** Samples for the second status of a code. */
 export const OTHER_SAMPLES: Readonly<Partial<Record<ErrorCode, GatewayError>>> = {
   COMMAND_NOT_ALLOWED: commandExposes(
     '"gateway.key" is the signing key of this gateway: with it a program can make itself an admin; name another folder, such ' +

@@ -1,11 +1,11 @@
-// Makes an example of a schema: a small value that fits it, made of the examples that its parts carry.
+// Makes an example of a schema from the examples of its parts.
 
 import type { TSchema } from 'typebox';
 import { Check } from 'typebox/schema';
 
 /**
- * A value that fits the schema. The first of its `examples` counts; else objects are made of their fields, without optional
- * fields that have no example, and of several variants the first is taken. Throws when the result does not fit.
+ * A value that fits the schema: the first of its `examples`, else made from the fields, without optional fields that have no
+ * example, and from the first of several variants. Throws when the result does not fit.
  */
 export function exampleOf(schema: TSchema): unknown {
   const example = build(schema);

@@ -1,20 +1,15 @@
-// Schemas in the API description: plain JSON Schema 2020-12, with pointers to named schemas.
+// Schemas in the API description: plain JSON Schema 2020-12, with references to named schemas.
 
 import type { TSchema } from 'typebox';
 
 /** JSON Schema as data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Describes schemas for one document. */
-export interface SchemaWriter {
-  /** The schema, or a pointer to it when it has a name. */
-  describe(schema: TSchema): JsonSchema;
-  /** The schemas that have a name, each written out. */
-  readonly named: Readonly<Record<string, JsonSchema>>;
-}
-
-/** Named schemas are recognised by content, also inside others. */
-export function schemaWriter(names: Readonly<Record<string, TSchema>>): SchemaWriter {
+/**
+ * Describes schemas for one document. `describe` returns a schema, or a reference to it when it has a name; named schemas are
+ * recognised by content, also inside others. `named` has those schemas in full.
+ */
+export function schemaWriter(names: Readonly<Record<string, TSchema>>) {
   const known = new Map(Object.entries(names).map(([name, schema]) => [JSON.stringify(plain(schema)), name]));
   const write = (value: unknown): unknown => {
     const name = isObject(value) ? known.get(JSON.stringify(value)) : undefined;
@@ -29,12 +24,12 @@ export function schemaWriter(names: Readonly<Record<string, TSchema>>): SchemaWr
   };
 }
 
-/** Enumerable properties only: TypeBox keeps its own marks in others. */
+/** Enumerable properties only: TypeBox has its own marks in the others. */
 function plain(schema: TSchema): unknown {
   return readable(JSON.parse(JSON.stringify(schema)));
 }
 
-/** The usual notation for records of any name and for the type of enumerations. */
+/** With the common notation for records with arbitrary names and for the type of enumerations. */
 function readable(value: unknown): unknown {
   const written = inside(value, readable);
   if (!isObject(written)) return written;
@@ -61,7 +56,7 @@ function inside(value: unknown, change: (value: unknown) => unknown): unknown {
 
 function objectOf(value: unknown): JsonSchema {
   if (isObject(value)) return value;
-  throw new TypeError('a schema of a route is no object');
+  throw new TypeError('the schema of a route is not an object');
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,5 +1,5 @@
-// Writes an Observable to one response as server-sent events, and tracks all open streams so that they can be ended. Names and
-// contents of events are decided by the routes.
+// Writes an Observable to one response as server-sent events, and tracks all open streams so that they can be ended. Routes decide the
+// names and contents of events.
 
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
@@ -24,7 +24,7 @@ export interface EventStreamOptions {
   readonly keepAliveMs?: number;
   /** Unsent bytes over which events that are not essential are dropped. Default 1 MiB. */
   readonly bufferBytes?: number;
-  /** Longest time in which a client reads nothing of what waits for it; then it is cut. Default 30 000 ms. */
+  /** Longest time in which a client reads nothing of what waits for it; then its connection is closed. Default 30 000 ms. */
   readonly unreadMs?: number;
   /** Most unread bytes of all clients. Default: from the available memory. */
   readonly unreadBounds?: ByteBounds;
@@ -32,21 +32,19 @@ export interface EventStreamOptions {
   readonly callerCheckMs?: number;
 }
 
-/** An open event stream: it is kept alive, and ended with the app or when its caller is revoked. */
+/** An open event stream: it is kept alive, and ends with the app or when its caller is no longer authorized. */
 export interface TrackedStream {
   /** Writes a comment, which clients ignore. */
   comment(text: string): void;
-  /** Ends it: the app stops. */
+  /** Ends it because the app stops. */
   shutDown(): void;
-  /** Ends it: its caller is no longer authorized. */
+  /** Ends it because its caller is no longer authorized. */
   revoke(refusal: GatewayError): void;
 }
 
 /** Every open event stream of one app. */
 export class EventStreams {
-  /** Write timeout of a client that does not read. */
   readonly unreadMs: number;
-  /** The unread bytes of all answers. */
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
   readonly #callers: CallerWatch;
@@ -117,8 +115,8 @@ export class EventStreams {
   }
 }
 
-/** Characters after which events that are written together are written. */
-const MOST_GATHERED = 64 * 1024;
+/** Characters of joined events after which the client counts as behind. */
+const MOST_JOINED = 64 * 1024;
 
 /** One response that is, or will be, an event stream. */
 class OpenStream implements TrackedStream, Slow, StreamReader {
@@ -132,8 +130,8 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
   #dropped = 0;
-  /** Events that are written in one piece. */
-  #gathered: string | undefined;
+  /** Text of events that are joined into one write; see `together`. */
+  #joined: string | undefined;
 
   constructor(
     context: HttpContext,
@@ -161,15 +159,15 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   }
 
   get isBehind(): boolean {
-    return this.#response.writableNeedDrain || (this.#gathered?.length ?? 0) > MOST_GATHERED;
+    return this.#response.writableNeedDrain || (this.#joined?.length ?? 0) > MOST_JOINED;
   }
 
   together(emit: () => void): void {
-    this.#gathered = '';
+    this.#joined = '';
     try {
       emit();
     } finally {
-      this.#writeGathered();
+      this.#writeJoined();
     }
   }
 
@@ -215,16 +213,16 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     if (this.#response.writableLength <= this.#bufferBytes) this.#response.write(commentText(text));
   }
 
-  #writeGathered(): void {
-    const text = this.#gathered ?? '';
-    this.#gathered = undefined;
+  #writeJoined(): void {
+    const text = this.#joined ?? '';
+    this.#joined = undefined;
     if (text === '') return;
     this.#response.write(text);
     this.#streams.unread.count(this.#context);
   }
 
   #end(): void {
-    this.#writeGathered();
+    this.#writeJoined();
     this.#response.end();
     limitWriteTime(this.#response, this.#streams.unreadMs);
     this.#settle();
@@ -238,8 +236,8 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     }
     const lines = inLines(data);
     const start = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
-    if (this.#gathered !== undefined && typeof lines === 'string') {
-      this.#gathered += `${start}${lines}\n\n`;
+    if (this.#joined !== undefined && typeof lines === 'string') {
+      this.#joined += `${start}${lines}\n\n`;
       return;
     }
     this.#response.cork();

@@ -1,5 +1,4 @@
-// The answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. Messages are decided by
-// src/protocol; this file writes them to the socket.
+// Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorCode } from '../../domain/errors.ts';
@@ -12,18 +11,18 @@ import { limitReader, limitWriteTime } from '../unread-answers.ts';
 import type { EventStreams, TrackedStream } from './event-stream.ts';
 import { commentText, EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE, inLines } from './server-sent-events.ts';
 
-/** Writes one answer; further ones, and those after a disconnect, are dropped. */
+/** Writes one answer. Further answers, and answers after a disconnect, are dropped. */
 export class HttpMcpReply implements McpReply {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
   #instanceId: string | undefined;
-  /** Listeners to the disconnect, called once. */
-  #leaving: (() => void)[] | undefined;
+  /** Called once, when the client disconnects. */
+  #goneListeners: (() => void)[] | undefined;
 
   constructor(context: HttpContext, streams: EventStreams) {
     this.#context = context;
     this.#streams = streams;
-    // Otherwise koa answers before the endpoint does.
+    // Otherwise koa would answer before the endpoint does.
     context.respond = false;
   }
 
@@ -31,7 +30,7 @@ export class HttpMcpReply implements McpReply {
     this.#write({ kind: 'bytes', status, bytes: body, headers });
   }
 
-  /** A whole stream of one event, so it needs no headers against buffering. */
+  /** A complete stream of one event, which needs no headers against buffering. */
   event(data: Uint8Array | string, headers: readonly string[] = []): void {
     this.#write({ kind: 'bytes', status: 200, bytes: soleEvent(data), type: EVENT_STREAM_TYPE, headers });
   }
@@ -46,17 +45,17 @@ export class HttpMcpReply implements McpReply {
     const all = [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers];
     if (this.#instanceId !== undefined) all.push('X-Instance-ID', this.#instanceId);
     response.writeHead(200, all);
-    // For the endpoint a revoked caller has disconnected: its calls are cancelled or wait for a return.
-    return new HttpMcpStream(this.#context, this.#streams, () => this.#leave());
+    // The endpoint treats a revoked caller as disconnected: its calls are cancelled, or wait for it to reconnect.
+    return new HttpMcpStream(this.#context, this.#streams, () => this.#notifyGone());
   }
 
   onGone(listener: () => void): void {
-    if (this.#leaving !== undefined) {
-      this.#leaving.push(listener);
+    if (this.#goneListeners !== undefined) {
+      this.#goneListeners.push(listener);
       return;
     }
-    this.#leaving = [listener];
-    whenGone(this.#context.res, () => this.#leave());
+    this.#goneListeners = [listener];
+    whenGone(this.#context.res, () => this.#notifyGone());
   }
 
   from(instanceId: string): void {
@@ -80,9 +79,9 @@ export class HttpMcpReply implements McpReply {
     this.#context.state.sessionId = sessionId;
   }
 
-  #leave(): void {
-    const listeners = this.#leaving;
-    this.#leaving = undefined;
+  #notifyGone(): void {
+    const listeners = this.#goneListeners;
+    this.#goneListeners = undefined;
     for (const listener of listeners ?? []) listener();
   }
 
@@ -100,8 +99,8 @@ const END = '\n\n';
 const ASCII = /^[\x20-\x7e]*$/;
 
 /**
- * An event stream of the MCP endpoint whose head is written. It ends with the app, when the write timeout of its reader
- * expires, or when its caller is revoked.
+ * An open event stream of the MCP endpoint. It ends with the app, when its client reads nothing for too long, or when its caller is
+ * revoked.
  */
 export class HttpMcpStream implements McpStream, TrackedStream {
   readonly #context: HttpContext;
@@ -111,7 +110,6 @@ export class HttpMcpStream implements McpStream, TrackedStream {
   readonly #onRevoked: () => void;
   #isOpen = true;
 
-  /** `onRevoked` is called when it ends because its caller is revoked. */
   constructor(context: HttpContext, streams: EventStreams, onRevoked: () => void = () => {}) {
     const { res: response } = context;
     this.#context = context;
@@ -121,13 +119,13 @@ export class HttpMcpStream implements McpStream, TrackedStream {
     this.#release = streams.track(this, context);
     response.once('close', () => this.#leave());
     limitReader(response, streams.unreadMs);
-    // The head is sent with the first event, or in the next tick: the client waits for it.
+    // The client waits for the head: it is sent with the first event, or in the next tick.
     process.nextTick(() => {
       if (this.#isOpen) response.flushHeaders();
     });
   }
 
-  /** Includes the writes of this turn of the event loop: Node sends them at its end. */
+  /** Includes the writes of this turn of the event loop, at whose end Node sends them. */
   get unsentBytes(): number {
     return this.#response.writableLength;
   }
@@ -135,7 +133,7 @@ export class HttpMcpStream implements McpStream, TrackedStream {
   send({ data, id, retryMs, name }: McpEvent): void {
     if (!this.#isOpen) return;
     const response = this.#response;
-    // A backstop: senders respect `unsentBytes`. One message of any size is accepted.
+    // A safeguard, as senders respect `unsentBytes`. A single message of any size is accepted.
     if (response.writableLength > LIMITS.backendMessageBytes) {
       response.destroy();
       return;
@@ -172,7 +170,7 @@ export class HttpMcpStream implements McpStream, TrackedStream {
     this.end();
   }
 
-  /** MCP has no message for this: the client reconnects and gets the refusal as an error. */
+  /** MCP has no message for this: the client reconnects and gets the error then. */
   revoke(): void {
     this.end();
     this.#onRevoked();
@@ -185,8 +183,8 @@ export class HttpMcpStream implements McpStream, TrackedStream {
 }
 
 /**
- * Everything before the data. An event without data only carries an id and has no name, so that clients that look at the
- * name alone do not take it for a message. Source: MCP 2025-11-25 basic/transports, "Sending Messages".
+ * Everything before the data. An event without data only has an id and no name, so that clients that read only the name do not
+ * take it for a message. Source: MCP 2025-11-25 basic/transports, "Sending Messages".
  */
 function headOf(event: string | undefined, id: string | undefined, retryMs: number | undefined): string {
   const name = event === undefined ? '' : `event: ${event}\n`;
@@ -199,7 +197,7 @@ const SOLE_HEAD = headOf('message', undefined, undefined);
 const SOLE_HEAD_BYTES = Buffer.from(SOLE_HEAD);
 const END_BYTES = Buffer.from(END);
 
-/** A whole stream of one event without an id. */
+/** A complete stream of one event without an id. */
 export function soleEvent(data: Uint8Array | string): Uint8Array | string {
   const lines = inLines(data);
   if (typeof lines === 'string') return `${SOLE_HEAD}${lines}${END}`;

@@ -3,7 +3,7 @@
 
 export const EVENT_STREAM_TYPE = 'text/event-stream';
 
-/** Headers of every open event stream, names and values in turn: no proxy may store, buffer or compress it. */
+/** Headers of every open event stream, as `[name, value, …]`: no proxy may store, buffer or compress it. */
 export const EVENT_STREAM_HEADERS: readonly string[] = [
   ...['Content-Type', EVENT_STREAM_TYPE, 'Cache-Control', 'no-store, no-transform'],
   ...['X-Accel-Buffering', 'no'],
@@ -26,7 +26,7 @@ export function inLines(data: Uint8Array | string): Uint8Array | string {
 const BREAK = '\ndata: ';
 const BREAK_BYTES = Buffer.from(BREAK);
 
-/** Without an intermediate text, which may take twice the memory of the bytes. */
+/** Without intermediate text, which may take twice the memory of the bytes. */
 function bytesInLines(data: Uint8Array): Uint8Array {
   let breaks = 0;
   for (let at = 0; at < data.length; at += 1) if (isBreak(data[at])) breaks += 1;
