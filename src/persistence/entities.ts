@@ -8,17 +8,140 @@ import type { DatabaseKind } from './database.ts';
 export type Tables = ReturnType<typeof tablesFor>;
 
 export function tablesFor(kind: DatabaseKind) {
-  const columns = columnsFor(kind);
+  const { id, text, document, number, counter, flag, time } = columnsFor(kind);
   return {
-    templates: templateTable(columns),
-    instances: instanceTable(columns),
-    tombstones: tombstoneTable(columns),
-    users: userTable(columns),
-    apiKeys: apiKeyTable(columns),
-    settings: settingTable(columns),
-    audit: auditTable(columns),
-    auditCalls: auditCallTable(columns),
-    revision: revisionTable(columns),
+    /** Templates with settings that differ from the defaults. */
+    templates: defineEntity({
+      name: 'Template',
+      tableName: 'templates',
+      properties: {
+        name: id(128).primary(),
+        loadBalancer: document(),
+        /** Number of the revision that brought it: lists are in this order. */
+        position: counter(),
+      },
+    }),
+    /** Values that queries use, or that a database tool should list, are columns; the rest is documents. */
+    instances: defineEntity({
+      name: 'Instance',
+      tableName: 'instances',
+      properties: {
+        template: id(128).primary(),
+        id: id(128).primary(),
+        serverId: id(260).unique(),
+        position: counter(),
+        transport: id(16),
+        weight: number(),
+        source: id(16),
+        nodeId: id(255).nullable(),
+        fingerprint: id(128).nullable(),
+        /** `endpoint`, `command`, `args`, `workingDir`, `force`, `container`. */
+        target: document(),
+        /** Encrypted; null when there is none. */
+        env: document().nullable(),
+        headers: document().nullable(),
+        metadata: document(),
+        createdAt: time(),
+        updatedAt: time(),
+      },
+    }),
+    /** Entries of the registry file and of sync that were deleted through the API. */
+    tombstones: defineEntity({
+      name: 'Tombstone',
+      tableName: 'tombstones',
+      properties: {
+        template: id(128).primary(),
+        id: id(128).primary(),
+        fingerprint: id(128),
+      },
+    }),
+    users: defineEntity({
+      name: 'User',
+      tableName: 'users',
+      properties: {
+        id: id(64).primary(),
+        username: id(64),
+        /** The name in lower case: `Ada` and `ada` are one user. */
+        usernameKey: id(64).unique(),
+        position: counter(),
+        email: text(),
+        role: id(16),
+        templates: document().nullable(),
+        isActive: flag(),
+        passwordHash: id(128),
+        credentialsChangedAt: time(),
+        createdAt: time(),
+        updatedAt: time(),
+      },
+    }),
+    /** API keys, without their secrets. */
+    apiKeys: defineEntity({
+      name: 'ApiKey',
+      tableName: 'api_keys',
+      properties: {
+        id: id(64).primary(),
+        name: text(),
+        position: counter(),
+        permissions: document(),
+        templates: document().nullable(),
+        expiresAt: time().nullable(),
+        ownerId: id(64).nullable().index(),
+        secretHash: id(128),
+        createdAt: time(),
+        lastUsedAt: time().nullable(),
+      },
+    }),
+    /** Single values of the installation. */
+    settings: defineEntity({
+      name: 'Setting',
+      tableName: 'settings',
+      properties: {
+        name: id(128).primary(),
+        value: document(),
+      },
+    }),
+    /** The audit log: changes and logins. Its ids sort by time. */
+    audit: defineEntity({
+      name: 'AuditEntry',
+      tableName: 'audit_log',
+      properties: {
+        id: id(64).primary(),
+        at: time(),
+        actor: text(),
+        actorName: text().nullable(),
+        action: text(),
+        subject: text().nullable(),
+        status: number(),
+        address: text().nullable(),
+        requestId: text().nullable(),
+      },
+    }),
+    /** The audit log: calls of tools, apart from the changes, since they are many. The fewer columns, the less each costs. */
+    auditCalls: defineEntity({
+      name: 'AuditCall',
+      tableName: 'audit_calls',
+      properties: {
+        id: id(64).primary(),
+        at: time(),
+        actor: text(),
+        actorName: text().nullable(),
+        template: text().nullable(),
+        tool: text().nullable(),
+        outcome: id(16),
+        status: number(),
+        /** The rest of the entry. */
+        details: document(),
+      },
+    }),
+    /** One row that counts the changes of registry and accounts. Each change updates it first, which serializes the writers of all nodes. */
+    revision: defineEntity({
+      name: 'Revision',
+      tableName: 'revision',
+      properties: {
+        name: id(16).primary(),
+        counter: counter(),
+      },
+    }),
   };
 }
 
@@ -28,172 +151,10 @@ export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
 export type AuditCallRow = InferEntity<Tables['auditCalls']>;
 
-/** Templates with settings that differ from the defaults. */
-function templateTable({ id, document, counter }: Columns) {
-  return defineEntity({
-    name: 'Template',
-    tableName: 'templates',
-    properties: {
-      name: id(128).primary(),
-      loadBalancer: document(),
-      /** Number of the revision that brought it: lists are in this order. */
-      position: counter(),
-    },
-  });
-}
-
-/** Values that queries use, or that a database tool should list, are columns; the rest is documents. */
-function instanceTable({ id, document, number, counter, time }: Columns) {
-  return defineEntity({
-    name: 'Instance',
-    tableName: 'instances',
-    properties: {
-      template: id(128).primary(),
-      id: id(128).primary(),
-      serverId: id(260).unique(),
-      position: counter(),
-      transport: id(16),
-      weight: number(),
-      source: id(16),
-      nodeId: id(255).nullable(),
-      fingerprint: id(128).nullable(),
-      /** `endpoint`, `command`, `args`, `workingDir`, `force`, `container`. */
-      target: document(),
-      /** Encrypted; null when there is none. */
-      env: document().nullable(),
-      headers: document().nullable(),
-      metadata: document(),
-      createdAt: time(),
-      updatedAt: time(),
-    },
-  });
-}
-
-/** Entries of the registry file and of sync that were deleted through the API. */
-function tombstoneTable({ id }: Columns) {
-  return defineEntity({
-    name: 'Tombstone',
-    tableName: 'tombstones',
-    properties: {
-      template: id(128).primary(),
-      id: id(128).primary(),
-      fingerprint: id(128),
-    },
-  });
-}
-
-/** One row that counts the changes of registry and accounts. Each change updates it first, which serializes the writers of all nodes. */
-function revisionTable({ id, counter }: Columns) {
-  return defineEntity({
-    name: 'Revision',
-    tableName: 'revision',
-    properties: {
-      name: id(16).primary(),
-      counter: counter(),
-    },
-  });
-}
-
-/** Users. */
-function userTable({ id, text, document, counter, flag, time }: Columns) {
-  return defineEntity({
-    name: 'User',
-    tableName: 'users',
-    properties: {
-      id: id(64).primary(),
-      username: id(64),
-      /** The name in lower case: `Ada` and `ada` are one user. */
-      usernameKey: id(64).unique(),
-      position: counter(),
-      email: text(),
-      role: id(16),
-      templates: document().nullable(),
-      isActive: flag(),
-      passwordHash: id(128),
-      credentialsChangedAt: time(),
-      createdAt: time(),
-      updatedAt: time(),
-    },
-  });
-}
-
-/** API keys, without their secrets. */
-function apiKeyTable({ id, text, document, counter, time }: Columns) {
-  return defineEntity({
-    name: 'ApiKey',
-    tableName: 'api_keys',
-    properties: {
-      id: id(64).primary(),
-      name: text(),
-      position: counter(),
-      permissions: document(),
-      templates: document().nullable(),
-      expiresAt: time().nullable(),
-      ownerId: id(64).nullable().index(),
-      secretHash: id(128),
-      createdAt: time(),
-      lastUsedAt: time().nullable(),
-    },
-  });
-}
-
-/** Single values of the installation. */
-function settingTable({ id, document }: Columns) {
-  return defineEntity({
-    name: 'Setting',
-    tableName: 'settings',
-    properties: {
-      name: id(128).primary(),
-      value: document(),
-    },
-  });
-}
-
-/** The audit log: changes and logins. Its ids sort by time. */
-function auditTable({ id, text, number, time }: Columns) {
-  return defineEntity({
-    name: 'AuditEntry',
-    tableName: 'audit_log',
-    properties: {
-      id: id(64).primary(),
-      at: time(),
-      actor: text(),
-      actorName: text().nullable(),
-      action: text(),
-      subject: text().nullable(),
-      status: number(),
-      address: text().nullable(),
-      requestId: text().nullable(),
-    },
-  });
-}
-
-/** The audit log: calls of tools, apart from the changes, since they are many. The fewer columns, the less each costs. */
-function auditCallTable({ id, text, document, number, time }: Columns) {
-  return defineEntity({
-    name: 'AuditCall',
-    tableName: 'audit_calls',
-    properties: {
-      id: id(64).primary(),
-      at: time(),
-      actor: text(),
-      actorName: text().nullable(),
-      template: text().nullable(),
-      tool: text().nullable(),
-      outcome: id(16),
-      status: number(),
-      /** The rest of the entry. */
-      details: document(),
-    },
-  });
-}
-
 /** Longest free text of a short column, in UTF-16 units. */
 export const TEXT_LENGTH = 512;
 
 /** Builders of columns for one database. */
-type Columns = ReturnType<typeof columnsFor>;
-
 function columnsFor(kind: DatabaseKind) {
   const { collation, document, bytesPerCharacter } = DIALECTS[kind];
   const isOracle = kind === 'oracle';

@@ -225,13 +225,13 @@ type Texts = Readonly<Record<string, string>>;
 /** Throws what `encrypt` throws; an empty field is not encrypted. */
 function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) {
   const { endpoint, command, args, workingDir, force, container, env, headers } = definition;
-  const target: Target = {
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(command === undefined ? {} : { command }),
+  const target: { [Field in keyof Target]: Target[Field] | undefined } = {
+    endpoint,
+    command,
     args,
-    ...(workingDir === undefined ? {} : { workingDir }),
-    ...(force === undefined ? {} : { force }),
-    ...(container === undefined ? {} : { container }),
+    workingDir,
+    force,
+    container,
   };
   const encrypted = (texts: Texts, field: 'env' | 'headers') =>
     Object.keys(texts).length === 0 ? null : encrypt(JSON.stringify(texts), field);
