@@ -2,8 +2,8 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { logDatabase } from '../src/database-log.ts';
 import type { RevisionChange } from '../src/persistence/revision-watch.ts';
+import { logDatabase } from '../src/server.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('the log of the database');

@@ -1,5 +1,5 @@
-// The sockets of a gateway: opens them by the rules for ports, and closes them so that answers under way still arrive.
-// config/listeners.ts decides the addresses, the caller the request listener.
+// Opens and closes the listening sockets of a gateway; answers that are being sent still arrive. config/listeners.ts decides the
+// addresses.
 
 import {
   createServer,
@@ -22,11 +22,10 @@ export class ListenError extends Error {
   }
 }
 
-/** The open sockets. */
 export interface Listeners {
   /** URLs on this machine, in the order of the configuration: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[];
-  /** The same for messages, where "all addresses" has both: `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
+  /** The same for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly places: readonly string[];
   /** One line each: a default port in use by another program. */
   readonly warnings: readonly string[];
@@ -36,43 +35,43 @@ export interface Listeners {
   close(timeoutMs: number): Promise<void>;
 }
 
-/** Limits for the time of a request, in ms: slow clients do not hold connections. They get 408 before they are disconnected. */
+/** Time limits of requests, in ms, so that slow clients do not hold connections: they get 408 and are disconnected. */
 export interface ReceiveTimeouts {
   /** For the headers of a request. */
   readonly headersMs: number;
   /** For all of a request. */
   readonly requestMs: number;
-  /** Interval of the check of all connections: a disconnection is late by this much at worst. */
+  /** Interval at which all connections are checked: the greatest delay of a disconnection. */
   readonly checkMs: number;
 }
 
 const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
-/** Longer than the idle time of common proxies (60 s), so that the gateway never closes a connection that they reuse. */
+/** Longer than the idle time of common proxies (60 s), so that the gateway does not close a connection that a proxy reuses. */
 const KEEP_ALIVE_MS = 65_000;
-/** Connections that the system completes before they are accepted. It may allow fewer: net.core.somaxconn on Linux. */
+/** Connections that wait to be accepted. The system may allow fewer: net.core.somaxconn on Linux. */
 const BACKLOG = 4_096;
 /**
- * Requests that begin in one turn of the event loop while there are many connections; the others wait for the next turns. The loop accepts one connection per
- * round of reading, and goes on reading for up to 48 rounds while over 1,024 connections have something to read: if all of
- * them were served at once, a new connection would wait for seconds.
+ * Requests that begin in one turn of the event loop while there are many connections; the others wait for the next turns. The
+ * loop accepts one connection per round of reading, and reads for up to 48 rounds while over 1,024 connections have data: if all
+ * requests began at once, a new connection would wait for seconds.
  */
 const REQUESTS_PER_TURN = 2;
 /**
- * The same with fewer connections than MANY_CONNECTIONS, which one round reads: what a turn writes to one program goes in one
- * piece, which takes less CPU per call.
+ * The same with fewer connections than MANY_CONNECTIONS, which one round reads: the requests of a turn reach a program in one write,
+ * which takes less CPU per call.
  */
 const REQUESTS_PER_TURN_OF_FEW = 64;
 const MANY_CONNECTIONS = 256;
-/** Requests that do not wait: a load balancer removes a gateway that answers them slowly. */
+/** Requests that begin at once: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
-/** "All addresses", and the one of them that this machine always has. */
+/** For "all addresses", the address that is always on this machine. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 /** Interval of the check for idle connections while closing, in ms. */
 const SWEEP_MS = 20;
 
 /**
- * Opens all listeners or none. With the default ports one in use is a warning and both in use are an error; a configured
- * port must be free. Throws ListenError. Source: ADR 1.
+ * Opens all listeners or none. Of the default ports one in use is a warning and both in use are an error; a configured port
+ * must be free. Rejects with ListenError. Source: ADR 1.
  */
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
@@ -127,15 +126,15 @@ class RequestGate {
 class Listener {
   readonly host: string;
   readonly port: number;
-  /** The flags that change its address begin with it. */
+  /** Prefix of the flags that change its address. */
   readonly flag: '--' | '--metrics-';
-  /** Source of the port, unless `--port`. */
+  /** Setting with the port, unless it is `--port`. */
   readonly portSource: string | undefined;
-  /** Why it could not be opened. */
+  /** The error of opening it. */
   error: NodeJS.ErrnoException | undefined;
   readonly #server: Server;
   #isDraining = false;
-  /** Resolves when it does not listen any more and its last connection has ended. */
+  /** Resolves when it is closed and its last connection has ended. */
   readonly #gone: Promise<void>;
 
   constructor(wanted: ListenAddress, serve: RequestListener, timeouts: ReceiveTimeouts, gate: RequestGate) {
@@ -151,7 +150,7 @@ class Listener {
       keepAliveTimeout: KEEP_ALIVE_MS,
     };
     const begin: RequestListener = (request, response) => {
-      if (response.destroyed) return; // its client left while it waited
+      if (response.destroyed) return; // its client disconnected while it waited
       if (this.#isDraining) response.setHeader('Connection', 'close');
       if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
       else if (hasSeveralHosts(request)) refuseHeaders(response, 400);
@@ -162,7 +161,7 @@ class Listener {
       else gate.run(() => begin(request, response));
     });
     server.on('connection', (socket) => gate.count(socket));
-    // Node drops headers beyond this count silently; one more than allowed shows that there were too many.
+    // Node silently drops headers over this count: one more than allowed shows that there were too many.
     server.maxHeadersCount = LIMITS.requestHeaders + 1;
     this.#server = server;
     this.#gone = new Promise((resolve) => server.once('close', resolve));
@@ -188,7 +187,7 @@ class Listener {
   open(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.on('error', (error) => {
-        // Once it listens, errors are about single connections that the system could not accept (no file handles left).
+        // While it listens, errors concern single connections that the system could not accept (no file handles left).
         if (!this.#server.listening) this.error = error;
         resolve();
       });
@@ -203,7 +202,7 @@ class Listener {
   async close(timeoutMs: number): Promise<void> {
     this.drain();
     this.#server.close();
-    // A kept-alive connection becomes idle after its answer, and Node does not check again by itself.
+    // A kept-alive connection becomes idle after its answer; Node does not check that again by itself.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS);
     const cut = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await this.#gone;
@@ -212,7 +211,7 @@ class Listener {
   }
 }
 
-/** Node keeps the first, others on the way may keep the last. Source: RFC 9112 section 3.2. */
+/** Node keeps the first `Host`, a proxy may keep the last. Source: RFC 9112 section 3.2. */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -224,7 +223,7 @@ function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
 
 const HOST = 'host';
 
-/** As Node answers headers that it cannot read. */
+/** As Node answers headers that it cannot parse. */
 function refuseHeaders(response: ServerResponse, status: number): void {
   response.writeHead(status, { Connection: 'close', 'Content-Length': '0' }).end();
 }

@@ -1,5 +1,5 @@
-// Only one process at a time is a given node of a database: two of them would run every program twice. On a file the claim is
-// a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
+// Makes sure that only one process at a time is a given node of a database: two would run every program twice. For a database file
+// the claim is a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -9,15 +9,14 @@ import { lockFile } from './persistence/file-lock.ts';
 import type { SettingStore } from './persistence/store.ts';
 import { withTimeout } from './persistence/with-timeout.ts';
 
-/** The claim of a node of a database. */
 export interface NodeClaim {
-  /** Releases it. Idempotent. */
+  /** Idempotent. */
   release(): Promise<void>;
 }
 
-/** How often the holder changes its row, in ms. */
-const BEAT_MS = 3_000;
-/** A row that did not change for this long belongs to a process that was killed, in ms: longer than a beat and an operation. */
+/** Interval at which the holder changes its row, in ms. */
+const HEARTBEAT_MS = 3_000;
+/** A row without a change for this long belongs to a process that was killed, in ms: longer than a heartbeat and an operation. */
 const EXPIRY_MS = 10_000;
 /** Longest wait for the deletion of the claim, in ms. */
 const RELEASE_MS = 2_000;
@@ -35,15 +34,15 @@ export async function claimNodeOfFile(databaseFile: string, nodeId: string): Pro
 }
 
 export interface NodeOfServerOptions {
-  /** Gets a line when the start has to wait, and when another process took the node over. */
+  /** Gets a line when the start has to wait, and when another process has taken over the node. */
   readonly onNotice?: (line: string) => void;
-  /** Name of this process for a start that is refused. Default: process id and host name. */
+  /** Name of this process, for the message of a start that is refused. Default: process id and host name. */
   readonly who?: string;
 }
 
 /**
- * Claims a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and takes it over
- * when it does not change. Throws ConfigError when it changes, DATABASE_UNAVAILABLE.
+ * Claims a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it if
+ * it does not change. ConfigError if it changes, DATABASE_UNAVAILABLE.
  */
 export async function claimNodeOfServer(
   settings: SettingStore,
@@ -60,12 +59,12 @@ export async function claimNodeOfServer(
   };
   const before = await untilFree(settings, name, nodeId, onNotice);
   if (!(await settings.exchange(name, before, nextRow())))
-    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, FORGOTTEN));
+    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, EXPIRY_NOTE));
 
   let isReleased = false;
   let timer: NodeJS.Timeout | undefined;
-  let beating = Promise.resolve();
-  const beat = async (): Promise<void> => {
+  let heartbeat = Promise.resolve();
+  const sendHeartbeat = async (): Promise<void> => {
     const now = await settings.read(name).catch(() => null);
     if (isReleased) return;
     if (typeof now === 'string' && rowOf(now).holder !== holder) {
@@ -75,23 +74,23 @@ export async function claimNodeOfServer(
     }
     // While the database is away no other process can claim the node either. The next beat reads the result of this one.
     if (now !== null) await settings.exchange(name, now, nextRow()).catch(() => false);
-    if (!isReleased) beatLater();
+    if (!isReleased) scheduleHeartbeat();
   };
-  const beatLater = (): void => {
+  const scheduleHeartbeat = (): void => {
     timer = setTimeout(() => {
-      beating = beat();
-    }, BEAT_MS).unref();
+      heartbeat = sendHeartbeat();
+    }, HEARTBEAT_MS).unref();
   };
-  beatLater();
-  const forget = async (): Promise<void> => {
-    await beating;
+  scheduleHeartbeat();
+  const deleteRow = async (): Promise<void> => {
+    await heartbeat;
     const now = await settings.read(name);
     if (now !== undefined && rowOf(now).holder === holder) await settings.exchange(name, now, undefined);
   };
   const release = (): Promise<void> => {
     isReleased = true;
     clearTimeout(timer);
-    return withTimeout(forget(), RELEASE_MS).catch(() => {
+    return withTimeout(deleteRow(), RELEASE_MS).catch(() => {
       // The database is away: the row expires.
     });
   };
@@ -121,7 +120,7 @@ async function untilFree(
     await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
     const now = await settings.read(name);
     if (now === undefined) return undefined;
-    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, FORGOTTEN));
+    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, EXPIRY_NOTE));
   }
   return first;
 }
@@ -132,7 +131,7 @@ interface Row {
   readonly count: number;
 }
 
-const FORGOTTEN = ` (a process that was killed is forgotten after ${EXPIRY_MS / 1_000} s)`;
+const EXPIRY_NOTE = ` (a process that was killed is forgotten after ${EXPIRY_MS / 1_000} s)`;
 
 /** Only this file writes such rows. */
 function rowOf(text: string | undefined): Pick<Row, 'holder' | 'who'> {

@@ -1,6 +1,6 @@
-// Synchronizes the instances that came from one place with what is there at present: the listing of a source, or a registry file. It
-// changes no others, such as those registered through the API. src/discovery/ lists the sources, gateway/sync.ts decides when;
-// persistence/registry-file.ts reads the file.
+// Synchronizes the registry with one origin of instances: the listing of a source, or a registry file. Instances of other origins, such
+// as the API, are not changed. src/discovery/ lists the sources, gateway/sync.ts decides when; persistence/registry-file.ts reads the
+// file.
 
 import { createHash } from 'node:crypto';
 import Type from 'typebox';
@@ -20,7 +20,7 @@ import { compileShape } from './domain/validation.ts';
 import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
 
-/** Adds what is new, replaces what changed, removes what is gone. What cannot be registered is skipped with the reason. */
+/** Adds new instances, replaces changed ones, removes those that are gone. An instance that cannot be registered is skipped, with the reason. */
 export async function syncListing(
   registry: Registry,
   { origin, deployments, skipped }: Listing,
@@ -73,7 +73,7 @@ export async function syncListing(
   return report;
 }
 
-/** Whether sync added it from this source, or from a part of it: `k8s:1a2b/` holds `k8s:1a2b/mcp-servers`. */
+/** True for an instance that sync added from this source, or from a part of it: `k8s:1a2b/` contains `k8s:1a2b/mcp-servers`. */
 export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceDefinition): boolean {
   return source === 'sync' && fingerprint.startsWith(origin.endsWith('/') ? origin : `${origin}#`);
 }
@@ -85,7 +85,7 @@ function fingerprintOf(origin: string, { input, container, origin: part = origin
   return `${part}#${hash.slice(0, 24)}`;
 }
 
-/** What an embedding program may have made; what is in an entry is the registry's to judge. */
+/** For contents that an embedding program made. The registry checks the input of each entry. */
 const contentsShape = compileShape(
   Type.Object({
     templates: Type.Array(Type.Object({ name: TemplateId, loadBalancer: Type.Object({}) })),
@@ -101,8 +101,8 @@ const contentsShape = compileShape(
   'body',
 );
 
-/** Adds what is new, replaces what changed, removes what is gone, as far as `rules` allow. A bad entry is a problem, not a failure.
- *  VALIDATION_ERROR for contents that no file can have. */
+/** The same for a registry file. An entry that cannot be used is a problem, not a failure. VALIDATION_ERROR for contents that no file
+ *  can have. */
 export async function importContents(
   registry: Registry,
   contents: FileContents,
@@ -153,7 +153,7 @@ async function importEntry(
 ): Promise<ImportOutcome> {
   const existing = registry.active.find(template, input.id);
   if (existing !== undefined && existing.source !== 'file') return 'unchanged';
-  // A locked instance is registered anew: the file has the secrets that the database does not give back.
+  // A locked instance is registered again: the file has the secrets that cannot be read from the database.
   if (existing?.fingerprint === fingerprint && existing.locked === undefined) return 'unchanged';
   if (await registry.hasTombstone(template, input.id, fingerprint)) return 'keptAway';
   if (!isDryRun) await registry.register(template, input, { source: 'file', fingerprint });

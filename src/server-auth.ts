@@ -1,4 +1,4 @@
-// Authentication of a server: opens it on the storage, creates the first admin, and returns the announcements about it.
+// Opens authentication on the storage of a server, creates the first admin, and returns the messages about that.
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
@@ -12,11 +12,10 @@ import { ownCommand } from './domain/version.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
-/** Messages of a start about accounts. */
 interface Announcements {
   /** For the log. */
   readonly warnings: readonly string[];
-  /** For a person on a terminal, never for a log. */
+  /** For a terminal, never for the log. */
   readonly notices: readonly string[];
 }
 
@@ -24,7 +23,7 @@ export interface ServerAuth {
   readonly auth: Auth;
   /** Creates the first admin where there is none; does nothing while authentication is off. Throws ConfigError. */
   ensureAdmin(): Promise<Announcements>;
-  /** Closes it. Deletes the first password of accounts in memory, which end with this process. */
+  /** Also deletes the first password of accounts in memory, which end with this process. */
   close(): Promise<void>;
 }
 

@@ -1,13 +1,20 @@
-// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in the reverse order.
-// The command line handles signals and exit codes.
+// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in the reverse order. The command
+// line handles signals and exit codes.
 
 import { type Logger, pino } from 'pino';
-import { NEVER, type Observable, share } from 'rxjs';
+import {
+  distinctUntilChanged,
+  NEVER,
+  type Observable,
+  pairwise,
+  type Subscription,
+  share,
+  startWith,
+} from 'rxjs';
 import type { Auth } from './auth/auth.ts';
 import { isLoopback } from './config/listeners.ts';
 import { availableMemoryBytes } from './config/memory.ts';
 import { type Config, describeConfig } from './config.ts';
-import { logDatabase } from './database-log.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
@@ -17,24 +24,23 @@ import { metricsListener } from './metrics/metrics-listener.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
-import { watchRevision } from './persistence/revision-watch.ts';
+import { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
 import type { Otlp } from './tracing/otlp.ts';
 import { otelVariables } from './tracing/otlp-variables.ts';
 
-/** A running gateway. */
 export interface RunningServer {
-  /** Where it listens, as this machine reaches it: `http://127.0.0.1:8080`. At least one. */
+  /** URLs on this machine, at least one: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[];
-  /** The same for messages: `0.0.0.0:8080 (http://127.0.0.1:8080 here)` for all addresses. */
+  /** The same for messages: `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly places: readonly string[];
-  /** Where metrics are served without credentials; undefined when there is no such listener. */
+  /** URL of the metrics that are served without credentials, if they are. */
   readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */
   readonly warnings: readonly string[];
-  /** One line each, for a terminal only: never to be logged. */
+  /** One line each, for a terminal; never logged. */
   readonly notices: readonly string[];
   readonly gateway: Gateway;
   readonly auth: Auth;
@@ -56,20 +62,20 @@ export interface ServerOptions {
   readonly folder?: string;
   /** Variables that configure engines and clusters, for sync. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Variables `OTEL_*`, of which the exporter reads some in the environment itself. Default: the environment. */
+  /** Variables `OTEL_*`; the exporter reads some of them from the environment itself. Default: the environment. */
   readonly otel?: Readonly<Record<string, string | undefined>>;
-  /** True when the notices are shown on a terminal. Default false: then a first password is written to a file. */
+  /** True when notices are shown on a terminal. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;
-  /** Aborts the start: it rejects with the reason when the step under way has ended. Without effect after the last step. */
+  /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
 }
 
-/** For answers that are still being sent when all calls have ended, in ms. */
+/** Longest wait for answers that are still being sent when all calls have ended, in ms. */
 const LAST_ANSWERS_MS = 2_000;
 
 /**
- * Starts a gateway and resolves once it listens and has applied its registry file; instances may still be starting.
- * Throws StoreOpenError, ConfigError, ListenError or RegistryFileError, with nothing left running.
+ * Starts a gateway. Resolves when it listens and has applied its registry file; instances may still be starting. Rejects with
+ * StoreOpenError, ConfigError, ListenError or RegistryFileError, with nothing left running.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
   /** How to close what is open, newest first. */
@@ -80,7 +86,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       options.signal?.throwIfAborted();
     });
   } catch (error) {
-    for (const close of opened) await quietly(close, options.log);
+    for (const close of opened) await closeQuietly(close, options.log);
     throw error;
   }
 }
@@ -94,11 +100,11 @@ async function start(
   const { folder = process.cwd(), isTerminal = false } = options;
   const otlp = await otlpOf(options, log);
   onUndo(async () => otlp?.close());
-  // Before anything is open: a document that cannot be read must not leave a half-started gateway.
+  // Read before anything is opened: an unreadable document must not leave a half-started gateway.
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
   options.signal?.throwIfAborted();
-  // Before anything is created: an accidental second start must leave no database, no first admin and no children behind.
+  // Bound before anything is created: an accidental second start must create no database, no first admin and no children.
   let serve = createStartingApp();
   const listeners = await openListeners(config, (request, response) => serve(request, response));
   onUndo(() => listeners.close(0));
@@ -116,7 +122,7 @@ async function start(
   const nodeId = nodeIdOf(config, listeners.urls);
   const claim = await claimNode(storage, nodeId, log);
   onUndo(async () => claim?.release());
-  // One watch for all subscribers. A store in memory has no other writer.
+  // One watch for all subscribers. No other process writes a store in memory.
   const storeChanges$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
   const { auth } = serverAuth;
@@ -169,25 +175,24 @@ async function start(
     if (config.sync.isEnabled) problems.push(...(await follow(gateway, log)));
   });
   const accountsAreReady = serverAuth.ensureAdmin().then((announcements) => {
-    // From now on a login with the right password succeeds.
     serve = app.callback();
     return announcements;
   });
   const [announced] = await Promise.all([accountsAreReady, loaded]);
-  // Not before: a start without its database reports that itself.
-  const listening = logDatabase(storeChanges$, log);
+  // Not earlier: a start without its database reports that itself.
+  const databaseLog = logDatabase(storeChanges$, log);
 
   const close = async (): Promise<void> => {
-    const drained = gateway.close(); // from here on it is not ready and refuses new calls
-    // Connections are accepted until the calls have ended: their clients answer what is asked of them on further connections.
+    const drained = gateway.close(); // it is not ready and refuses new calls from now on
+    // Connections are accepted until the calls have ended: clients answer the questions of servers on further connections.
     listeners.drain();
     try {
       await drained;
     } finally {
-      listening.unsubscribe();
+      databaseLog.unsubscribe();
       app.closeStreams();
       const closeListeners = () => listeners.close(LAST_ANSWERS_MS);
-      // The audit log is closed after the last answer, whose entry it must contain.
+      // The audit log is closed after the last answer, so that it contains the entry of that answer.
       for (const last of [
         closeListeners,
         async () => scrapes?.close(LAST_ANSWERS_MS),
@@ -196,7 +201,7 @@ async function start(
         () => store.close(),
         async () => otlp?.close(),
       ])
-        await quietly(last, log);
+        await closeQuietly(last, log);
     }
   };
   let closed: Promise<void> | undefined;
@@ -223,7 +228,7 @@ async function start(
   };
 }
 
-/** The listener for Prometheus, if there is to be one. `metrics`: undefined until the gateway exists. */
+/** Opens the listener for Prometheus, if one is configured. `metrics`: undefined until the gateway exists. */
 async function openScrapes(
   { metrics: { host, port } }: Config,
   metrics: () => HttpApp['metrics'] | undefined,
@@ -237,13 +242,12 @@ async function openScrapes(
   return scrapes;
 }
 
-/** Sends traces where the standard variables name a collector, unless the program traces already. */
+/** Starts to send traces if the standard variables name a collector. */
 async function otlpOf({ otel = process.env }: ServerOptions, log: Logger): Promise<Otlp | undefined> {
   const variables = otelVariables(otel);
   return variables && (await import('./tracing/otlp.ts')).startOtlp(variables, log);
 }
 
-/** Two gateways of one host on free ports are two nodes. */
 function nodeIdOf({ nodeId, nodeHost }: Config, [first = '']: readonly string[]): string {
   return nodeHost === undefined ? nodeId : `${nodeHost}:${new URL(first).port}`;
 }
@@ -259,14 +263,32 @@ async function claimNode(
   return claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
 }
 
+/** Logs once when the database becomes unavailable, with the reason, and once when it is back, until it is unsubscribed. */
+export function logDatabase(
+  storeChanges$: Observable<RevisionChange>,
+  log: Pick<Logger, 'info' | 'error'>,
+): Subscription {
+  return storeChanges$
+    .pipe(
+      startWith({ kind: 'answered' } as const),
+      distinctUntilChanged((before, now) => (before.kind === 'away') === (now.kind === 'away')),
+      pairwise(),
+    )
+    .subscribe(([, change]) => {
+      if (change.kind === 'away')
+        log.error({ reason: change.reason }, 'the database is away; known callers and instances are served');
+      else log.info('the database is back');
+    });
+}
+
 function logRestored(gateway: Gateway, log: Logger): void {
   const { length: instances } = gateway.servers();
   const what = instances === 1 ? '1 instance' : `${instances} instances`;
   if (instances > 0) log.info({ instances }, `${what} restored from the database`);
 }
 
-/** A part that cannot be closed must not leave the others open. */
-async function quietly(close: () => Promise<unknown>, log: Logger | undefined): Promise<void> {
+/** Logs an error: a part that cannot be closed must not leave the others open. */
+async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefined): Promise<void> {
   try {
     await close();
   } catch (error) {

@@ -1,5 +1,5 @@
-// Opens the persistent parts: the signing secret, the encryption keys, the database. In this order, because a secret
-// outside the database encrypts values in it. For the server, and for commands that work without one.
+// Opens the signing secret, the encryption keys and the database, in this order, because a secret outside the database encrypts values
+// in it. For the server, and for commands that work without one.
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -14,36 +14,35 @@ import { openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 
-/** An open database and its files. */
 export interface Storage {
   readonly store: Store;
-  /** Signs tokens; created in the database where there is none yet. Commands sign nothing and do not call it. */
+  /** The secret that signs tokens; created in the database if there is none. Commands sign nothing and do not call this. */
   signingSecret(): Promise<SigningSecret>;
   /** Absolute path of the SQLite file; undefined for servers and memory. */
   readonly file: string | undefined;
-  /** File for the password of the first admin where there is no terminal; of this database alone. */
+  /** File for the password of the first admin of this database, for starts without a terminal. */
   readonly initialPasswordFile: string;
-  /** Paths that no command may be given, besides the database and the files beside it. */
+  /** Paths that no command may get as an argument, in addition to the database and its files. */
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
 export interface StorageOptions {
-  /** Where a relative SQLite path starts. */
+  /** Base of a relative SQLite path. */
   readonly folder: string;
-  /** `apply` makes and migrates the database; `require` refuses a missing or outdated one. */
+  /** `apply` creates and migrates the database; `require` refuses a missing or outdated one. */
   readonly migrations: 'apply' | 'require';
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Gets a line when a database was created. */
   readonly onNotice?: (line: string) => void;
 }
 
-/** Throws StoreOpenError or ConfigError, one line each, with nothing left open. */
+/** Rejects with StoreOpenError or ConfigError, of one line, with nothing left open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
   const { folder, migrations, env = process.env, onNotice } = options;
   const description = describeDatabase(config.databaseUrl, folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
-  // No secret is created where no database may be created.
+  // Without a database no secret is created, either.
   const mayMakeKey = keyFile !== undefined && existsSync(migrations === 'apply' ? dirname(keyFile) : keyFile);
   const local = await localSecret({
     configured: config.secretKey,
@@ -71,7 +70,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   };
 }
 
-/** The folder for what belongs to this machine: that of the setting, else of the SQLite file, else of the user. */
+/** The folder for the state on this machine: that of the setting, else of the SQLite file, else of the user. */
 export function stateFolderOf(
   { stateFolder, databaseUrl }: Pick<Config, 'stateFolder' | 'databaseUrl'>,
   folder: string,
@@ -82,7 +81,7 @@ export function stateFolderOf(
   return file === undefined ? userStateFolder(env) : dirname(file);
 }
 
-/** Databases that share a folder must not share the file: its password is valid for one of them. */
+/** Different for each database, because databases may share a folder and the password is valid for one of them. */
 function passwordFileName({ kind, file, printable }: DatabaseDescription): string {
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;
@@ -90,7 +89,7 @@ function passwordFileName({ kind, file, printable }: DatabaseDescription): strin
   return `${name}-${createHash('sha256').update(printable).digest('hex').slice(0, 8)}`;
 }
 
-/** Folder for the state of this user's programs. Source: XDG Base Directory Specification. */
+/** Source: XDG Base Directory Specification. */
 function userStateFolder(env: Readonly<Record<string, string | undefined>>): string {
   const base = env.XDG_STATE_HOME || env.LOCALAPPDATA || join(homedir(), '.local', 'state');
   return join(base, 'stagedoor');

@@ -8,7 +8,7 @@ import type { Rule, Source } from './source-text.ts';
 const layers: readonly (readonly string[])[] = [
   ['cli'],
   ['server'],
-  ['server-auth', 'database-log'],
+  ['server-auth'],
   ['http', 'index', 'listeners'],
   ['metrics'],
   ['gateway', 'storage', 'node-claim'],

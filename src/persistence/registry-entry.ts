@@ -9,12 +9,12 @@ import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
 import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 
-/** An instance as a registry document lists it. */
+/** An instance of a registry document. */
 export interface RegistryEntry {
   readonly template: string;
-  /** Its id is that of the entry, else the entry's key, else made from the fingerprint. */
+  /** The id is that of the entry, else the key of the entry, else it is made from the fingerprint. */
   readonly input: InstanceInput & { readonly id: string };
-  /** SHA-256 of what the entry means, in hexadecimal digits: it changes when the instance would. */
+  /** SHA-256 of the template and the input, in hexadecimal digits. */
   readonly fingerprint: string;
 }
 
