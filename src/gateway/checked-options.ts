@@ -1,6 +1,5 @@
-// Checks the options with which an embedding program creates a gateway, with tables of allowed values: a wrong value would otherwise
-// fail later, far from its cause. Findings name options and rules, never values. The options themselves are defined in the modules
-// that take them. The command line reads its settings with config.ts, and passes options that are right already.
+// Checks the options of an embedding program with tables of allowed values: a wrong value would otherwise fail later, far from its
+// cause. Issues name options and rules, never values. The options of the command line come from config.ts and are valid.
 
 import { isAbsolute } from 'node:path';
 import Type from 'typebox';
@@ -15,6 +14,7 @@ import type { CloseOptions, GatewayOptions } from '../gateway-types.ts';
 import type { RegisterOptions } from '../registry/registry-types.ts';
 import { TemplateFile } from '../templates/definition.ts';
 import { deniedBy } from '../transports/network-guard.ts';
+
 /**
  * The same options, without undefined fields in the policy. VALIDATION_ERROR names each unknown or invalid option and the
  * expected type; never its value.
@@ -42,7 +42,6 @@ export function checkRegisterOptions(options: RegisterOptions): void {
   checkMembers(REGISTER_OPTIONS, options, 'The registration');
 }
 
-/** The same for the end of a gateway. */
 export function checkCloseOptions(options: CloseOptions): void {
   checkMembers(CLOSE_OPTIONS, options, 'What the gateway is closed with');
 }
@@ -115,7 +114,7 @@ const REGISTER_OPTIONS = membersOf<RegisterOptions>({
 
 const CLOSE_OPTIONS = membersOf<CloseOptions>({ graceMs: milliseconds(0, LONGEST_GRACE_MS) });
 
-/** The parts that a gateway uses of a definition. */
+/** The parts of a definition that a gateway uses. */
 const rules = compileShape(
   Type.Object({
     id: TemplateFile.properties.id,
@@ -140,23 +139,22 @@ function isNetwork(text: string): boolean {
     deniedBy([text]);
     return true;
   } catch {
-    return false; // which is what was asked
+    return false;
   }
 }
 
-/** What an option may be. */
 export interface Check {
   /** Completes "expected ...". */
   readonly expected: string;
   readonly accepts: (value: unknown) => boolean;
 }
 
-/** What an object may hold. All of it may be missing, or undefined. */
+/** The options of an object; each may be missing or undefined. */
 export interface Members {
   readonly members: Readonly<Record<string, Check | Members>>;
 }
 
-/** A table with a row for each option there is. */
+/** A table with a row for each option. */
 export function membersOf<T>(members: Readonly<Record<keyof T, Check | Members>>): Members {
   return { members };
 }

@@ -1,5 +1,5 @@
-// Checks the arguments of an embedding program's calls. It runs for every call: it checks types, walks through no value and
-// allocates only for an error. A value that cannot be written as JSON is found when it is written.
+// Checks the arguments of an embedding program's calls. It runs for every call, so it only checks types, and allocates only for an
+// error. A value that cannot be written as JSON is found when it is written.
 
 import type { ErrorAnswer, RequestOptions } from '../actors/calls/requests.ts';
 import { nearest } from '../config/nearest.ts';
@@ -9,7 +9,7 @@ import { EVENT_NAMES, type EventName } from '../domain/events.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { LIST_METHODS, type ListField } from '../domain/mcp.ts';
 
-/** Why a request cannot be asked; undefined when it can. VALIDATION_ERROR names the field, never its value. */
+/** The error for an invalid request; undefined for a valid one. VALIDATION_ERROR names the field, never its value. */
 export function refusalOfRequest(
   request: ExchangeRequest,
   options: RequestOptions | undefined,
@@ -43,24 +43,24 @@ export function refusalOfList(
   return options === undefined ? undefined : refusalOfOptions(options);
 }
 
-/** The same for the question what an error answer means. */
+/** The same for an error answer that is to be translated. */
 export function refusalOfAnswer(request: ExchangeRequest, answered: ErrorAnswer): GatewayError | undefined {
   const isAnswer = isFields(answered) && isFields(answered.error);
   return isAnswer ? refusalOfRequest(request, undefined) : refused('answered', 'expected an error answer');
 }
 
-/** VALIDATION_ERROR for a name that is no event's. */
+/** VALIDATION_ERROR for a name that is not the name of an event. */
 export function checkEventName(name: EventName): void {
   if (typeof name !== 'string') throw refused('name', 'expected the name of an event');
   if (Object.hasOwn(EVENT_NAMES, name)) return;
-  const meant = nearest(name, Object.keys(EVENT_NAMES));
-  throw refused('name', `there is no such event; "${meant}" is the nearest`);
+  const nearestName = nearest(name, Object.keys(EVENT_NAMES));
+  throw refused('name', `there is no such event; "${nearestName}" is the nearest`);
 }
 
 function refusalOfOptions(options: RequestOptions): GatewayError | undefined {
   if (!isFields(options)) return refused('options', 'expected an object');
   const { timeoutMs, instanceId, signal, caller, requestId } = options;
-  // However much: no call may take longer than LIMITS.callLongestMs.
+  // Without an upper bound: LIMITS.callLongestMs limits every call.
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
     return refused('timeoutMs', 'expected milliseconds above 0');
   if (instanceId !== undefined && typeof instanceId !== 'string')

@@ -1,5 +1,5 @@
-// Composition root: creates the parts of a gateway and connects them, and decides how it opens its instances: its client name, denied
-// networks, timeouts, and the meaning of commands. The facade (gateway.ts) uses them.
+// Composition root: creates and connects the parts of a gateway for its facade (gateway.ts), and decides how instances are opened: client
+// name, denied networks, timeouts, how commands are launched.
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
@@ -35,7 +35,6 @@ import { Mcp } from './mcp.ts';
 import { Status } from './status.ts';
 import { Sync } from './sync.ts';
 
-/** What a gateway is made of. */
 export interface GatewayDeps {
   /** Defaults for templates without settings of their own. */
   readonly policy: BalancerPolicy;
@@ -50,7 +49,7 @@ export interface GatewayDeps {
   readonly tracing: Tracing;
 }
 
-/** Makes them; nothing is started. `events` are ended by their owner. */
+/** Starts nothing. The caller closes `events`. */
 export function composeGateway(
   store: Store,
   options: GatewayOptions,
@@ -73,7 +72,7 @@ export function composeGateway(
     ...(options.protectedPaths ?? []),
   ];
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
-  // Kept events mostly share their bytes with unread answers.
+  // Kept events mostly share their bytes with unread answers, so that they get half of the same bound.
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const open = openerOf({
@@ -110,30 +109,30 @@ export function composeGateway(
   return { policy, database, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
 }
 
-/** An inspector that throws would break the actor that it looks at. */
+/** Drops what the inspector throws: it would stop the inspected actor. */
 function guarded(inspect: ActorInspector): (event: ActorInspection) => void {
   return (event) => {
     try {
       if (typeof inspect === 'function') inspect(event);
       else inspect.next?.(event);
     } catch {
-      // The fault is the inspector's own; the gateway goes on.
+      // The error is the inspector's own.
     }
   };
 }
 
-/** How the gateway introduces itself, to backends and to clients. */
+/** Sent to backends and to clients. */
 const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 export interface OpenerOptions
   extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv'> {
-  /** What no command may be handed. Default: nothing. */
+  /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
-  /** What is said of templates, by their ids. Default: nothing. */
+  /** By template. Default: none. */
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
 }
 
-/** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
+/** Makes the function that opens instances. `handlers` are looked up when an instance is opened, so handlers may be added later. */
 export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
   const requirements = new Requirements();
   return openingWith({
@@ -143,7 +142,7 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
     client: GATEWAY_INFO,
     runInContainer: async (...asked) => (await import('../discovery/exec.ts')).runInContainer(...asked),
     launch: async (definition) => {
-      if (definition.container !== undefined) return definition; // what it needs is in the container
+      if (definition.container !== undefined) return definition; // its requirements are in the container
       const refusal = await exposureOf(definition, protectedPaths);
       if (refusal !== undefined) throw notStarted(refusal);
       const rules = definitions?.get(definition.template);
@@ -157,7 +156,7 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
   });
 }
 
-/** The program is not run; it is looked at again with each attempt to start it. */
+/** The program is not started; each attempt to start it checks again. */
 function notStarted(why: string) {
   return backendUnavailable(`it is not started: ${why.replace(/\.$/, '')}`, { delivered: 'no' });
 }

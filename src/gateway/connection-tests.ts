@@ -1,5 +1,5 @@
-// Connection tests: an instance is opened as its registration would open it, greeted, asked for its tools and closed. It is
-// neither stored nor in the fleet, and serves no call. What may be registered is the registry's and the routes' decision.
+// Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored nor in
+// the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
 import { listTools } from '../actors/instances/session.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -11,9 +11,9 @@ import type { Registry } from '../registry.ts';
 import type { Open } from '../transports/opening.ts';
 import type { Transport, TransportEvents } from '../transports/transport.ts';
 
-/** Longest time until the outcome. Closing may take longer, and is waited for by `close` only. */
+/** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
-/** Tests at a time, those that are being closed included: of all callers, and of one. */
+/** Concurrent tests, with those that are being closed: of all callers, and of one. */
 const AT_ONCE = 4;
 const AT_ONCE_OF_OWNER = 2;
 
@@ -22,7 +22,6 @@ export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly registry: Pick<Registry, 'draft'>;
 }
 
-/** One test, until nothing of it is left. */
 interface RunningTest {
   readonly ownerId: string;
   readonly stop: AbortController;
@@ -39,8 +38,8 @@ export class ConnectionTests {
   }
 
   /**
-   * Resolves within TEST_MS, also with why it failed. Rejects like a registration for what may not be registered; with
-   * QUEUE_FULL when too many tests run, SHUTTING_DOWN.
+   * Resolves within TEST_MS, also for an instance that cannot be opened. Rejects like a registration for input that may not be
+   * registered; QUEUE_FULL when too many tests run, SHUTTING_DOWN.
    */
   async run(
     template: string,
@@ -60,7 +59,7 @@ export class ConnectionTests {
     let closing: Promise<unknown> | undefined;
     try {
       const definition = await this.#deps.registry.draft(template, input, { isLimited });
-      const tried = this.#try(definition, test.stop);
+      const tried = this.#open(definition, test.stop);
       closing = tried.closed;
       return await tried.outcome;
     } finally {
@@ -72,7 +71,7 @@ export class ConnectionTests {
     }
   }
 
-  /** Stops every test. Resolves when nothing is left of them. */
+  /** Stops every test. Resolves when all of them have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { stop } of this.#running) stop.abort();
@@ -80,7 +79,7 @@ export class ConnectionTests {
   }
 
   /** `closed` resolves when the program or the connection is gone; it never rejects. */
-  #try(definition: InstanceDefinition, stop: AbortController) {
+  #open(definition: InstanceDefinition, stop: AbortController) {
     const { open, now, alarm } = this.#deps;
     const startMs = now();
     const disarm = alarm(TEST_MS, () => stop.abort());
@@ -89,10 +88,10 @@ export class ConnectionTests {
       stop.signal.addEventListener('abort', stopped, { once: true });
       if (stop.signal.aborted) stopped();
     });
-    let facts: (() => TransportEvents) | undefined;
+    let readEvents: (() => TransportEvents) | undefined;
     const opening = open(definition, stop.signal, {
       onStarted: (read) => {
-        facts = read;
+        readEvents = read;
       },
     });
     const passedMs = () => Math.round(now() - startMs);
@@ -100,14 +99,14 @@ export class ConnectionTests {
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
         const error = asGatewayError(thrown);
-        const stderr = error.facts.stderr ?? facts?.().stderr ?? [];
+        const stderr = error.facts.stderr ?? readEvents?.().stderr ?? [];
         return { isOk: false, error, stderr, durationMs: passedMs() };
       },
     );
     const closed = outcome.then(async () => {
       disarm();
       stop.abort(); // ends an opening that is still under way
-      await opening.then(close, () => undefined); // it was not opened: then nothing is left
+      await opening.then(close, () => undefined); // it was not opened, so that there is nothing to close
     });
     return { outcome, closed };
   }

@@ -1,5 +1,5 @@
-// Puts the MCP endpoint of a gateway together: the endpoint in front (src/protocol), the actors that own sessions,
-// conversations and parked calls behind it, and between them the backends of each template and of all.
+// Composes the MCP endpoint of a gateway: the endpoint (src/protocol), the backends of each template and of all templates, and the actors
+// behind them, which own sessions, conversations and parked calls.
 
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, type Subscription } from 'rxjs';
@@ -31,21 +31,20 @@ import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
 import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
 
-/** How often a gateway that closes looks whether calls are under way. */
-const CALM_LOOK_MS = 50;
+/** Interval at which a gateway that closes checks for calls in flight. */
+const IDLE_CHECK_MS = 50;
 
-/** What the endpoint and its actors are made from. */
 export interface McpDeps extends Clock {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
-  /** For what comes due in thousands. */
+  /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
-  /** The facts of the gateway. Hot. */
+  /** Hot. */
   readonly events$: Observable<GatewayEvent>;
-  /** Id of an owner that lost a permission under which it has something open. Default: none ever. */
+  /** Ids of owners that lost a permission. Default: none. */
   readonly changedCallers$?: Observable<string> | undefined;
   /** Default: random. */
   readonly stateKey?: Buffer;
@@ -53,7 +52,7 @@ export interface McpDeps extends Clock {
   readonly serverInfo: EndpointOptions['serverInfo'];
   /** Defaults LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
   readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
-  /** Receives internal errors that no answer contains. What it throws is dropped. Default: they are dropped. */
+  /** Gets internal errors, which answers do not contain. What it throws is dropped. */
   readonly onFault?: FaultListener;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
@@ -61,7 +60,7 @@ export interface McpDeps extends Clock {
   readonly bufferedBytes?: number | undefined;
 }
 
-/** The endpoint, with everything that clients have open through it. Its creator closes it. */
+/** The endpoint, and everything that clients have open through it. Its creator closes it. */
 export class Mcp {
   readonly endpoint: McpEndpoint;
   readonly #deps: McpDeps;
@@ -112,7 +111,7 @@ export class Mcp {
       serverInfo,
     });
     this.endpoint = createEndpoint({
-      backends: (template) => (template === undefined ? this.#aggregate : this.#there(template)),
+      backends: (template) => (template === undefined ? this.#aggregate : this.#existing(template)),
       parked: this.#parked,
       stateKey,
       serverInfo,
@@ -133,7 +132,7 @@ export class Mcp {
     return new Set([...this.#actors.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
   }
 
-  /** Sessions with calls under way. */
+  /** Number of sessions with calls in flight. */
   get callingSessions(): number {
     return this.#actors.sessions.calling;
   }
@@ -157,19 +156,19 @@ export class Mcp {
     if (!this.#actors.sessions.endNamed(id, 'it was ended through the API')) throw sessionUnknown(id);
   }
 
-  /** What clients have at the instance of that server id. */
+  /** What clients have open at an instance, by its server id. */
   clientsAt(serverId: string): InstanceClients {
     return this.#metrics.at(serverId);
   }
 
-  /** Ends what clients have open: calls under way have the grace, streams end. Resolves when nothing is left. */
+  /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
   async close(graceMs: number): Promise<void> {
     this.#changes.unsubscribe();
-    // The client's answer to a parked call would reach a gateway that takes no requests any more.
+    // A client could not answer a parked call any more: the gateway refuses new requests.
     const dismissed = this.#parked.dismiss();
     const { sessions } = this.#actors;
-    // Does not wait for the rest: a program that does not end must not keep a client waiting.
-    const closing = this.#calm(graceMs).then(() =>
+    // Independent of the rest: a program that does not end must not delay the answers of clients.
+    const closing = this.#untilIdle(graceMs).then(() =>
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
     );
     await Promise.all([dismissed, sessions.closeAll(graceMs), closing]);
@@ -183,26 +182,26 @@ export class Mcp {
     await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
   }
 
-  /** Resolves when no call is under way, those of clients without a session included, or the grace is over. */
-  #calm(graceMs: number): Promise<void> {
+  /** Resolves when no call is in flight, also none of a client without a session, or the grace time is over. */
+  #untilIdle(graceMs: number): Promise<void> {
     const { fleet, now, alarm } = this.#deps;
     const untilMs = now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const look = (): void => {
+    const check = (): void => {
       if (fleet.inFlight === 0 || now() >= untilMs) resolve();
-      else alarm(CALM_LOOK_MS, look);
+      else alarm(IDLE_CHECK_MS, check);
     };
-    look();
+    check();
     return promise;
   }
 
-  /** For a call that names the template. TEMPLATE_NOT_FOUND, also when it was deleted since. */
-  #there(template: string): Backends {
+  /** For a call that names the template. TEMPLATE_NOT_FOUND, also for a deleted template. */
+  #existing(template: string): Backends {
     this.#deps.fleet.groups.require(template);
     return this.#of(template);
   }
 
-  /** TEMPLATE_NOT_FOUND when there never was one of that name. */
+  /** TEMPLATE_NOT_FOUND when there has been no template of that name. */
   #of(template: string): Backends {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;

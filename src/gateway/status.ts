@@ -1,4 +1,4 @@
-// The present status of a gateway: its instances, the health of its templates, the counts. It changes nothing.
+// The status of a gateway: its instances, the health of its templates, its counts. Read only.
 
 import { filter, map, type Observable, startWith } from 'rxjs';
 import { sumOf } from '../actors/client-metrics.ts';
@@ -14,17 +14,16 @@ import type { TemplateRules } from '../templates/definition.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { Mcp } from './mcp.ts';
 
-/** What it looks at. */
 export interface StatusDeps {
   readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'members' | 'templates'>;
   readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
-  /** What is said of templates, by their ids. Default: nothing. */
+  /** By template. Default: none. */
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
-  /** The facts of the gateway. Hot. */
+  /** Hot. */
   readonly events$: Observable<GatewayEvent>;
 }
 
-/** Counts from its making to `close`. */
+/** Counts until `close`. */
 export class Status {
   readonly #deps: StatusDeps;
   readonly #metrics: Metrics;
@@ -51,7 +50,7 @@ export class Status {
     return healthOf(template, policy.strategy, snapshots);
   }
 
-  /** Cold: now, and again whenever one of its instances changes. TEMPLATE_NOT_FOUND. */
+  /** Cold: the health now, and after each change of an instance of the template. TEMPLATE_NOT_FOUND. */
   health$(template: string): Observable<TemplateHealth> {
     const { events$ } = this.#deps;
     const changes$ = events$.pipe(filter(changesHealthOf(template)), startWith(undefined));

@@ -1,6 +1,6 @@
-// When deployments are looked for, and in which engines: once for `gateway sync`, which also reads the registry file again, and
-// from event to event while the gateway runs with --sync. How sources are asked is src/discovery/, what a listing changes is
-// registry-sync.ts. Source: ADRs 59 and 65.
+// Decides when deployments are synchronized, and with which sources: once for `gateway sync`, which also reads the registry file again,
+// and after each change while the gateway runs with --sync. src/discovery/ queries the sources, registry-sync.ts applies a listing.
+// Source: ADRs 59 and 65.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROVIDERS } from '../discovery/index.ts';
@@ -21,28 +21,27 @@ import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
 export interface SyncDeps {
   readonly registry: Registry;
   readonly definitions: ReadonlyMap<string, TemplateHints>;
-  /** Environment that says where engines and clusters are. Absent: nothing is looked for. */
+  /** Environment with the addresses of engines and clusters. Absent: no sources. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   readonly namespace?: string | undefined;
   /** Path of the registry file that a sync reads again. Absent: none. */
   readonly registryFile?: string | undefined;
-  /** Gets one line for each source that is lost or found again while it is followed. */
+  /** Gets a line when a source that is followed is lost, or found again. */
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
-/** Where Kubernetes deployments are looked for by default. */
-const NAMESPACE = 'mcp-servers';
-/** Waits before a lost source is asked again, in ms. */
+/** Kubernetes namespace. */
+const DEFAULT_NAMESPACE = 'mcp-servers';
+/** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
-/** Wait before a listing that failed is made again, in ms. */
-const LIST_AGAIN_MS = 5_000;
-/** Interval of the search for engines that were started meanwhile, in ms. */
-const LOOK_AGAIN_MS = 30_000;
+/** Wait before a failed listing is repeated, in ms. */
+const REPEAT_LISTING_MS = 5_000;
+/** Interval of the search for new engines, in ms. */
+const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
 const SOME_UNUSABLE = 'some of it cannot be used';
 
-/** What a sync did so far. */
 interface SyncProgress {
   readonly reports: SyncReport[];
   readonly settings: string[];
@@ -54,34 +53,33 @@ export class Sync {
   readonly #deps: SyncDeps;
   readonly #closing = new AbortController();
   readonly #followed = new Map<string, Promise<void>>();
-  /** The listings of a source are made and applied one after the other: an old one never follows a newer one. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** The last listing of each source: listings are made and applied one after the other, so that an old one never follows a newer one. */
+  readonly #listings = new Map<string, Promise<unknown>>();
 
   constructor(deps: SyncDeps) {
     this.#deps = deps;
   }
 
-  /** Reads the registry file again and asks every source once. A source without an answer is a warning, and its instances
-   *  stay unchanged. */
+  /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances stay. */
   async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
-    const tally: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
+    const progress: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
     const { registryFile } = this.#deps;
-    if (registryFile !== undefined) await this.#takeFile(registryFile, rules, tally);
-    await this.#takeAll(namespace, rules, tally);
-    if (registryFile === undefined && tally.reached.length + tally.warnings.length === 0)
-      tally.warnings.push(NOTHING_FOUND);
-    return outcomeOf(tally);
+    if (registryFile !== undefined) await this.#syncFile(registryFile, rules, progress);
+    await this.#syncAll(namespace, rules, progress);
+    if (registryFile === undefined && progress.reached.length + progress.warnings.length === 0)
+      progress.warnings.push(NOTHING_FOUND);
+    return outcomeOf(progress);
   }
 
-  /** Syncs with every source now and from then on with each change of one, until `close`; the registry file was read by then.
-   *  Resolves with what the first sync did. */
+  /** Syncs with every source now, and after each change of one until `close`; not with the registry file, which was read at the start.
+   *  Resolves with the outcome of the first sync. */
   async follow(): Promise<SyncOutcome> {
-    const tally: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
-    await this.#takeAll(undefined, {}, tally);
-    if (tally.reached.length + tally.warnings.length === 0) tally.warnings.push(NOTHING_FOUND);
+    const progress: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
+    await this.#syncAll(undefined, {}, progress);
+    if (progress.reached.length + progress.warnings.length === 0) progress.warnings.push(NOTHING_FOUND);
     await this.#followAll();
-    void this.#lookAgain();
-    return outcomeOf(tally);
+    void this.#findSources();
+    return outcomeOf(progress);
   }
 
   async close(): Promise<void> {
@@ -90,16 +88,16 @@ export class Sync {
   }
 
   async #sources(
-    namespace = this.#deps.namespace ?? NAMESPACE,
+    namespace = this.#deps.namespace ?? DEFAULT_NAMESPACE,
   ): Promise<{ sources: Source[]; warnings: string[] }> {
     const { definitions, env } = this.#deps;
     if (env === undefined) return { sources: [], warnings: [] };
-    const world = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
+    const context = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
     const sources = new Map<string, Source>();
     const warnings: string[] = [];
     for (const provider of PROVIDERS) {
       try {
-        for (const source of await provider.sources(world)) sources.set(source.origin, source);
+        for (const source of await provider.sources(context)) sources.set(source.origin, source);
       } catch (thrown) {
         warnings.push(`${provider.name}: ${messageOf(thrown)}`);
       }
@@ -107,34 +105,34 @@ export class Sync {
     return { sources: [...sources.values()], warnings };
   }
 
-  async #takeAll(namespace: string | undefined, rules: SyncRules, tally: SyncProgress): Promise<void> {
+  async #syncAll(namespace: string | undefined, rules: SyncRules, progress: SyncProgress): Promise<void> {
     const { sources, warnings } = await this.#sources(namespace);
-    tally.warnings.push(...warnings);
+    progress.warnings.push(...warnings);
     await Promise.all(
       sources.map(async (source) => {
         try {
-          tally.reports.push(await this.#take(source, rules));
-          tally.reached.push(source.address);
+          progress.reports.push(await this.#sync(source, rules));
+          progress.reached.push(source.address);
         } catch (thrown) {
           if (!(thrown instanceof SourceError)) throw thrown;
-          tally.warnings.push(thrown.message);
+          progress.warnings.push(thrown.message);
         }
       }),
     );
   }
 
-  async #takeFile(path: string, rules: SyncRules, tally: SyncProgress): Promise<void> {
-    const { reports, settings, reached, warnings } = tally;
+  async #syncFile(path: string, rules: SyncRules, progress: SyncProgress): Promise<void> {
+    const { reports, settings, reached, warnings } = progress;
     const { registry } = this.#deps;
     try {
-      const { contents, done } = await this.#inTurn(path, async () => {
+      const { contents, done } = await this.#inOrder(path, async () => {
         const contents = await readRegistryFile(path);
         return { contents, done: await importContents(registry, contents, rules) };
       });
       reports.push(rowsOf(registry, done));
       settings.push(...done.settings);
       reached.push(path);
-      // A line about the document may name templates that the caller may not see.
+      // The lines about the document may name templates that the caller may not see.
       const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
       const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;
       warnings.push(...[...lines, ...done.problems].map((line) => `registry file: ${line}`));
@@ -144,18 +142,18 @@ export class Sync {
     }
   }
 
-  #take(source: Source, rules?: SyncRules, onTurn = () => {}): Promise<SyncReport> {
-    return this.#inTurn(source.origin, async () => {
-      onTurn();
+  #sync(source: Source, rules?: SyncRules, onBegin = () => {}): Promise<SyncReport> {
+    return this.#inOrder(source.origin, async () => {
+      onBegin();
       return syncListing(this.#deps.registry, await source.list(this.#closing.signal), rules);
     });
   }
 
-  #inTurn<T>(origin: string, work: () => Promise<T>): Promise<T> {
-    const done = (this.#turns.get(origin) ?? Promise.resolve()).then(work);
-    this.#turns.set(
+  #inOrder<T>(origin: string, work: () => Promise<T>): Promise<T> {
+    const done = (this.#listings.get(origin) ?? Promise.resolve()).then(work);
+    this.#listings.set(
       origin,
-      done.catch(() => undefined), // the caller gets the failure
+      done.catch(() => undefined), // the caller gets the error
     );
     return done;
   }
@@ -167,9 +165,9 @@ export class Sync {
     }
   }
 
-  async #lookAgain(): Promise<void> {
+  async #findSources(): Promise<void> {
     const { signal } = this.#closing;
-    while (await waited(LOOK_AGAIN_MS, signal)) await this.#followAll();
+    while (await waited(FIND_SOURCES_MS, signal)) await this.#followAll();
   }
 
   async #followOne(source: Source): Promise<void> {
@@ -196,7 +194,7 @@ export class Sync {
     } while (await waited(waitMs / 2, signal));
   }
 
-  /** An ended deployment leaves at once. Every change requests a listing; one waiting listing serves several changes. */
+  /** An ended deployment is removed at once. Every change requests a listing; a waiting listing serves several changes. */
   #changesOf(source: Source): (change: SourceChange) => void {
     const { registry, onNotice = () => {} } = this.#deps;
     const { signal } = this.#closing;
@@ -211,12 +209,12 @@ export class Sync {
       }
       if (isWaiting) return;
       isWaiting = true;
-      const onTurn = () => {
+      const onBegin = () => {
         isWaiting = false;
       };
-      this.#take(source, {}, onTurn).catch(async (thrown) => {
+      this.#sync(source, {}, onBegin).catch(async (thrown) => {
         report(thrown);
-        if (await waited(LIST_AGAIN_MS, signal)) takeChange({});
+        if (await waited(REPEAT_LISTING_MS, signal)) takeChange({});
       });
     };
     return takeChange;
@@ -232,7 +230,7 @@ function outcomeOf({ reports, settings, reached, warnings }: SyncProgress): Sync
   };
 }
 
-/** What an import did, in the rows of a sync. */
+/** The report of an import as that of a sync. */
 function rowsOf(
   registry: Registry,
   { added, changed, removed, unchanged, keptAway }: ImportReport,
@@ -258,12 +256,12 @@ function rowsOf(
   return { added: rows(added), changed: rows(changed), removed: rows(removed), unchanged: file, skipped };
 }
 
-/** False when it was called off. */
+/** False when the signal aborted the wait. */
 async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await delay(ms, undefined, { signal, ref: false });
     return true;
   } catch {
-    return false; // the only reason is the signal
+    return false; // aborted
   }
 }

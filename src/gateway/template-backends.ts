@@ -1,5 +1,5 @@
-// The instances of one template as the MCP endpoint sees them. It only translates: sessions, stateless clients and changes are kept by
-// actors.
+// Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts). Actors own sessions, stateless clients
+// and changes.
 
 import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
@@ -21,19 +21,18 @@ import type {
   WantedChanges,
 } from '../protocol/ports.ts';
 
-/** The actors behind the endpoint; those of all templates together. */
+/** The actors behind the endpoint, for all templates. */
 export interface BackendDeps {
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
-  /** Hot: what changed of the lists of any template. */
+  /** Hot: changes of the lists of all templates. */
   readonly listChanges$: Observable<ListChange>;
   /** Monotonic clock in ms. */
   readonly now: () => number;
 }
 
-/** Backends of one template; the actors are others'. */
 export class TemplateBackends implements Backends {
   readonly listChanged$: Observable<ListField>;
   readonly #template: string;
@@ -53,7 +52,7 @@ export class TemplateBackends implements Backends {
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
   }
 
-  /** True for an instance that calls go to. */
+  /** True for a healthy instance of this node. */
   isThere(instanceId: string): boolean {
     const member = this.#deps.fleet.find(this.#template, instanceId);
     return member instanceof InstanceRef && member.state === 'healthy';
@@ -90,7 +89,7 @@ export class TemplateBackends implements Backends {
     return this.#deps.feed.changes(this.#template, owner, profile, wanted);
   }
 
-  /** The list of an instance that gets calls, if there is one: the lists of others may be older. */
+  /** Of an instance that gets calls, if there is one: the lists of other instances may be older. */
   tool(name: string): Tool | undefined {
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }
@@ -120,7 +119,7 @@ function find(name: string, refs: readonly InstanceRef[]): Tool | undefined {
   return undefined;
 }
 
-/** Hot: which list of a template changed; `resources` stands for their templates, too. */
+/** Hot: which list of a template changed; `resources` includes resource templates. */
 export function listChangesOf(changes$: Observable<ListChange>, template: string): Observable<ListField> {
   return changes$.pipe(
     filter((change) => change.template === template),

@@ -1,5 +1,5 @@
-// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies what is stored and
-// emits the events of it, whichever node stored it. It never waits and uses no store (registry.ts).
+// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies stored changes of any node and
+// emits their events. It is synchronous and uses no store (registry.ts).
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
@@ -62,7 +62,7 @@ export class ActiveRegistry {
     return this.has(template) && isDeepStrictEqual(changedSettings(present ?? {}, change), present);
   }
 
-  /** REGISTRY_FULL when one more, under this name, exceeds the limit. */
+  /** REGISTRY_FULL when another instance, with this name, exceeds a limit. */
   refuseOverflow(template: string, id: string): void {
     const { fleet } = this.#deps;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
@@ -89,7 +89,7 @@ export class ActiveRegistry {
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);
   }
 
-  /** False for a program of another node, and for an instance whose secrets cannot be read. */
+  /** False for an instance of another node, and for one whose secrets cannot be read. */
   runsHere(definition: InstanceDefinition): boolean {
     const { nodeId } = this.#deps;
     if (definition.locked !== undefined) return false;
@@ -102,7 +102,7 @@ export class ActiveRegistry {
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 
-  /** VALIDATION_ERROR while something is registered under the name, TEMPLATE_NOT_FOUND. */
+  /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
     this.#deps.fleet.groups.require(template);
     const { length: count } = this.#deps.fleet.members(template);
@@ -114,7 +114,7 @@ export class ActiveRegistry {
     throw validationFailed([{ loc: ['path', 'template'], msg: `${msg} first`, type: 'value_error' }]);
   }
 
-  /** Removes the template; one with a definition returns to the default settings. */
+  /** A template with a definition stays, with the default settings. */
   deleteTemplate(template: string): void {
     const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
@@ -123,7 +123,7 @@ export class ActiveRegistry {
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 
-  /** Starts the instance, or lists it when another node runs it. Replaces one with the same id. */
+  /** Starts the instance, or only lists it when another node runs it. Replaces one with the same id. */
   start(definition: InstanceDefinition, handler?: InProcessHandler): Member {
     const { fleet, handlers } = this.#deps;
     const { template, id, serverId } = definition;
@@ -134,13 +134,13 @@ export class ActiveRegistry {
     return this.runsHere(definition) ? fleet.add(definition) : fleet.addForeign(definition);
   }
 
-  /** Applies a change that does not concern the backend itself. */
+  /** Applies a change of fields other than those of the backend. */
   update(definition: InstanceDefinition): void {
     this.#deps.fleet.member(definition.template, definition.id).change(definition);
     this.#emit({ type: 'instance.changed', ...eventOf(definition) });
   }
 
-  /** Removes an instance; its running calls drain. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
     const definition = this.get(template, id);
@@ -149,7 +149,7 @@ export class ActiveRegistry {
     this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
   }
 
-  /** Applies the stored registry. Functions stay, and so do templates with functions. */
+  /** Applies the stored registry. Functions, and templates with functions, stay. */
   apply({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
@@ -178,27 +178,30 @@ export class ActiveRegistry {
   }
 }
 
-/** The changes that apply a stored registry, in this order. Definitions are those of the store, except in `gone`. */
+/** The changes that apply a stored registry, in this order. Definitions are from the store, except in `gone`. */
 interface Differences {
-  /** Known here, and not stored any more. */
+  /** Known here, and no longer stored. */
   readonly gone: readonly InstanceDefinition[];
   /** Stored, and not known here. */
   readonly added: readonly InstanceDefinition[];
   /** Another program, another address or another node under the same id. */
   readonly replaced: readonly InstanceDefinition[];
-  /** Changes that do not concern the backend itself: weight, metadata, source, times. */
+  /** Other fields changed: weight, metadata, source, times. */
   readonly changed: readonly InstanceDefinition[];
 }
 
 /**
- * Compares by template and id. A function of this program is in no store: it stays, and an instance stored under its id or
- * server id waits until it is removed. An instance with a new server id is another instance: it is in `gone` and in `added`.
+ * Compares by template and id. A function of this program is in no store: it stays, and a stored instance with its id or server id
+ * is left out until the function is removed. An instance with a new server id is in `gone` and in `added`.
  */
 export function differences(
   known: readonly InstanceDefinition[],
   stored: readonly InstanceDefinition[],
 ): Differences {
-  const [functions, backends] = [known.filter(isFunction), known.filter((one) => !isFunction(one))];
+  const [functions, backends] = [
+    known.filter(isFunction),
+    known.filter((definition) => !isFunction(definition)),
+  ];
   const heldKeys = new Set(functions.map(keyOf));
   const heldServerIds = new Set(functions.map(({ serverId }) => serverId));
   const wanted = stored.filter((one) => !heldKeys.has(keyOf(one)) && !heldServerIds.has(one.serverId));
@@ -239,7 +242,7 @@ function isFunction({ transport }: InstanceDefinition): boolean {
   return transport === 'in-process';
 }
 
-/** Unique, because no template name holds a slash. */
+/** Unique, because template names contain no slash. */
 function keyOf({ template, id }: InstanceDefinition): string {
   return `${template}/${id}`;
 }

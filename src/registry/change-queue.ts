@@ -1,20 +1,20 @@
-// Serializes the changes of the registry, and bounds the time of each: a database that does not answer blocks neither its
-// change nor the changes behind it for ever. Source: ADR 53.
+// Serializes the changes of the registry, and limits the time of each, so that a database that does not answer does not block them
+// forever. Source: ADR 53.
 
 import { type Delivered, databaseUnavailable, type GatewayError, hasCode } from '../domain/errors.ts';
 
 /** Longest time a change may spend on the store, in ms. The store gives up a single query after half of that. */
 const CHANGE_MS = 10_000;
-/** Longest wait behind changes that the database fails, in ms. Source: ADR 53. */
+/** Longest wait behind changes that fail because the database is unavailable, in ms. Source: ADR 53. */
 const LONGEST_WAIT_MS = 1_000;
 
 export class ChangeQueue {
   readonly #now: () => number;
   /** The last change; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Resolves when the time of the change that runs now is over. */
+  /** Resolves when the time of the running change is over. */
   #overtime: Promise<void> | undefined;
-  /** Start of the first change that failed since the last success, if the database was unavailable. */
+  /** Start of the first of the changes that failed since the last success because the database was unavailable. */
   #failingSinceMs: number | undefined;
 
   /** `now`: monotonic clock in ms. */
@@ -23,9 +23,9 @@ export class ChangeQueue {
   }
 
   /**
-   * Runs `work` when the changes before it have ended, and resolves or rejects as it does. While the database is away
-   * the queue is not tried one by one: a change that waited too long fails with DATABASE_UNAVAILABLE before it began.
-   * `isReload`: a failed read does not refuse the changes behind it, since it may hang on an old connection.
+   * Runs `work` when earlier changes have ended, with its result. While the database is unavailable not every queued change waits for
+   * it: a change that waited too long fails with DATABASE_UNAVAILABLE before it begins. `isReload`: a failure does not count for
+   * that, because a read may wait for an old connection.
    */
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();
@@ -34,20 +34,20 @@ export class ChangeQueue {
       if (this.#now() - waitsSinceMs >= LONGEST_WAIT_MS) throw notInTime('no');
       return this.#run(work, isReload);
     });
-    this.#last = taken.catch(() => undefined); // its caller gets the error; the next change runs anyway
+    this.#last = taken.catch(() => undefined); // the caller of the change gets the error; the next change runs anyway
     return taken;
   }
 
   /**
-   * To be used by `work` for each query: its answer, or DATABASE_UNAVAILABLE with `ifLate` when the time of the change is
-   * over. It ends the work before the next change begins: a late answer changes nothing any more.
+   * For each query of `work`: its answer, or DATABASE_UNAVAILABLE with `ifLate` when the time of the change is over. So the work ends
+   * before the next change begins, and a late answer has no effect.
    */
-  within<T>(asked: Promise<T>, ifLate: Delivered = 'no'): Promise<T> {
-    if (this.#overtime === undefined) return asked;
+  within<T>(query: Promise<T>, ifLate: Delivered = 'no'): Promise<T> {
+    if (this.#overtime === undefined) return query;
     const late = this.#overtime.then((): never => {
       throw notInTime(ifLate);
     });
-    return Promise.race([asked, late]);
+    return Promise.race([query, late]);
   }
 
   /** Resolves when all changes have ended. */
@@ -59,7 +59,7 @@ export class ChangeQueue {
     const { promise: overtime, resolve } = Promise.withResolvers<void>();
     this.#overtime = overtime;
     const timer = setTimeout(resolve, CHANGE_MS);
-    timer.unref(); // a store that hangs does not keep the process alive
+    timer.unref(); // so that a store that hangs does not keep the process alive
     const beganAtMs = this.#now();
     let isAway = false;
     try {

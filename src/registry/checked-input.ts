@@ -1,6 +1,5 @@
-// Checks the input of embedding programs by the schemas and messages of the HTTP routes, and copies it: the program may
-// change its object afterwards. Input of a request was checked before and passes. Rules about several fields are
-// domain/registration.ts.
+// Checks the input of embedding programs with the schemas and messages of the HTTP routes, and copies it, because the program may
+// change its object later. Rules about several fields are in domain/registration.ts.
 
 import Type from 'typebox';
 import { Compile } from 'typebox/schema';
@@ -72,13 +71,13 @@ function refuseAny(items: readonly ValidationItem[]): void {
   if (items.length > 0) throw validationFailed(items);
 }
 
-/** VALIDATION_ERROR for a value without fields, or with fields that a schema cannot see: the entries of a Map would be lost silently. */
-function copyOf<T extends object>(written: T, loc: ValidationItem['loc']): T {
-  if (!isJsonObject(written)) throw validationFailed([{ loc, ...NO_RECORD }]);
-  const entries = Object.entries(written).map(([name, value]) => {
+/** VALIDATION_ERROR for a value without fields, or with entries that a schema cannot see, as of a Map: they would be lost. */
+function copyOf<T extends object>(input: T, loc: ValidationItem['loc']): T {
+  if (!isJsonObject(input)) throw validationFailed([{ loc, ...NO_RECORD }]);
+  const entries = Object.entries(input).map(([name, value]) => {
     if (Array.isArray(value)) return [name, [...value]];
     if (!RECORDS.has(name) || !isJsonObject(value)) return [name, value];
-    if (isHollow(value)) throw validationFailed([{ loc: [...loc, name], ...NO_RECORD }]);
+    if (hasHiddenEntries(value)) throw validationFailed([{ loc: [...loc, name], ...NO_RECORD }]);
     return [name, name === 'metadata' ? checkedMetadata(value, [...loc, name]) : definedOf(value)];
   });
   return Object.fromEntries(entries);
@@ -90,7 +89,7 @@ function definedOf(record: object): object {
 }
 
 /** True for an object that is not plain and has no own fields. */
-function isHollow(value: object): boolean {
+function hasHiddenEntries(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   return !isPlain && Object.keys(value).length === 0;

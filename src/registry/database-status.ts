@@ -1,5 +1,5 @@
-// Whether the database answers: one query at a time, with a bounded wait, and at most one per second, so that many health
-// checks are few queries.
+// Whether the database answers: one query at a time, with a time limit, and at most one per second, so that many health checks cause
+// few queries.
 
 import { catchError, defer, firstValueFrom, map, of, race, timer } from 'rxjs';
 import type { Store } from '../persistence/store.ts';
@@ -8,15 +8,15 @@ export type DatabaseState = 'connected' | 'disconnected';
 
 /** Longest wait for the answer, in ms. */
 const PING_MS = 2_000;
-/** How long an answer is used, in ms. */
+/** Longest use of an answer, in ms. */
 const FRESH_MS = 1_000;
 
 export class DatabaseStatus {
   readonly #store: Pick<Store, 'ping'>;
   readonly #now: () => number;
-  #asking: Promise<DatabaseState> | undefined;
+  #query: Promise<DatabaseState> | undefined;
   #state: DatabaseState = 'disconnected';
-  #knownAtMs = Number.NEGATIVE_INFINITY;
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
 
   /** `now`: monotonic clock in ms. */
   constructor(store: Pick<Store, 'ping'>, now: () => number) {
@@ -26,9 +26,9 @@ export class DatabaseStatus {
 
   /** Resolves within two seconds and never rejects. The answer may be a second old. */
   async read(): Promise<DatabaseState> {
-    if (this.#now() - this.#knownAtMs < FRESH_MS) return this.#state;
-    this.#asking ??= this.#ask();
-    return this.#asking;
+    if (this.#now() - this.#answeredAtMs < FRESH_MS) return this.#state;
+    this.#query ??= this.#ask();
+    return this.#query;
   }
 
   async #ask(): Promise<DatabaseState> {
@@ -38,8 +38,8 @@ export class DatabaseStatus {
     );
     const silence$ = timer(PING_MS).pipe(map(() => 'disconnected' as const));
     this.#state = await firstValueFrom(race(answer$, silence$));
-    this.#knownAtMs = this.#now();
-    this.#asking = undefined;
+    this.#answeredAtMs = this.#now();
+    this.#query = undefined;
     return this.#state;
   }
 }

@@ -23,7 +23,7 @@ export class Follower {
   readonly #wake$ = new Subject<void>();
   /** A reload is due. */
   #isBehind = false;
-  /** Changes may have been missed: the store was away, or `follow` was not called yet. */
+  /** Changes may have been missed: the store was unavailable, or `follow` was not called yet. */
   #mayHaveMissed = true;
   #isReloading = false;
   #isClosed = false;
@@ -33,7 +33,7 @@ export class Follower {
     this.#deps = deps;
   }
 
-  /** Subscribes until `close`, and again after an error. Hot or cold; the first change except `away` causes a reload. */
+  /** Subscribes until `close`, and again after an error. Hot or cold. The first change except `away` causes a reload. */
   follow(storeChanges$: Observable<RevisionChange>): void {
     storeChanges$
       .pipe(retry({ delay: RETRY_MS }), takeUntil(this.#closed$))

@@ -1,4 +1,4 @@
-// Input and result of a registration or an import. Types only; see registry.ts and registry-sync.ts.
+// Input and results of registrations and imports. Types only; see registry.ts and registry-sync.ts.
 
 import type {
   ContainerRef,
@@ -19,7 +19,7 @@ export interface RegisterOptions {
   readonly container?: ContainerRef | undefined;
   /** The function that is the instance: it is neither stored nor restored. */
   readonly handler?: InProcessHandler;
-  /** Settings for the template, laid over those it has. */
+  /** Merged into the settings of the template. */
   readonly loadBalancer?: LoadBalancerSettings;
   /** The caller is limited to some templates: the server id reveals nothing about the others. Default false. */
   readonly isLimited?: boolean;
@@ -37,7 +37,6 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
   readonly replaced: boolean;
 }
 
-/** One instance as the file has it. */
 export interface FileEntry {
   readonly template: string;
   readonly input: InstanceInput;
@@ -45,12 +44,11 @@ export interface FileEntry {
   readonly fingerprint: string;
 }
 
-/** A registry file, read. */
+/** The contents of a registry file. */
 export interface FileContents {
   readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
   readonly entries: readonly FileEntry[];
-  /** True when the file has entries that could not be read: an instance without an entry may be one of theirs, and stays.
-   *  Default false. */
+  /** True when the file has entries that could not be read: then no instance is removed for lack of an entry. Default false. */
   readonly isPartial?: boolean;
 }
 
@@ -59,9 +57,9 @@ export interface ImportReport {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly removed: readonly string[];
-  /** Among them those that are registered by other means under the same id. */
+  /** Includes instances of another source with the same id. */
   readonly unchanged: readonly string[];
-  /** Deleted through the API before, and not changed in the file since. */
+  /** Deleted through the API, and not changed in the file since. */
   readonly keptAway: readonly string[];
   /** Templates that got other settings. */
   readonly settings: readonly string[];
