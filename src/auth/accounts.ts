@@ -1,5 +1,5 @@
-// Management of users and API keys: checks, hashes, stores, and notifies the authenticator at once. HTTP authorizes the caller
-// and writes the audit log; the store applies the rules that need a transaction.
+// Manages users and API keys: checks, hashes and stores them, and notifies the authenticator of changes. HTTP authorizes the caller and
+// writes the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
 import { Check } from 'typebox/schema';
@@ -26,7 +26,7 @@ import { type Passwords, passwordIssues } from './passwords.ts';
 /** Name of the user that a first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
-/** Earlier verifications of this user (keys included) or this key are void. */
+/** The user, with its keys, or the key whose cached verifications are void. */
 export type AccountChange = { readonly userId: string } | { readonly keyId: string };
 
 export interface NewUser {
@@ -70,11 +70,11 @@ export interface AccountsOptions {
   readonly passwords: Passwords;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Called after each change that voids something, before its promise resolves. */
+  /** Called after each change that voids verifications, before its promise resolves. */
   readonly onChange: (change: AccountChange) => void;
-  /** The first admin has a new password or is gone; failures are the callee's to deal with. */
+  /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
-  /** Stores the times of use of keys, for lists. */
+  /** Writes the times of use of keys, before a list of keys is read. */
   readonly flushKeyUse: () => Promise<void>;
 }
 
@@ -192,7 +192,7 @@ export class Accounts {
   }
 }
 
-/** The ids of principals of one kind, each once. */
+/** The ids in principal ids of one kind, without duplicates. */
 export function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
   return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
 }
@@ -207,7 +207,7 @@ async function inBatches<T>(
   return found;
 }
 
-/** A user as it is first stored; the input was checked. */
+/** A new user, from checked input. */
 export function newUser(input: Omit<NewUser, 'password'>, passwordHash: string, nowMs: number): User {
   const at = new Date(nowMs).toISOString();
   const { username, email, role, templates } = input;

@@ -1,5 +1,5 @@
-// API keys: their form `sd_<id>_<secret>`, and when they were used. The id finds the record; of the secret only its SHA-256 is
-// stored: it has 256 random bits, so a slow hash would protect nothing.
+// API keys: their format `sd_<id>_<secret>`, and the times of their use. The record is found by the id. Only the SHA-256 of the secret is
+// stored: the secret has 256 random bits, so a slow hash would not protect it better.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AccountStore } from '../persistence/store.ts';
@@ -24,7 +24,7 @@ export function newKey(): { readonly key: string; readonly id: string; readonly 
   return { key: `sd_${id}_${secret}`, id, secretHash: hashOf(secret) };
 }
 
-/** The parts of a key; undefined when the text has another form. */
+/** Undefined for text of another format. */
 export function parseKey(key: string): ParsedKey | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
@@ -41,12 +41,12 @@ function hashOf(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-// Remembers when API keys were used and writes it down once a minute: `last_used_at` is for people, not for decisions.
+// Stores the times of use of API keys once a minute: `last_used_at` is for display only.
 
 const FLUSH_MS = 60_000;
-/** Keys remembered between two writings. */
-const REMEMBERED_KEYS = 10_000;
-/** Keys in one writing: a database far away has to take them within the time of one operation. */
+/** Keys kept between two writes. */
+const KEPT_KEYS = 10_000;
+/** Keys in one write, which a remote database has to finish within the time of one operation. */
 const CHUNK_KEYS = 100;
 
 export class KeyUse {
@@ -58,14 +58,13 @@ export class KeyUse {
     this.#accounts = accounts;
   }
 
-  /** On the way of every request with a key. */
+  /** Called for every request with a key. */
   used(keyId: string, atMs: number): void {
     if (this.#lastUsedMs.size === 0) this.#flusher.later();
-    if (this.#lastUsedMs.size < REMEMBERED_KEYS || this.#lastUsedMs.has(keyId))
-      this.#lastUsedMs.set(keyId, atMs);
+    if (this.#lastUsedMs.size < KEPT_KEYS || this.#lastUsedMs.has(keyId)) this.#lastUsedMs.set(keyId, atMs);
   }
 
-  /** Writes what is remembered, within 1 s. Never rejects: what cannot be written is written later. */
+  /** Writes all times, within 1 s. Never rejects: what cannot be written is written later. */
   flush(): Promise<void> {
     return this.#flusher.beforeReading();
   }
@@ -84,7 +83,7 @@ export class KeyUse {
           new Map(chunk.map(([id, atMs]) => [id, new Date(atMs).toISOString()])),
         );
       } catch {
-        // The database is away, for the rest of them, too. What was noted meanwhile is newer and stays.
+        // The database is unavailable. Times that were recorded meanwhile are newer and stay.
         this.#lastUsedMs = new Map([...writing.slice(first), ...this.#lastUsedMs]);
         break;
       }

@@ -1,5 +1,5 @@
-// The interface of authentication: one handle, made by create-auth.ts. Types only. HTTP asks it for the principal of a
-// request; each route names the scope that it needs.
+// The interface of authentication, which create-auth.ts implements. Types only. HTTP gets the principal of a request from it; each route
+// names the scope that it needs.
 
 import type { Observable } from 'rxjs';
 import type { Principal, User } from '../domain/account.ts';
@@ -8,32 +8,32 @@ import type { JsonFields } from '../domain/json.ts';
 import type { Accounts } from './accounts.ts';
 
 export interface Auth {
-  /** False: every caller is the anonymous admin. Accounts can be managed all the same. */
+  /** False: every caller is the anonymous admin; accounts can be managed nevertheless. */
   readonly isEnabled: boolean;
   readonly accounts: Accounts;
   readonly audit: Audit;
   readonly limiter: RateLimiter;
   /**
-   * The principal of these credentials. Without a promise when they were verified before: this is the hot path.
+   * The principal of these credentials; without a promise when they are cached, which is the hot path.
    * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
    * verified before the database went away.
    */
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
   /**
-   * Hot: the id of a principal that lost its rights, or may have lost some: a key was revoked, a user was changed or
-   * deleted. Changes on this node at once; changes on other nodes and expired keys only for principals that
-   * `watchSessions` names. Completes with `close`.
+   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a user was changed or
+   * deleted. Changes on this node at once; changes on other nodes and expired keys only for the principals of `watchSessions`.
+   * Completes with `close`.
    */
   readonly changed$: Observable<string>;
   /**
-   * Checks the principals that have sessions or streams open; `open` names them by id: every 2 s, and when the accounts
-   * changed. The store is asked only about entries that are stale. Does nothing while authentication is off.
+   * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts changed. Only stale
+   * entries are queried. Does nothing while authentication is off.
    */
   watchSessions(open: () => Iterable<string>): void;
   /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken>;
   /**
-   * Ends the token among verified credentials: refused here at once, by other nodes within 10 s. An API key stays valid.
+   * Ends the token of verified credentials: here at once, on other nodes within 10 s. An API key stays valid.
    * DATABASE_UNAVAILABLE.
    */
   logout(credentials: Credentials): Promise<void>;
@@ -41,7 +41,7 @@ export interface Auth {
   close(): Promise<void>;
 }
 
-/** The two headers as they came; absent when the request has none. */
+/** The two headers as received. */
 export interface Credentials {
   /** `Authorization`, the scheme included. */
   readonly authorization?: string | undefined;
@@ -52,7 +52,7 @@ export interface Credentials {
 export interface LoginAttempt {
   readonly username: string;
   readonly password: string;
-  /** Of the client; failures are counted by it. */
+  /** Address of the client, by which failures are counted. */
   readonly address: string;
 }
 

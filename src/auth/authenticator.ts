@@ -1,5 +1,5 @@
-// Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is a hash and a look-up;
-// the cache decides how long an entry is fresh, the Verifier asks the store. Source: ADR 16.
+// Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is a hash and a look-up. The
+// cache decides how long an entry is fresh; the Verifier queries the store. Source: ADR 16.
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -23,7 +23,7 @@ import {
 } from './permissions.ts';
 import type { Tokens } from './tokens.ts';
 
-/** Longest credential that is read: our tokens have about 400 characters, our keys 63. */
+/** Longest credential, in characters: tokens have about 400, API keys 63. */
 const LONGEST_CREDENTIAL = 4_096;
 const SCHEME = 'bearer ';
 
@@ -44,7 +44,7 @@ export class Authenticator {
   readonly #cache: CredentialCache<CachedIdentity>;
   /** One query per credential, however many requests wait for it. */
   readonly #pending = new Map<string, Promise<Principal>>();
-  /** Counts the changes: an answer that was under way during a change may be older than it. */
+  /** Number of changes: an answer to a query that began before a change may be older than the change. */
   #epoch = 0;
 
   constructor(options: AuthenticatorOptions) {
@@ -63,12 +63,12 @@ export class Authenticator {
     return this.#samePrincipal(bearerOf(authorization), key);
   }
 
-  /** An account changed on this node: the credentials of it are verified again at their next use. */
+  /** An account changed on this node: its credentials are verified again at their next use. */
   forget(change: AccountChange): void {
     this.#forgetQueries();
     for (const [digest, { principal, keyId }] of this.#cache.entries.entries()) {
-      const isMeant = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
-      if (isMeant) this.#cache.entries.delete(digest);
+      const isAffected = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
+      if (isAffected) this.#cache.entries.delete(digest);
     }
   }
 
@@ -82,7 +82,6 @@ export class Authenticator {
     this.#cache.entries.delete(digestOf(token));
   }
 
-  /** News of the store. */
   onStoreChange(change: StoreChange): void {
     if (this.#cache.onStoreChange(change, this.#options.now())) this.#forgetQueries();
   }
@@ -125,7 +124,7 @@ export class Authenticator {
     try {
       const identity = await this.#options.verifier.verify(credential);
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
-      // The accounts changed meanwhile: the answer serves the waiting requests, and the next request asks again.
+      // The accounts changed meanwhile: the answer is used for the waiting requests, and the next request verifies again.
       const isLate = epoch !== this.#epoch;
       if (!isLate) this.#cache.entries.set(digest, cached);
       this.#options.verified(identity, verifiedAtMs, isLate);
@@ -133,7 +132,7 @@ export class Authenticator {
     } catch (error) {
       const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');
       const nowMs = this.#options.now();
-      // Not in the cache any more when it was revoked here meanwhile.
+      // It is no longer in the cache when it was revoked here meanwhile.
       const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
       if (isAway && isStillKnown && this.#cache.mayServe(before, nowMs)) return this.#use(before, nowMs);
       if (!isAway) this.#cache.entries.delete(digest);
@@ -141,7 +140,7 @@ export class Authenticator {
     }
   }
 
-  /** Later requests do not wait for answers that may be older than the change. */
+  /** Later requests do not use pending answers, which may be older than the change. */
   #forgetQueries(): void {
     this.#epoch += 1;
     this.#pending.clear();
@@ -173,12 +172,11 @@ function keyOf(apiKey: string): string {
   return key;
 }
 
-/** The owner of credentials, and their expiry. */
 export interface Identity {
   readonly principal: Principal;
-  /** Ms since 1970; infinite for a key without an end. */
+  /** Ms since 1970; infinite for a key without expiry. */
   readonly expiresAtMs: number;
-  /** Of the key, when it is one. */
+  /** Of an API key. */
   readonly keyId?: string;
   readonly status: AccountStatus;
 }
@@ -211,8 +209,8 @@ export class Verifier {
   }
 
   /**
-   * Records a token as ended. When a user has ended too many, its `credentialsChangedAt` is moved on, which ends all of its
-   * tokens (`isAll`): the list stays short, and none that was ended is forgotten.
+   * Records a token as ended. When a user has ended too many, its `credentialsChangedAt` is updated, which ends all of its tokens
+   * (`isAll`): the list stays short, and no ended token becomes valid again.
    */
   async endToken(token: string): Promise<{ readonly userId: string; readonly isAll: boolean }> {
     const { tokens, accounts, now } = this.#options;
@@ -252,7 +250,7 @@ export class Verifier {
   }
 }
 
-/** True for the form of an API key; tokens have dots and never start like that. */
+/** True for an API key; tokens contain dots and never start like this. */
 function isKey(credential: string): boolean {
   return credential.startsWith('sd_');
 }
@@ -265,28 +263,28 @@ export type StoreChange = RevisionChange['kind'];
 
 /** The age of an entry. */
 export interface Verified {
-  /** When the store was asked, in ms. */
+  /** Time of the query, in ms. */
   readonly verifiedAtMs: number;
-  /** Set when the store changed afterwards: the last time at which nothing had changed. */
+  /** Set after a change of the store: the last time at which nothing had changed. */
   staleSinceMs: number | undefined;
-  /** Set when the store did not answer: not asked again before this time. */
+  /** Set when the store did not answer: the time of the next query at the earliest. */
   retryAtMs: number;
 }
 
-/** `fresh`: use it. `stale`: ask the store; if it does not answer, use it. `expired`: too old, and the store does not answer. */
+/** `fresh`: can be used. `stale`: to be verified, and used if the store does not answer. `expired`: too old, and the store does not answer. */
 export type Verdict = 'fresh' | 'stale' | 'expired';
 
-/** The changes of other nodes are in force after this at the latest, also without any change of the store. */
+/** Longest age without a query, so that changes of other nodes take effect even if no change is reported. */
 const LONGEST_UNCHECKED_MS = 10_000;
-/** An entry is served this long after the store was last known to agree. */
+/** Longest use of an entry after the store last confirmed it. */
 const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 const RETRY_MS = 1_000;
 const ENTRIES = 10_000;
 
 export class CredentialCache<V extends Verified> {
-  /** The least recently used entry is dropped first. `maxSize` and not `max`, which reserves memory for all entries at once. */
+  /** `maxSize` and not `max`, which reserves memory for all entries at once. */
   readonly entries = new LRUCache<string, V>({ maxSize: ENTRIES, sizeCalculation: () => 1 });
-  #isAway = false;
+  #isUnavailable = false;
   #hasAnswered = false;
   #lastAnswerMs: number;
 
@@ -295,37 +293,37 @@ export class CredentialCache<V extends Verified> {
   }
 
   /**
-   * Records a change of the store. True when all entries became stale: after a change, and with the first answer, which says
-   * nothing about what was verified before.
+   * Handles a change of the store. True when all entries became stale: after a change, and after the first answer, which does not
+   * confirm earlier verifications.
    */
   onStoreChange(change: StoreChange, nowMs: number): boolean {
     const isFirstAnswer = change === 'answered' && !this.#hasAnswered;
     const isChange = change === 'changed' || isFirstAnswer;
-    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#agreedAtMs(entry);
+    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#confirmedAtMs(entry);
     this.#hasAnswered ||= change !== 'away';
-    this.#isAway = change === 'away';
-    if (!this.#isAway) this.#lastAnswerMs = nowMs;
+    this.#isUnavailable = change === 'away';
+    if (!this.#isUnavailable) this.#lastAnswerMs = nowMs;
     return isChange;
   }
 
   judge(entry: V, nowMs: number): Verdict {
-    // A clock that was set back makes an age negative; its absolute value counts, so that no entry is used for longer.
-    const ageMs = Math.abs(nowMs - this.#agreedAtMs(entry));
+    // The absolute value, because a clock that was set back makes the age negative.
+    const ageMs = Math.abs(nowMs - this.#confirmedAtMs(entry));
     const isCurrent = entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS;
-    if (isCurrent && !this.#isAway) return 'fresh';
-    const mustNotAsk = this.#isAway || nowMs < entry.retryAtMs;
+    if (isCurrent && !this.#isUnavailable) return 'fresh';
+    const mustNotAsk = this.#isUnavailable || nowMs < entry.retryAtMs;
     if (ageMs > LONGEST_UNAVAILABLE_MS) return mustNotAsk ? 'expired' : 'stale';
     return mustNotAsk ? 'fresh' : 'stale';
   }
 
-  /** To be called when the store did not answer for a stale entry: true when the entry may be used all the same. */
+  /** Called when the store did not answer for a stale entry: true when the entry may still be used. */
   mayServe(entry: V, nowMs: number): boolean {
     entry.retryAtMs = nowMs + RETRY_MS;
-    return Math.abs(nowMs - this.#agreedAtMs(entry)) <= LONGEST_UNAVAILABLE_MS;
+    return Math.abs(nowMs - this.#confirmedAtMs(entry)) <= LONGEST_UNAVAILABLE_MS;
   }
 
-  /** When the store last agreed with it. */
-  #agreedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
+  /** Time at which the store last confirmed the entry. */
+  #confirmedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
     return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs);
   }
 }

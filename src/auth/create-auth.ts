@@ -1,4 +1,4 @@
-// Puts the parts of this room together into the one handle that the rest of the program sees.
+// Composes the parts of this room into one handle for the rest of the program.
 
 import type { Logger } from 'pino';
 import { type Observable, Subject } from 'rxjs';
@@ -25,22 +25,22 @@ export interface AuthOptions {
   readonly secret: Uint8Array;
   readonly tokenLifetimeMs: number;
   readonly limits: HourlyLimits;
-  /** Counts requests together with other gateways; absent = each for itself. */
+  /** Redis that counts requests for all gateways; absent: each gateway counts its own. */
   readonly redisUrl?: string | undefined;
   /** Default: no calls are recorded. */
   readonly auditSettings?: AuditSettings | undefined;
-  /** Changes of the store. Cold or hot; subscribed to once, until close(). Without changes each credential is verified every 10 s. */
+  /** Cold or hot; subscribed to once, until close(). Without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
-  /** The one that hashed before this handle exists (first-admin.ts), and for specs. Default: a new one of cost 12. */
+  /** The instance that first-admin.ts uses, too. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
-  /** The first admin has a new password or is gone. Must not throw. */
+  /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
 }
 
-/** Opens authentication on a store that is open. Waits for Redis, 2 s at most. ConfigError for an invalid URL. */
+/** Opens authentication on an open store. Waits for Redis for at most 2 s. ConfigError for an invalid URL of Redis. */
 export async function createAuth(options: AuthOptions): Promise<Auth> {
   const { redisUrl, log, now = Date.now } = options;
   if (redisUrl === undefined) return assembleAuth(options);
@@ -48,7 +48,7 @@ export async function createAuth(options: AuthOptions): Promise<Auth> {
   return assembleAuth(options, await openRedisCounter({ url: redisUrl, log, now }));
 }
 
-/** The same without a connection to open: `redisUrl` is not looked at. */
+/** The same without Redis, or with a connection that is open. */
 export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: SharedCounter): Auth {
   const { enabled, store, limits, log, now = Date.now, passwords = new Passwords() } = options;
   const tokens = createTokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
@@ -81,7 +81,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
       authenticator.onStoreChange(kind);
       revalidator.onStoreChange(kind);
     },
-    // Safe without changes: each credential is verified again after 10 s.
+    // Each credential is verified again after 10 s also without changes.
     error: (error: unknown) => log.warn({ err: error }, 'changes of the database are not reported any more'),
   });
   return {

@@ -1,4 +1,4 @@
-// Exchanges a name and a password for a token, and limits failed attempts. An unknown user costs the same work as a wrong
+// Exchanges a user name and a password for a token, and limits failed attempts. An unknown user takes the same work as a wrong
 // password.
 
 import { hash } from 'node:crypto';
@@ -20,14 +20,14 @@ export interface LoginOptions {
   readonly throttle: LoginThrottle;
 }
 
-/** INVALID_CREDENTIALS in the same words for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
+/** INVALID_CREDENTIALS with the same message for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
 export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
   const uncount = options.throttle.countAttempt(attempt);
   let user: User;
   try {
     user = await userOf(attempt, options);
   } catch (error) {
-    // Only wrong credentials are a failure of the caller, not an absent database or a full queue of hashes.
+    // Only wrong credentials are a failure of the caller; an unavailable database or a full queue of hashes is not.
     if (!hasCode(error, 'INVALID_CREDENTIALS')) uncount();
     throw error;
   }
@@ -39,7 +39,7 @@ async function userOf(
   { username, password }: LoginAttempt,
   { accounts, passwords }: LoginOptions,
 ): Promise<User> {
-  // An invalid name is not looked up: it may be any text, of any length.
+  // An invalid name is not looked up: it may have any length.
   const user = Check(Username, username) ? await accounts.findUserByName(username) : undefined;
   const isRight = await passwords.matches(password, user?.passwordHash);
   if (user === undefined || !isRight || !user.isActive)
@@ -47,15 +47,15 @@ async function userOf(
   return user;
 }
 
-// Slows down password guessing: failures are counted per user and address, and per address. An attempt counts before it is
-// checked, so that a thousand at once cannot exceed the limit; a success subtracts it from its window.
+// Limits password guessing: failures are counted per user and address, and per address. An attempt is counted before it is checked, so
+// that concurrent attempts cannot exceed the limit; a success is subtracted again.
 
 /** Source: ADR 17. */
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;
-/** Pairs and addresses counted at a time. */
-const REMEMBERED_KEYS = 20_000;
+/** Pairs, and addresses, that are counted at a time. */
+const COUNTED_KEYS = 20_000;
 
 interface LoginOrigin {
   readonly username: string;
@@ -64,8 +64,8 @@ interface LoginOrigin {
 }
 
 export class LoginThrottle {
-  readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
-  readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
+  readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
+  readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
   readonly #now: () => number;
 
   /** `now`: milliseconds since 1970. */
@@ -92,7 +92,7 @@ export class LoginThrottle {
   }
 }
 
-/** Counts one, unless it is too many; then `waitMs` is the time until the window ends, and there is nothing to give back. */
+/** Counts one attempt, unless it exceeds the limit; then `waitMs` is the time until the window ends. */
 function counted(counter: WindowCounter, key: string, nowMs: number, limit: number) {
   const { count, endsInMs } = counter.add(key, nowMs, 1, limit);
   return count > limit
@@ -100,12 +100,12 @@ function counted(counter: WindowCounter, key: string, nowMs: number, limit: numb
     : { waitMs: 0, giveBack: () => counter.giveBack(key, nowMs + endsInMs) };
 }
 
-/** A name may be a password typed into the wrong field, and as long as the body allows: its hash is kept. */
+/** A hash, because the name may be a password in the wrong field, and of any length. */
 function pairOf({ username, address }: LoginOrigin): string {
   return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
 }
 
-/** The owner of one IPv6 address has the 2^64 addresses of its network. */
+/** The /64 network of an IPv6 address: the owner of one address has all of them. */
 function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   if (!isIPv6(plain)) return plain;

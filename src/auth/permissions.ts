@@ -1,5 +1,5 @@
-// What a user or a key may do now, as a Principal, and the status of its account. Pure functions of stored records.
-// Credentials are checked in tokens.ts and api-keys.ts; each route names the scope that it needs.
+// The Principal of a user or a key, and the status of its account: pure functions of stored records. tokens.ts and api-keys.ts check
+// credentials; each route names the scope that it needs.
 
 import {
   type ApiKey,
@@ -16,7 +16,7 @@ export interface HourlyLimits {
   readonly apiKeyPerHour: number;
 }
 
-/** The principal of a person with a token. Admins have no limit. */
+/** Admins have no hourly limit. */
 export function userPrincipal(user: User, { userPerHour }: HourlyLimits): Principal {
   return principal(
     { id: `user:${user.id}`, kind: 'user', name: user.username, userId: user.id },
@@ -27,8 +27,8 @@ export function userPrincipal(user: User, { userPerHour }: HourlyLimits): Princi
 }
 
 /**
- * The principal of a key: its permissions as far as its owner's present role has them, its templates as far as its
- * owner may use them. Without an owner (the operator made it) nothing is cut. Limits: none with the scope `admin`.
+ * The permissions and templates of the key that its owner has at present; all of them for a key without an owner, which the operator
+ * made. No hourly limit with the scope `admin`.
  */
 export function keyPrincipal(
   key: ApiKey,
@@ -48,14 +48,14 @@ export function keyPrincipal(
   );
 }
 
-/** `admin` implies the others before the cut, so that the admin key of a demoted owner has the rights of its owner. */
+/** `admin` is expanded before the intersection, so that the admin key of a demoted owner has the rights of its owner. */
 function effectiveScopes(permissions: readonly Scope[], owner: User | undefined): ReadonlySet<Scope> {
   const wanted = permissions.includes('admin') ? SCOPES : permissions;
   const allowed = owner === undefined ? SCOPES : ROLE_SCOPES[owner.role];
   return new Set(wanted.filter((scope) => allowed.includes(scope)));
 }
 
-/** Absent = all, so the intersection with an absent list is the other one. */
+/** The intersection; an absent list contains all templates. */
 function commonTemplates(
   one: readonly string[] | undefined,
   other: readonly string[] | undefined,
@@ -78,13 +78,13 @@ function principal(
   };
 }
 
-/** The part of an account that decides how long its open sessions may stay, whatever credentials opened them. */
+/** The part of an account that decides how long its sessions may stay open, whichever credentials opened them. */
 export interface AccountStatus {
   /** The user, or the owner of the key. */
   readonly userId?: string;
   /** Changes with the permissions and with the credentials of the account. */
   readonly stamp: string;
-  /** End of all credentials, in ms since 1970: the expiry of a key. Infinite for users, because they can log in again. */
+  /** Expiry of a key, in ms since 1970; infinite for users, who can log in again. */
   readonly endsAtMs: number;
 }
 
@@ -92,14 +92,14 @@ export function userStatus(user: User): AccountStatus {
   return { userId: user.id, stamp: stampOf(user), endsAtMs: Number.POSITIVE_INFINITY };
 }
 
-/** A key itself never changes, but the permissions of its owner limit it. */
+/** A key never changes, but the permissions of its owner limit it. */
 export function keyStatus(key: ApiKey, owner: User | undefined): AccountStatus {
   const endsAtMs = keyEndsAtMs(key);
   if (owner === undefined) return { stamp: '', endsAtMs };
   return { userId: owner.id, stamp: stampOf(owner), endsAtMs };
 }
 
-/** Ms since 1970; infinite for a key without an end. */
+/** Ms since 1970; infinite for a key without expiry. */
 export function keyEndsAtMs({ expiresAt }: ApiKey): number {
   return expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
 }
@@ -108,7 +108,7 @@ export function isActive(user: User | undefined): user is User {
   return user?.isActive === true;
 }
 
-/** A change of password, role or activity moves `credentialsChangedAt`. */
+/** A change of password, role or activity changes `credentialsChangedAt`. */
 function stampOf({ credentialsChangedAt, templates }: User): string {
   return `${credentialsChangedAt} ${templates?.join() ?? '*'}`;
 }

@@ -1,17 +1,17 @@
-// Counts the requests of principals that have an hourly limit, in memory or together with other nodes in Redis.
-// A failure of Redis refuses no request: then this process counts alone.
+// Counts the requests of principals with an hourly limit, in memory or together with other nodes in Redis. When Redis is unavailable,
+// this process counts alone and refuses no request for it.
 
 import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
 import type { RateLimit, RateLimiter } from './auth.ts';
 
-/** Fixed window from the first request. Source: ADR 17. */
+/** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
 
-/** Principals counted in memory at a time. */
-const REMEMBERED_PRINCIPALS = 50_000;
+/** Principals that are counted in memory at a time. */
+const COUNTED_PRINCIPALS = 50_000;
 
-/** Counts of all nodes; undefined when they are not available, after a bounded time. */
+/** Counts of all nodes; undefined, after a limited time, when they are unavailable. */
 export interface SharedCounter {
   /** Adds `count` and compares with the limit in one step: a count over the limit is not added. */
   add(key: string, count: number, limit: number): Promise<Window | undefined>;
@@ -19,14 +19,14 @@ export interface SharedCounter {
 }
 
 export interface RateLimiterOptions {
-  /** Absent = this process counts for itself. */
+  /** Absent: this process counts alone. */
   readonly shared?: SharedCounter | undefined;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
 export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimiter {
-  const own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_PRINCIPALS });
+  const own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
   const countedHere = (id: string, limit: number, count: number): RateLimit => {
     const nowMs = now();
     return limitOf(own.add(id, nowMs, count, limit), limit, nowMs, count);
@@ -51,7 +51,7 @@ export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimi
 
 const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
 
-/** `added`: the new part of the count, which is not counted when it exceeds the limit. */
+/** `added`: the part of the count that is not counted when the count exceeds the limit. */
 function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {
   const facts = {
     limit,
@@ -74,9 +74,9 @@ interface OpenWindow {
 }
 
 /**
- * Counts by key in windows that start with the first count, in this process, for a bounded number of keys. Synchronous and
- * without timers, because each call of a limited caller passes here: a promise would cost three times as much as the
- * counting, which is why the in-memory limiter of rate-limiter-flexible is not used.
+ * Counts by key in windows that start with the first count, in this process, for a bounded number of keys. Synchronous and without
+ * timers, because each call of a limited caller is counted: a promise would take three times as long as the counting, which is why
+ * the in-memory limiter of rate-limiter-flexible is not used.
  */
 export class WindowCounter {
   readonly #windowMs: number;
@@ -85,7 +85,7 @@ export class WindowCounter {
   /** Beyond `keys` the least recently counted key is dropped. */
   constructor({ windowSeconds, keys }: { readonly windowSeconds: number; readonly keys: number }) {
     this.#windowMs = windowSeconds * 1000;
-    // `max` would reserve memory for all keys at once: 1 MB for 50,000, in each gateway.
+    // `max` would reserve memory for all keys at once: 1 MB for 50,000.
     this.#windows = new LRUCache({ maxSize: keys, sizeCalculation: () => 1 });
   }
 
@@ -102,13 +102,13 @@ export class WindowCounter {
     return { count: sum, endsInMs };
   }
 
-  /** Subtracts one count of the window with this end. Does nothing when that window is over: a later one never counted it. */
+  /** Subtracts one count from the window with this end, unless that window is over. */
   giveBack(key: string, endsAtMs: number): void {
     const window = this.#windows.peek(key);
     if (window?.endsAtMs === endsAtMs && window.count > 0) window.count -= 1;
   }
 
-  /** The present window; opens none. */
+  /** The present window, without counting. */
   peek(key: string, nowMs: number): Window {
     const open = this.#open(key, nowMs);
     return open === undefined
@@ -120,7 +120,7 @@ export class WindowCounter {
     const window = this.#windows.get(key);
     if (window === undefined) return undefined;
     const leftMs = window.endsAtMs - nowMs;
-    // More than a whole window is left when the clock was set back: no caller has to wait until the clock has caught up.
+    // More than a whole window is left when the clock was set back: then the window is dropped.
     return leftMs > 0 && leftMs <= this.#windowMs ? window : undefined;
   }
 }

@@ -1,5 +1,5 @@
-// Counts in Redis. While Redis is unavailable no request waits for it: each call returns at once, a check in the background
-// notices its return, and the log gets one warning a minute. The URL contains a password and is never logged.
+// Counts in Redis. While Redis is unavailable no request waits for it: each call returns at once, a background check detects when it is
+// available again, and the log gets one warning a minute. The URL contains a password and is never logged.
 
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
@@ -20,10 +20,9 @@ const CHECK_MS = 1_000;
 const WARNING_MS = 60_000;
 
 /**
- * Counts and refuses in one step. The library's own script counts first and refuses afterwards: the refused count would have
- * to be subtracted later, perhaps from the next window. The library's `insuranceLimiter` is not used either: it would count
- * refused requests, and each call would wait for the timeout of an unavailable Redis. KEYS: the counter; ARGV: the count, the
- * seconds of a window, the limit.
+ * Counts and refuses in one step. The script of the library counts first and refuses afterwards: the refused count would have to be
+ * subtracted later, perhaps from the next window. Its `insuranceLimiter` is not used either: it counts refused requests, and each
+ * call would wait for the timeout of an unavailable Redis. KEYS: the counter; ARGV: the count, the seconds of a window, the limit.
  */
 const COUNT_WITHIN_LIMIT = `
 local sum = tonumber(redis.call('get', KEYS[1]) or '0') + tonumber(ARGV[1])
@@ -72,7 +71,7 @@ class RedisCounter implements SharedCounter {
   readonly #limiters = new Map<number, RateLimiterRedis>();
   readonly #log: Pick<Logger, 'warn'>;
   readonly #now: () => number;
-  #isAway = false;
+  #isUnavailable = false;
   #isChecking = false;
   #nextCheckAtMs = 0;
   #nextWarningAtMs = 0;
@@ -84,7 +83,7 @@ class RedisCounter implements SharedCounter {
     // A lost connection is an event here and a refused command in add(), which handles it.
     redis.on('error', (error: unknown) => this.#onFailure(error));
     redis.on('ready', () => {
-      this.#isAway = false;
+      this.#isUnavailable = false;
     });
   }
 
@@ -100,7 +99,7 @@ class RedisCounter implements SharedCounter {
   }
 
   async add(key: string, count: number, limit: number): Promise<Window | undefined> {
-    if (this.#isAway) {
+    if (this.#isUnavailable) {
       this.#checkLater();
       this.#warn('not back yet');
       return undefined;
@@ -134,8 +133,8 @@ class RedisCounter implements SharedCounter {
   }
 
   #onFailure(error: unknown): void {
-    if (!this.#isAway) this.#nextCheckAtMs = this.#now() + CHECK_MS;
-    this.#isAway = true;
+    if (!this.#isUnavailable) this.#nextCheckAtMs = this.#now() + CHECK_MS;
+    this.#isUnavailable = true;
     this.#warn(reasonOf(error));
   }
 
@@ -148,7 +147,7 @@ class RedisCounter implements SharedCounter {
       .ping()
       .then(
         () => {
-          this.#isAway = false;
+          this.#isUnavailable = false;
         },
         (error: unknown) => this.#warn(reasonOf(error)),
       )
@@ -169,11 +168,11 @@ function windowOf({ consumedPoints, msBeforeNext }: RateLimiterRes): Window {
   return { count: consumedPoints, endsInMs: msBeforeNext };
 }
 
-/** The code of the failure. The error itself may contain the command, and with it the password of the URL. */
+/** The code of the error. Its message may contain the command, and with it the password of the URL. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;
   if (typeof code === 'string') return code;
-  // The first word of a Redis error is its kind: NOAUTH, WRONGPASS, READONLY, LOADING.
+  // Errors of Redis begin with a code: NOAUTH, WRONGPASS, READONLY, LOADING.
   return /^[A-Z]{3,16}\b/.exec(error.message)?.[0] ?? error.name;
 }

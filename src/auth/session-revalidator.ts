@@ -1,5 +1,5 @@
-// Checks again and again that the principals with open sessions and streams may keep them: an idle session makes no request
-// that would be checked. The cache in authenticator.ts decides when the store is asked. Source: ADR 35.
+// Periodically checks that the principals with open sessions and streams may keep them, because an idle session sends no requests that
+// would be checked. The cache in authenticator.ts decides when the store is queried. Source: ADR 35.
 
 import type { Logger } from 'pino';
 import { hasCode } from '../domain/errors.ts';
@@ -8,7 +8,7 @@ import { type AccountChange, idsBehind } from './accounts.ts';
 import { CredentialCache, type Identity, type StoreChange, type Verified } from './authenticator.ts';
 import { type AccountStatus, isActive, keyStatus, userStatus } from './permissions.ts';
 
-/** Between two checks: an expiry, or a change that was missed, takes effect after this at the latest. */
+/** Interval of the checks: the longest time until an expiry, or a change that was not reported, takes effect. */
 const CHECK_MS = 2_000;
 const USER = 'user:';
 const KEY = 'key:';
@@ -19,19 +19,19 @@ export interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Called with the id of a principal that lost its rights, or may have lost some. */
+  /** Called with the id of a principal that lost permissions, or may have lost some. */
   readonly onChange: (principalId: string) => void;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 export class SessionRevalidator {
   readonly #options: SessionRevalidatorOptions;
-  /** By id of the principal. A principal that was dropped is still found to be deleted or expired, not to be changed. */
+  /** By id of the principal. Of a principal that was dropped, deletion and expiry are still detected, changes are not. */
   readonly #tracked: CredentialCache<Tracked>;
   #open: (() => Iterable<string>) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
-  /** Counts the changes: an answer that was under way during a change may be older than it. */
+  /** Number of changes: an answer to a query that began before a change may be older than the change. */
   #epoch = 0;
 
   constructor(options: SessionRevalidatorOptions) {
@@ -66,7 +66,6 @@ export class SessionRevalidator {
     for (const id of concerned) this.#revoke(id);
   }
 
-  /** News of the store. */
   onStoreChange(change: StoreChange): void {
     if (!this.#tracked.onStoreChange(change, this.#options.now())) return;
     this.#epoch += 1;
@@ -80,9 +79,9 @@ export class SessionRevalidator {
     try {
       const stale = this.#staleOf(this.#open());
       for (let first = 0; first < stale.length; first += MOST_FOUND)
-        await this.#ask(stale.slice(first, first + MOST_FOUND));
+        await this.#query(stale.slice(first, first + MOST_FOUND));
     } catch (thrown) {
-      // An absent store is logged elsewhere; the rest is asked about at the next check.
+      // An unavailable store is logged elsewhere; the next check queries the rest.
       if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
         this.#options.log.warn({ err: thrown }, 'the accounts of open sessions cannot be checked');
     } finally {
@@ -95,7 +94,7 @@ export class SessionRevalidator {
     clearInterval(this.#timer);
   }
 
-  /** The principals to ask the store about; expired ones are revoked at once. */
+  /** The principals to query; expired ones are revoked at once. */
   #staleOf(open: Iterable<string>): string[] {
     const nowMs = this.#options.now();
     return [...open].filter((id) => {
@@ -107,7 +106,7 @@ export class SessionRevalidator {
     });
   }
 
-  async #ask(ids: readonly string[]): Promise<void> {
+  async #query(ids: readonly string[]): Promise<void> {
     const epoch = this.#epoch;
     const askedAtMs = this.#options.now();
     const before = new Map(ids.map((id) => [id, this.#tracked.entries.get(id)]));

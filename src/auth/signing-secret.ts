@@ -1,7 +1,6 @@
-// Finds the secret that signs tokens, or makes one: the operator's, a file beside a SQLite database, a setting in a server database.
-// In two steps, because a secret outside the database also encrypts what is in it: the keys for that are derived from it, or from
-// what the operator gave, never from a value in the same database, which would protect nothing. Also the file of one secret line,
-// which holds the first password as well.
+// Reads or creates the secret that signs tokens: a setting of the operator, a file beside a SQLite database, or a value in a server
+// database. Encryption keys are derived from a secret outside the database only, since a key in the same database would protect nothing;
+// hence the two steps. Also reads and writes files with one secret line, such as that of the first password.
 
 import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, link, open, unlink } from 'node:fs/promises';
@@ -20,7 +19,6 @@ export interface SigningSecret {
   readonly source: 'configured' | 'file' | 'database' | 'process';
 }
 
-/** Without the right to write a key beside a SQLite file, the database file cannot be written either. */
 const HINT = 'set GATEWAY_SECRET_KEY instead; a database there needs a folder that this user may write, too';
 
 /**
@@ -36,11 +34,11 @@ export async function localSecret(sources: {
 }): Promise<SigningSecret | undefined> {
   const { configured, keyFile } = sources;
   if (configured !== undefined)
-    return { secret: longEnough(configured, 'GATEWAY_SECRET_KEY'), source: 'configured' };
+    return { secret: checkedSecret(configured, 'GATEWAY_SECRET_KEY'), source: 'configured' };
   if (keyFile === undefined) return undefined;
   const file = { path: keyFile, what: 'the signing secret', hint: HINT };
   const kept = await ensureSecretFile(file, newSecret());
-  return { secret: longEnough(kept, keyFile), source: 'file' };
+  return { secret: checkedSecret(kept, keyFile), source: 'file' };
 }
 
 /** The secret of all gateways on a server database; of this process alone when nothing is kept. DATABASE_UNAVAILABLE. */
@@ -50,7 +48,7 @@ export async function sharedSecret({
 }: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecret> {
   if (kind === 'memory') return { secret: Buffer.from(newSecret()), source: 'process' };
   const kept = await settings.ensure(SETTING_NAME, newSecret());
-  return { secret: longEnough(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
+  return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
 }
 
 /** The warning at start when read access to the database allows signing tokens; undefined otherwise. */
@@ -59,18 +57,18 @@ export function secretWarning({ source }: SigningSecret): string | undefined {
   return 'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 }
 
-/** 256 random bits as text, so that a file and a setting hold the same. */
+/** 256 random bits, as text for a file or a setting. */
 function newSecret(): string {
   return randomBytes(LIMITS.secretBytes).toString('base64url');
 }
 
-function longEnough(text: string, source: string): Uint8Array {
+function checkedSecret(text: string, source: string): Uint8Array {
   const secret = Buffer.from(text);
   if (secret.byteLength >= LIMITS.secretBytes) return secret;
   throw new ConfigError(`${source}: the signing secret needs at least ${LIMITS.secretBytes} bytes`);
 }
 
-/** Keeps this use of a secret apart from every other, as from signing. */
+/** Separates the keys from other uses of the secret, such as signing. */
 const LABEL = 'stagedoor encryption at rest';
 
 /**
@@ -88,7 +86,7 @@ export function encryptionKeys(sources: {
   return secrets.map((secret) => encryptionKeyFrom(secret, LABEL));
 }
 
-/** The file is one line. */
+/** Largest file of one line. */
 const LONGEST_BYTES = 4_096;
 const ROUNDS = 3;
 
@@ -104,14 +102,14 @@ export interface SecretFile {
 export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
   let file: FileHandle;
   try {
-    // Of a pipe the opening would wait for a writer.
+    // O_NONBLOCK: opening a pipe would wait for a writer.
     file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
   }
   try {
-    // Of the open file: the path may lead to another one by now.
+    // Of the open file, because the path may name another one by now.
     const stats = await file.stat();
     const { mode, size, uid } = stats;
     if (!stats.isFile()) throw new ConfigError(`${path}: this is no file with a secret`);
@@ -135,7 +133,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
  * survives a power cut. Its folder must exist. ConfigError.
  */
 export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
-  // Another round when the other file is gone: another process deleted it because its secret is void.
+  // Repeated when another process deleted its file meanwhile, because its secret is void.
   for (let round = 0; round < ROUNDS; round += 1) {
     const kept = (await readSecretFile(file)) ?? (await makeSecretFile(file, line));
     if (kept !== undefined) return kept;
@@ -144,8 +142,7 @@ export async function ensureSecretFile(file: SecretFile, line: string): Promise<
 }
 
 /**
- * Makes the file complete under another name first: of several processes one gives its own the right name. Undefined for
- * the others.
+ * Writes the complete file under another name first; of several processes, one can link it to `path`. Undefined for the others.
  */
 async function makeSecretFile(file: SecretFile, line: string): Promise<string | undefined> {
   const { path } = file;
@@ -171,7 +168,7 @@ async function makeSecretFile(file: SecretFile, line: string): Promise<string | 
   }
 }
 
-/** The name of a new file is in its folder, which has to be written, too. Windows does that by itself. */
+/** Makes the name of a new file durable. Windows does that by itself. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const folder = await open(path, 'r');

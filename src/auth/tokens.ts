@@ -1,5 +1,5 @@
-// Signs and reads the tokens that a login gives out: JWT, HS256, nothing else.
-// Whether the user still exists and has changed nothing is authenticator.ts.
+// Signs and reads the tokens of logins: JWT with HS256 only. authenticator.ts checks that the user still exists and has the same
+// credentials.
 
 import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import { JWTExpired } from 'jose/errors';
@@ -18,9 +18,9 @@ interface TokenClaims {
   /** Claim `jti`. */
   readonly id: string;
   /**
-   * Claim `credentials_at`: the timestamp, in ms since 1970, of the user's last change of credentials when the token was
-   * issued. It must still be that timestamp. `iat` has whole seconds of one node's clock and could not tell a token issued
-   * just before a change from one just after it; this can, to the change.
+   * Claim `credentials_at`: the time of the user's last change of credentials when the token was issued, in ms since 1970. It must
+   * still be that time. `iat` has whole seconds of one node's clock and would not distinguish tokens issued just before and just
+   * after a change.
    */
   readonly credentialsAtMs: number;
   readonly expiresAtMs: number;
@@ -28,7 +28,7 @@ interface TokenClaims {
 
 export interface Tokens {
   issue(user: User): Promise<{ readonly accessToken: string; readonly expiresInSeconds: number }>;
-  /** TOKEN_EXPIRED for a token of ours that is over, INVALID_CREDENTIALS for everything else. */
+  /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
   read(token: string): Promise<TokenClaims>;
 }
 
@@ -40,7 +40,6 @@ export interface TokenOptions {
   readonly now: () => number;
 }
 
-/** Imports the secret once; the returned object does not expose it. */
 export function createTokens({ secret, lifetimeMs, now }: TokenOptions): Tokens {
   if (secret.byteLength < LIMITS.secretBytes)
     throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
