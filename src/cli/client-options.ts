@@ -25,19 +25,6 @@ export const WIDE_OPTION: OptionDefinition = {
   description: 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
-/** Prints what a command has done, as JSON where that is asked for, else as text. Resolves with the exit code of a success. */
-export async function printDone(
-  input: CommandInput,
-  terminal: Terminal,
-  record: unknown,
-  text: string | (() => Promise<string>),
-): Promise<number> {
-  const { json } = await import('./output.ts');
-  if (input.switch('json')) terminal.print(json(record));
-  else terminal.print(typeof text === 'string' ? text : await text());
-  return 0;
-}
-
 /** The gateway these options name. Throws CommandFailure when none answers. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const found = await terminal.busy('looking for a gateway', () =>

@@ -1,11 +1,24 @@
 // The output of commands: tables and `name  value` lines for people, JSON for programs.
 // The command selects the content; the terminal decides about colours.
 
+import { createRequire } from 'node:module';
 import { stripVTControlCharacters } from 'node:util';
-import Table from 'cli-table3';
 import { hasUnseen, withoutUnseen } from '../domain/text.ts';
+import type { CommandInput } from './command.ts';
 import { wrapLines } from './help.ts';
 import type { Terminal } from './terminal.ts';
+
+/** Prints the result of a command: `record` as JSON with `--json`, else the text. Returns the exit code of a success. */
+export function printResult(
+  input: CommandInput,
+  terminal: Pick<Terminal, 'print'>,
+  record: unknown,
+  text: string | (() => string),
+): number {
+  if (input.switch('json')) terminal.print(json(record));
+  else terminal.print(typeof text === 'string' ? text : text());
+  return 0;
+}
 
 /** JSON for programs: two spaces, the shape the gateway sent. What changes how a terminal shows it is escaped. */
 export function json(value: unknown): string {
@@ -34,6 +47,8 @@ export function table(
   );
   const widths = fittingWidths(terminal.columns, [headings, ...cells]);
   const inColumn = (cell: string, index: number) => withShortWords(cell, widths?.[index]);
+  // Loaded here and synchronously: every command imports this file, and few draw a table.
+  const Table: typeof import('cli-table3') = createRequire(import.meta.url)('cli-table3');
   const drawn = new Table({
     ...(widths && { colWidths: widths.map((width) => width + GAP), wordWrap: true }),
     head: headings.map((heading, index) => terminal.paint('bold', inColumn(heading, index))),

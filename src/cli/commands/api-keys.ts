@@ -5,8 +5,8 @@ import { type AccountClient, findApiKey, warnOfUnknownTemplates } from '../accou
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/choose-client.ts';
 import { API_KEY_HEADINGS, apiKeyRow, hasExpired, list, minute } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
-import { printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { printResult, table } from '../output.ts';
 
 /** Lists the keys, without their secrets. */
 export const apiKeys: CommandDefinition = {
@@ -21,18 +21,10 @@ export const apiKeys: CommandDefinition = {
       const keys = await client.apiKeys();
       return { found: keys, disabled: await disabledOwners(client, keys, nowMs) };
     });
-    const { json, table } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json(found));
-    else if (found.length === 0) terminal.print('There is no API key.');
-    else
-      terminal.print(
-        table(
-          terminal,
-          API_KEY_HEADINGS,
-          found.map((key) => apiKeyRow(key, { nowMs, disabled })),
-        ),
-      );
-    return 0;
+    return printResult(input, terminal, found, () => {
+      const rows = found.map((key) => apiKeyRow(key, { nowMs, disabled }));
+      return rows.length === 0 ? 'There is no API key.' : table(terminal, API_KEY_HEADINGS, rows);
+    });
   },
 };
 
@@ -86,10 +78,9 @@ export const createApiKey: CommandDefinition = {
       await warnOfUnknownTemplates(client, fields.templates, terminal);
       return made;
     });
-    const { json } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json(record));
-    else terminal.print(terminal.columns === undefined ? String(record.key) : forPeople(record));
-    return 0;
+    return printResult(input, terminal, record, () =>
+      terminal.columns === undefined ? String(record.key) : forPeople(record),
+    );
   },
 };
 
@@ -122,7 +113,7 @@ export const revoke: CommandDefinition = {
       return found;
     });
     const done = { id: key.id, name: key.name, revoked: true };
-    return printDone(input, terminal, done, `the key "${key.name}" (${key.id}) is revoked`);
+    return printResult(input, terminal, done, `the key "${key.name}" (${key.id}) is revoked`);
   },
 };
 

@@ -4,6 +4,7 @@ import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
+import { printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Entries of one answer of the gateway, and of one output. */
@@ -57,11 +58,9 @@ export const audit: CommandDefinition = {
       entries.push(...(Array.isArray(page.entries) ? page.entries.map(fields) : []));
       cursor = page.next_cursor;
     }
-    const { json } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json(entries));
-    else if (entries.length === 0) terminal.print('no entries');
-    else terminal.print(await asTable(terminal, entries, input.switch('wide') === true));
-    return 0;
+    return printResult(input, terminal, entries, () =>
+      entries.length === 0 ? 'no entries' : tableOf(terminal, entries, input.switch('wide') === true),
+    );
   },
 };
 
@@ -88,8 +87,7 @@ function timeOf(name: string, text: string): string {
 
 const HEADINGS = ['TIME', 'ACTOR', 'ACTION', 'SUBJECT', 'INSTANCE', 'STATUS', 'OUTCOME', 'MS'];
 
-async function asTable(terminal: Terminal, entries: readonly Fields[], isWide: boolean): Promise<string> {
-  const { table } = await import('../output.ts');
+function tableOf(terminal: Terminal, entries: readonly Fields[], isWide: boolean): string {
   const rows = entries.map((entry) => {
     const call = fields(entry.call);
     const subject = call.tool === undefined ? entry.subject : `${call.template}/${call.tool}`;

@@ -3,6 +3,7 @@
 import { ALL_SETTINGS } from '../../config/settings.ts';
 import { type Config, type ConfigRow, describeConfig, tidySource } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
+import { printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
 /** Row of the command table. */
@@ -13,14 +14,12 @@ export const config: CommandDefinition = {
   options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print them as JSON' }],
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
-    const { json, table } = await import('../output.ts');
     const settings = readSettings(input, terminal);
     const rows = describeConfig(settings).map((row) => ({ ...row, source: tidySource(row.source) }));
-    if (input.switch('json')) terminal.print(json(typed(rows, settings)));
-    else {
-      const cells = rows.map(({ name, value, source }) => [name, source, value]);
-      terminal.print(`${table(terminal, ['SETTING', 'SOURCE', 'VALUE'], cells)}\n\n${explanation(settings)}`);
-    }
+    const cells = rows.map(({ name, value, source }) => [name, source, value]);
+    printResult(input, terminal, typed(rows, settings), () =>
+      [table(terminal, ['SETTING', 'SOURCE', 'VALUE'], cells), explanation(settings)].join('\n\n'),
+    );
     for (const warning of settings.warnings) terminal.note(`warning: ${warning}`);
     return 0;
   },

@@ -7,6 +7,7 @@ import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { Connections } from '../connect/find-connection.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { json, printable } from '../output.ts';
 import { newFilePath, savePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -201,10 +202,7 @@ async function textOf(
   terminal: Terminal,
   isFile: boolean,
 ): Promise<string> {
-  const [{ shownKind, kindRecord }, { json }] = await Promise.all([
-    import('../connect/show.ts'),
-    import('../output.ts'),
-  ]);
+  const { shownKind, kindRecord } = await import('../connect/show.ts');
   const [only, second] = shown;
   if (input.switch('json') === true) {
     return json({
@@ -255,7 +253,6 @@ async function report(
   input: CommandInput,
   terminal: Terminal,
 ): Promise<number> {
-  const { printable } = await import('../output.ts');
   for (const { kind, connection } of shown) {
     const outcome = outcomes.get(connection);
     const what = `${kind.name} (${connection.transport})`;

@@ -5,6 +5,7 @@ import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { facts, json, printable, printResult } from '../output.ts';
 import { newFilePath, savePrivateFile } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
@@ -19,8 +20,7 @@ export const dbStatus: CommandDefinition = {
   run: async (input, terminal) => {
     const { databaseReport } = await import('../database/open-database.ts');
     const state = await databaseReport(readSettings(input, terminal), terminal);
-    const { facts, json } = await import('../output.ts');
-    terminal.print(input.switch('json') ? json(state) : facts(terminal, factsOf(state)));
+    printResult(input, terminal, state, () => facts(terminal, factsOf(state)));
     return state.is_usable ? 0 : 1;
   },
 };
@@ -59,13 +59,10 @@ export const dbMigrate: CommandDefinition = {
   run: async (input, terminal) => {
     const { migrateDatabase } = await import('../database/open-database.ts');
     const { name, applied } = await migrateDatabase(readSettings(input, terminal), terminal);
-    const { json } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json({ database: name, applied }));
-    else {
-      for (const each of applied) terminal.print(`applied ${each}`);
-      terminal.print(applied.length === 0 ? `${name} was up to date` : `${name} is up to date`);
-    }
-    return 0;
+    const last = applied.length === 0 ? `${name} was up to date` : `${name} is up to date`;
+    return printResult(input, terminal, { database: name, applied }, () =>
+      [...applied.map((each) => `applied ${each}`), last].join('\n'),
+    );
   },
 };
 
@@ -137,7 +134,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
 const MOST_NAMED = 5;
 
 async function written(document: RegistryDocument, isYaml: boolean): Promise<string> {
-  if (!isYaml) return `${(await import('../output.ts')).json(document)}\n`;
+  if (!isYaml) return `${json(document)}\n`;
   const { stringify } = await import('yaml');
   return stringify(document);
 }
@@ -173,16 +170,16 @@ export const dbImport: CommandDefinition = {
       }),
     }));
 
-    const { json, printable } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json(done));
-    else {
-      for (const each of done.added) terminal.print(`added ${each}`);
-      for (const each of done.replaced) terminal.print(`replaced ${each}`);
-      const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
-      const where = programs ? `; ${config.nodeId} runs the programs` : '';
-      const count = done.added.length + done.replaced.length;
-      terminal.print(`${count} ${count === 1 ? 'instance is' : 'instances are'} in ${name}${where}`);
-    }
+    const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
+    const where = programs ? `; ${config.nodeId} runs the programs` : '';
+    const count = done.added.length + done.replaced.length;
+    printResult(input, terminal, done, () =>
+      [
+        ...done.added.map((each) => `added ${each}`),
+        ...done.replaced.map((each) => `replaced ${each}`),
+        `${count} ${count === 1 ? 'instance is' : 'instances are'} in ${name}${where}`,
+      ].join('\n'),
+    );
     for (const problem of done.problems) terminal.complain(printable(problem));
     return done.problems.length === 0 ? 0 : 1;
   },

@@ -3,6 +3,7 @@
 import type { CommandDefinition } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';
 import { wrapLines } from '../help.ts';
+import { printResult } from '../output.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -16,11 +17,11 @@ export const doctor: CommandDefinition = {
   examples: ['doctor', 'doctor --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const { examine } = await import('../doctor/checks.ts');
-    const { json } = await import('../output.ts');
     const seen = await terminal.busy('looking', () => examine(input, terminal));
     const hasFailed = seen.some(({ status }) => status === 'fail');
-    if (input.switch('json')) terminal.print(json({ ok: !hasFailed, checks: seen }));
-    else for (const each of seen) terminal.print(lines(terminal, each));
+    printResult(input, terminal, { ok: !hasFailed, checks: seen }, () =>
+      seen.map((each) => lines(terminal, each)).join('\n'),
+    );
     return hasFailed ? 1 : 0;
   },
 };

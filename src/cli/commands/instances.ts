@@ -3,9 +3,10 @@
 
 import { type Fields, fields } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import { CLIENT_OPTIONS, gatewayOf, printDone } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
+import { printResult } from '../output.ts';
 import { readSettings } from '../setting-options.ts';
 
 /** Removes an instance; its calls in flight finish. */
@@ -21,7 +22,7 @@ export const deregister: CommandDefinition = {
     const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
     await gateway.request(path, { method: 'DELETE' });
     const done = { template_name: template, instance_id: id, deregistered: true };
-    return printDone(input, terminal, done, `${id} is deregistered from ${template}`);
+    return printResult(input, terminal, done, `${id} is deregistered from ${template}`);
   },
 };
 
@@ -83,7 +84,7 @@ export const deleteTemplate: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     await gateway.request(`/gateway/templates/${encodeURIComponent(template)}`, { method: 'DELETE' });
     const done = { template_name: template, deleted: true };
-    return printDone(input, terminal, done, `${template} is deleted`);
+    return printResult(input, terminal, done, `${template} is deleted`);
   },
 };
 
@@ -107,7 +108,7 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
       const gateway = await gatewayOf(input, terminal);
       const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}/${word}`;
       const record = fields(await gateway.request(path, { method: 'POST' }));
-      return printDone(input, terminal, record, `${id} of ${template} ${done(record)}`);
+      return printResult(input, terminal, record, `${id} of ${template} ${done(record)}`);
     },
   };
 }

@@ -4,8 +4,9 @@ import { basename } from 'node:path';
 import { ownCommand } from '../../domain/version.ts';
 import type { Fields } from '../answers.ts';
 import { instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, printDone, WIDE_OPTION } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { printResult, stateWord, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -19,15 +20,14 @@ export const list: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const registry = await gateway.request('/gateway/registry');
     const isWide = input.switch('wide') === true;
-    return printDone(input, terminal, registry, () => listing(terminal, registry, isWide));
+    return printResult(input, terminal, registry, () => listing(terminal, registry, isWide));
   },
 };
 
-async function listing(terminal: Terminal, registry: unknown, isWide: boolean): Promise<string> {
+function listing(terminal: Terminal, registry: unknown, isWide: boolean): string {
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
-  const { stateWord, table } = await import('../output.ts');
   // The usual weight says as little as a zero.
   const isEven = !isWide && terminal.columns !== undefined && records.every(({ weight }) => weight === 1);
   const rows = records.map((record) => [

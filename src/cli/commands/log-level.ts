@@ -1,8 +1,9 @@
 // `stagedoor gateway log-level`: shows or changes the level of the log of a running gateway.
 
 import { fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, printDone } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { printResult } from '../output.ts';
 
 /** Row of the command table. */
 export const logLevel: CommandDefinition = {
@@ -16,6 +17,6 @@ export const logLevel: CommandDefinition = {
     const [level] = input.positionals;
     const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
     const answer = await gateway.request('/gateway/log-level', change);
-    return printDone(input, terminal, answer, String(fields(answer).level));
+    return printResult(input, terminal, answer, String(fields(answer).level));
   },
 };

@@ -10,6 +10,7 @@ import { fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
+import { duration, printResult } from '../output.ts';
 import { answersAsGateway, gatewayUrls, namedGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -42,13 +43,9 @@ export const login: CommandDefinition = {
     const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
     const file = new CredentialsFile(credentialsPath(terminal.env));
     file.keep(gateway.url, { username, access_token: token, expires_at: expiresAt });
-    const { duration, json } = await import('../output.ts');
     const done = { url: gateway.url, username, expires_at: expiresAt };
-    terminal.print(
-      input.switch('json')
-        ? json(done)
-        : `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`,
-    );
+    const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`;
+    printResult(input, terminal, done, text);
     const variable = ['STAGEDOOR_TOKEN', 'STAGEDOOR_API_KEY'].find((name) => terminal.env[name]);
     if (variable !== undefined)
       terminal.note(`warning: ${variable} is set and takes precedence over this login`);
@@ -88,9 +85,8 @@ export const logout: CommandDefinition = {
     const urls = isAll
       ? file.forgetAll()
       : gatewayUrls(input.text('url'), terminal.env).filter((url) => file.forget(url));
-    const { json } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json({ logged_out: urls }));
-    else terminal.print(urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`);
+    const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
+    printResult(input, terminal, { logged_out: urls }, text);
     await Promise.all(urls.map((url) => endToken(url, tokens.get(url), terminal)));
     return 0;
   },

@@ -10,6 +10,7 @@ import { fields, shownReasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';
+import { printable, printResult, stateWord } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -195,13 +196,12 @@ interface Done {
   readonly url: string;
 }
 
-async function report(done: Done, input: CommandInput, terminal: Terminal): Promise<number> {
+function report(done: Done, input: CommandInput, terminal: Terminal): number {
   const { record, template, isReplaced, waitSeconds, url } = done;
-  const { json, printable, stateWord } = await import('../output.ts');
   const id = String(record.instance_id ?? record.id);
   const what = isReplaced ? 'replaced' : 'registered';
   const state = stateWord(terminal, String(record.state));
-  terminal.print(input.switch('json') ? json(record) : `${id} is ${what} in ${template}: ${state}`);
+  printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
   if (waitSeconds === undefined || record.healthy === true) {
     const how = `"${ownCommand(`connect ${template}`)}" shows how`;
     if (input.switch('json') !== true) terminal.print(`MCP clients: ${url}/mcp/${template}; ${how}`);

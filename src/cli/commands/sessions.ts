@@ -1,8 +1,9 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
 import { type Fields, fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, printDone } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { duration, printable, printResult, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -15,7 +16,7 @@ export const sessions: CommandDefinition = {
   examples: ['gateway sessions', 'gateway sessions --json'],
   run: async (input, terminal) => {
     const all = await allSessions(await gatewayOf(input, terminal));
-    return printDone(input, terminal, { sessions: all }, () => listing(terminal, all));
+    return printResult(input, terminal, { sessions: all }, () => listing(terminal, all));
   },
 };
 
@@ -30,7 +31,7 @@ export const endSession: CommandDefinition = {
     const id = input.positional(0);
     const gateway = await gatewayOf(input, terminal);
     await gateway.request(`/gateway/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' });
-    return printDone(input, terminal, { id, ended: true }, `the session ${id} is ended`);
+    return printResult(input, terminal, { id, ended: true }, `the session ${id} is ended`);
   },
 };
 
@@ -45,9 +46,8 @@ async function allSessions(gateway: Remote): Promise<readonly Fields[]> {
   return all;
 }
 
-async function listing(terminal: Terminal, all: readonly Fields[]): Promise<string> {
+function listing(terminal: Terminal, all: readonly Fields[]): string {
   if (all.length === 0) return 'No session is open.';
-  const { duration, printable, table } = await import('../output.ts');
   const since = (at: unknown) => duration((Date.now() - Date.parse(String(at))) / 1000);
   const rows = all.map((session) => {
     const { name, version } = fields(session.client);

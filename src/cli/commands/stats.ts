@@ -5,6 +5,7 @@ import { fields, instancesOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
+import { duration, facts, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
@@ -28,7 +29,6 @@ export const stats: CommandDefinition = {
   ],
   examples: ['gateway stats', 'gateway stats --watch', 'gateway stats --json'],
   run: async (input, terminal) => {
-    const { json } = await import('../output.ts');
     const isWatched = input.switch('watch') === true;
     if (isWatched && input.switch('json') === true)
       throw new UsageError('--watch cannot be combined with --json');
@@ -37,11 +37,9 @@ export const stats: CommandDefinition = {
     }
     const gateway = await gatewayOf(input, terminal);
     const first = await lookAt(gateway);
-    if (input.switch('json')) terminal.print(json(first.stats));
-    else if (!isWatched)
-      terminal.print(await drawn(terminal, first, undefined, input.switch('wide') === true));
-    else await watch(gateway, terminal, first);
-    return 0;
+    if (isWatched) return watch(gateway, terminal, first);
+    const isWide = input.switch('wide') === true;
+    return printResult(input, terminal, first.stats, () => drawn(terminal, first, undefined, isWide));
   },
 };
 
@@ -59,31 +57,24 @@ async function lookAt(gateway: Remote): Promise<Look> {
   return { stats, registry, atMs: performance.now() };
 }
 
-async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<void> {
+async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<number> {
   const { signal, dispose } = untilSignal();
   let [before, now]: readonly [Look | undefined, Look] = [undefined, first];
   try {
     while (!signal.aborted) {
       const clock = new Date().toTimeString().slice(0, 8);
-      terminal.redraw(
-        `${await drawn(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`,
-      );
+      terminal.redraw(`${drawn(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
       await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
       if (!signal.aborted) [before, now] = [now, await lookAt(gateway)];
     }
+    return 0;
   } finally {
     dispose();
   }
 }
 
 /** Calls per second need two samples. A repeated table keeps its columns. */
-async function drawn(
-  terminal: Terminal,
-  now: Look,
-  before: Look | undefined,
-  isWide: boolean,
-): Promise<string> {
-  const { duration, facts, stateWord, table } = await import('../output.ts');
+function drawn(terminal: Terminal, now: Look, before: Look | undefined, isWide: boolean): string {
   const stats = fields(now.stats);
   const of = fields(stats.instances);
   const inFlight = fields(fields(stats.load_balancer).active_connections);

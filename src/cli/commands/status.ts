@@ -4,6 +4,7 @@ import { type Fields, fields, instancesOf, shownReasonOf, shownStateOf } from '.
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn } from '../failures.ts';
+import { duration, facts, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -16,7 +17,6 @@ export const status: CommandDefinition = {
   options: [WIDE_OPTION, ...CLIENT_OPTIONS],
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
-    const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);
     const [health, details] = await Promise.all([gateway.look('/gateway/health'), detailsOf(gateway)]);
     const { stats, registry, locked } = details;
@@ -26,11 +26,8 @@ export const status: CommandDefinition = {
       ...(stats === undefined ? {} : { stats: fields(stats) }),
     };
     const records = instancesOf(registry);
-    terminal.print(
-      input.switch('json')
-        ? json(seen)
-        : await summary(terminal, seen, records, input.switch('wide') === true),
-    );
+    const isWide = input.switch('wide') === true;
+    printResult(input, terminal, seen, () => summary(terminal, seen, records, isWide));
     if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
     return SERVING.includes(String(seen.health.status)) ? 0 : 1;
   },
@@ -66,13 +63,12 @@ async function detailsOf(gateway: Remote): Promise<Details> {
   }
 }
 
-async function summary(
+function summary(
   terminal: Terminal,
   { url, health, stats }: GatewayReport,
   records: readonly Fields[],
   isWide: boolean,
-): Promise<string> {
-  const { duration, facts, stateWord, table } = await import('../output.ts');
+): string {
   const instances = fields(health.instances);
   const lines = facts(terminal, [
     ['gateway', url],
@@ -154,7 +150,6 @@ export const health: CommandDefinition = {
   options: CLIENT_OPTIONS,
   examples: ['gateway health', 'gateway health everything', 'gateway health --json'],
   run: async (input, terminal) => {
-    const { duration, facts, json, stateWord, table } = await import('../output.ts');
     const [template] = input.positionals;
     const gateway = await gatewayOf(input, terminal);
     const seen = fields(
@@ -164,28 +159,32 @@ export const health: CommandDefinition = {
             gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
           ),
     );
-    const isUnhealthy = seen.status === 'unhealthy';
-    if (input.switch('json')) terminal.print(json(seen));
-    else if (template === undefined) {
-      const instances = fields(seen.instances);
-      terminal.print(
-        facts(terminal, [
-          ['status', stateWord(terminal, String(seen.status))],
-          ['database', String(seen.database)],
-          ['instances', `${instances.healthy} of ${instances.total} healthy`],
-          ['uptime', duration(Number(seen.uptime))],
-        ]),
-      );
-    } else {
-      const rows = Object.entries(fields(seen.instances)).map(([id, instance]) => {
-        const record = fields(instance);
-        const latency = typeof record.latency_ms === 'number' ? `${record.latency_ms} ms` : '';
-        return [id, stateWord(terminal, shownStateOf(record)), latency, shownReasonOf(record)];
-      });
-      const { healthy_instances: healthy, total_instances: total } = seen;
-      terminal.print(`${template}: ${healthy} of ${total} healthy`);
-      if (rows.length > 0) terminal.print(table(terminal, ['INSTANCE', 'STATE', 'LATENCY', 'REASON'], rows));
-    }
-    return isUnhealthy ? 1 : 0;
+    printResult(input, terminal, seen, () =>
+      template === undefined ? gatewayHealth(terminal, seen) : templateHealth(terminal, template, seen),
+    );
+    return seen.status === 'unhealthy' ? 1 : 0;
   },
 };
+
+function gatewayHealth(terminal: Terminal, seen: Fields): string {
+  const instances = fields(seen.instances);
+  return facts(terminal, [
+    ['status', stateWord(terminal, String(seen.status))],
+    ['database', String(seen.database)],
+    ['instances', `${instances.healthy} of ${instances.total} healthy`],
+    ['uptime', duration(Number(seen.uptime))],
+  ]);
+}
+
+function templateHealth(terminal: Terminal, template: string, seen: Fields): string {
+  const rows = Object.entries(fields(seen.instances)).map(([id, instance]) => {
+    const record = fields(instance);
+    const latency = typeof record.latency_ms === 'number' ? `${record.latency_ms} ms` : '';
+    return [id, stateWord(terminal, shownStateOf(record)), latency, shownReasonOf(record)];
+  });
+  const { healthy_instances: healthy, total_instances: total } = seen;
+  const title = `${template}: ${healthy} of ${total} healthy`;
+  return rows.length === 0
+    ? title
+    : `${title}\n${table(terminal, ['INSTANCE', 'STATE', 'LATENCY', 'REASON'], rows)}`;
+}

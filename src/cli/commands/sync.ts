@@ -2,10 +2,11 @@
 // file again.
 // The gateway asks the engines, because it is the one that reaches the instances: ADR 59.
 
-import { fields } from '../answers.ts';
+import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
+import { printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Longest wait for all engines and clusters, in ms; each has less. */
@@ -36,9 +37,8 @@ export const sync: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const body = { dry_run: input.switch('dry-run') === true, namespace };
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
-    const { json } = await import('../output.ts');
     const done = fields(answer);
-    terminal.print(input.switch('json') ? json(answer) : await summary(terminal, done));
+    printResult(input, terminal, answer, () => summary(terminal, done));
     for (const warning of listOf(done.warnings)) terminal.complain(`warning: ${warning}`);
     return listOf(done.reached).length > 0 ? 0 : 1;
   },
@@ -46,8 +46,7 @@ export const sync: CommandDefinition = {
 
 const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
 
-async function summary(terminal: Terminal, done: ReturnType<typeof fields>): Promise<string> {
-  const { table } = await import('../output.ts');
+function summary(terminal: Terminal, done: Fields): string {
   const rows = ROWS.flatMap((what) =>
     listOf(done[what]).map((each) => {
       const { template_name: template, instance_id: id, name, reason } = fields(each);

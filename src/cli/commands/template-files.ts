@@ -7,6 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { Remark } from '../../templates/validate.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { json, printable } from '../output.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 
 /** Writes a new template.json, from options or from the answers of a person. */
@@ -114,17 +115,12 @@ export const templateValidate: CommandDefinition = {
     'template validate drafts/search/template.json --tolerant --json',
   ],
   run: async (input, terminal) => {
-    const [
-      { json, printable },
-      { validateTemplate },
-      { TemplateError },
-      { readTemplateText, TemplateFileError },
-    ] = await Promise.all([
-      import('../output.ts'),
-      import('../../templates/validate.ts'),
-      import('../../templates/definition.ts'),
-      import('../../templates/catalogue.ts'),
-    ]);
+    const [{ validateTemplate }, { TemplateError }, { readTemplateText, TemplateFileError }] =
+      await Promise.all([
+        import('../../templates/validate.ts'),
+        import('../../templates/definition.ts'),
+        import('../../templates/catalogue.ts'),
+      ]);
     const file = input.positional(0);
     const path = resolve(terminal.folder, file);
     const options = { isTolerant: input.switch('tolerant') === true, folder: basename(dirname(path)) };

@@ -4,6 +4,7 @@ import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
+import { facts, printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Options of the commands that show templates. */
@@ -25,17 +26,14 @@ export const templateList: CommandDefinition = {
   ],
   examples: ['template list', 'template list --tag files --local'],
   run: async (input, terminal) => {
-    const { json, table } = await import('../output.ts');
     const records = await templatesOf(input, terminal, input.text('tag'));
-    if (input.switch('json')) terminal.print(json({ templates: records }));
-    else if (records.length === 0) terminal.print('There is no such template.');
-    else
-      terminal.print(
-        table(terminal, ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'], records.map(rowOf), {
-          isWide: input.switch('wide') === true,
-        }),
-      );
-    return 0;
+    const headings = ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'];
+    const isWide = input.switch('wide') === true;
+    return printResult(input, terminal, { templates: records }, () =>
+      records.length === 0
+        ? 'There is no such template.'
+        : table(terminal, headings, records.map(rowOf), { isWide }),
+    );
   },
 };
 
@@ -56,25 +54,14 @@ export const templateShow: CommandDefinition = {
   options: TEMPLATE_OPTIONS,
   examples: ['template show filesystem', 'template show filesystem --local --json'],
   run: async (input, terminal) => {
-    const { facts, json, table } = await import('../output.ts');
     const record = await templateOf(input, terminal, input.positional(0));
-    if (input.switch('json')) {
-      terminal.print(json(record));
-      return 0;
-    }
-    terminal.print(
-      facts(
-        terminal,
-        FIELDS.flatMap((name) => factOf(name, record[name])),
-      ),
-    );
-    const settings = settingsOf(record);
-    if (settings.length > 0) {
-      terminal.print(
-        `\n${table(terminal, ['SETTING', 'TYPE', 'DEFAULT', 'GOES TO', 'DESCRIPTION'], settings)}`,
-      );
-    }
-    return 0;
+    return printResult(input, terminal, record, () => {
+      const pairs = FIELDS.flatMap((name) => factOf(name, record[name]));
+      const settings = settingsOf(record);
+      const headings = ['SETTING', 'TYPE', 'DEFAULT', 'GOES TO', 'DESCRIPTION'];
+      const tables = settings.length === 0 ? [] : [table(terminal, headings, settings)];
+      return [facts(terminal, pairs), ...tables].join('\n\n');
+    });
   },
 };
 

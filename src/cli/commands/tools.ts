@@ -7,7 +7,9 @@ import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { json, printable, printResult, table } from '../output.ts';
 import type { Remote, RemoteEvent } from '../remote.ts';
+
 /** Lists the tools of a template. */
 export const tools: CommandDefinition = {
   name: 'gateway tools',
@@ -16,23 +18,20 @@ export const tools: CommandDefinition = {
   options: CLIENT_OPTIONS,
   examples: ['gateway tools everything', 'gateway tools everything --json'],
   run: async (input, terminal) => {
-    const { json, table } = await import('../output.ts');
     const template = input.positional(0);
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools/list`;
     const answer = await ofTemplate(gateway, template, () => gateway.request(path));
-    const found = toolsOf(answer);
-    if (input.switch('json')) terminal.print(json(answer));
-    else if (found.length === 0) terminal.print(`${template} has no tools`);
-    else {
-      const rows = found.map((tool) => [
+    return printResult(input, terminal, answer, () => {
+      const rows = toolsOf(answer).map((tool) => [
         String(tool.name),
         argumentsOf(tool),
         String(tool.description ?? ''),
       ]);
-      terminal.print(table(terminal, ['TOOL', 'ARGUMENTS', 'DESCRIPTION'], rows));
-    }
-    return 0;
+      return rows.length === 0
+        ? `${template} has no tools`
+        : table(terminal, ['TOOL', 'ARGUMENTS', 'DESCRIPTION'], rows);
+    });
   },
 };
 
@@ -62,7 +61,6 @@ export const call: CommandDefinition = {
     'gateway call everything echo - --json < arguments.json',
   ],
   run: async (input, terminal) => {
-    const { json, printable } = await import('../output.ts');
     const [template, tool, ...words] = [
       input.positional(0),
       input.positional(1),

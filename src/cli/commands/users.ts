@@ -8,8 +8,8 @@ import {
 } from '../accounts/choose-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { USER_HEADINGS, userRow } from '../accounts/records.ts';
-import { printDone } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { printResult, table } from '../output.ts';
 
 /** Lists the users. */
 export const users: CommandDefinition = {
@@ -20,12 +20,11 @@ export const users: CommandDefinition = {
   examples: ['gateway users'],
   run: async (input, terminal) => {
     const found = await withAccountClient(input, terminal, (client) => client.users());
-    const { json, table } = await import('../output.ts');
-    if (input.switch('json')) terminal.print(json(found));
-    else if (found.length === 0)
-      terminal.print('There is no user; the first start of a gateway creates an admin.');
-    else terminal.print(table(terminal, USER_HEADINGS, found.map(userRow)));
-    return 0;
+    return printResult(input, terminal, found, () =>
+      found.length === 0
+        ? 'There is no user; the first start of a gateway creates an admin.'
+        : table(terminal, USER_HEADINGS, found.map(userRow)),
+    );
   },
 };
 
@@ -61,7 +60,7 @@ export const createUser: CommandDefinition = {
       });
       const user = await client.createUser({ ...facts, password });
       await warnOfUnknownTemplates(client, facts.templates, terminal);
-      return printDone(input, terminal, user, `created the ${facts.role} ${user.username}`);
+      return printResult(input, terminal, user, `created the ${facts.role} ${user.username}`);
     });
   },
 };
@@ -92,7 +91,7 @@ export const setPassword: CommandDefinition = {
     const user = await work;
     const where = input.text('url') === undefined ? 'running gateways' : 'other gateways of its database';
     const text = `changed the password of ${user.username}; earlier tokens become void, on ${where} within 10 s`;
-    return printDone(input, terminal, user, text);
+    return printResult(input, terminal, user, text);
   },
 };
 
@@ -112,6 +111,6 @@ export const deleteUser: CommandDefinition = {
       return found;
     });
     const done = { id: user.id, username: user.username, deleted: true };
-    return printDone(input, terminal, done, `${user.username} is deleted`);
+    return printResult(input, terminal, done, `${user.username} is deleted`);
   },
 };
