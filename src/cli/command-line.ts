@@ -108,7 +108,7 @@ function sortOptions(
 }
 
 function parseWithCac(
-  { name, positionals, options }: CommandDefinition,
+  { name, positionals = '', options }: CommandDefinition,
   words: readonly string[],
 ): { args: readonly string[]; options: Record<string, OptionValue | undefined> } {
   // Only the last word of the name: cac never matches a name of two words.

@@ -22,8 +22,8 @@ export interface OptionDefinition {
 export interface CommandDefinition {
   /** One word, or a group and a word: `gateway start`. */
   readonly name: string;
-  /** Positional arguments as cac writes them: `<template> <id>`, or an empty string. */
-  readonly positionals: string;
+  /** Positional arguments as cac writes them: `<template> <id>`. Default: none. */
+  readonly positionals?: string;
   /** One line for help. */
   readonly summary: string;
   readonly options: readonly OptionDefinition[];

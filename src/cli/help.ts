@@ -68,7 +68,7 @@ const CREDENTIALS: readonly HelpRow[] = [
 const HELP: HelpRow = ['-h, --help', 'Show this help'];
 const VERSION: HelpRow = ['-v, --version', 'Show the version'];
 
-function usage({ name, positionals }: CommandDefinition): string {
+function usage({ name, positionals = '' }: CommandDefinition): string {
   return `${name} ${positionals}`.trim();
 }
 

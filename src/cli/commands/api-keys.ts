@@ -8,10 +8,8 @@ import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
 
-/** Lists the keys, without their secrets. */
 export const apiKeys: CommandDefinition = {
   name: 'gateway api-keys',
-  positionals: '',
   summary: 'List the API keys',
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway api-keys'],

@@ -14,10 +14,8 @@ const SHOWN = 50;
 
 const FILTERS = ['actor', 'action', 'template', 'tool', 'outcome', 'status', 'from', 'to'] as const;
 
-/** Row of the command table. */
 export const audit: CommandDefinition = {
   name: 'gateway audit',
-  positionals: '',
   summary: 'Show the audit log: changes, logins and calls of tools',
   options: [
     { flags: '--limit <number>', short: 'n', description: `Newest entries to show; default ${SHOWN}` },

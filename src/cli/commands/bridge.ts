@@ -10,7 +10,6 @@ import type { CommandDefinition, CommandInput } from '../command.ts';
 import { gatewayUrls, seekGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Serves one client over standard input and output. */
 export const bridge: CommandDefinition = {
   name: 'bridge',
   positionals: '<template>',

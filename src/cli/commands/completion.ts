@@ -68,17 +68,19 @@ function branches(commands: readonly CommandDefinition[]): readonly CompletionRu
 
 /** What may follow a command: its options, and its argument where that is one of a few words. */
 function leaves(commands: readonly CommandDefinition[]): readonly CompletionRule[] {
-  return commands.map(({ name, positionals, options }) => {
-    const [, choices = ''] = /^<(\w+(?:\|\w+)+)>$/.exec(positionals) ?? [];
-    return {
-      before: name,
-      candidates: [
-        ...choices.split('|').flatMap((word) => (word === '' ? [] : [{ word, about: '' }])),
-        ...options.map((option) => ({ word: optionFlag(option), about: option.description })),
-        { word: '--help', about: 'show help' },
-      ],
-    };
-  });
+  return commands.map((command) => ({
+    before: command.name,
+    candidates: [
+      ...choicesOf(command).map((word) => ({ word, about: '' })),
+      ...command.options.map((option) => ({ word: optionFlag(option), about: option.description })),
+      { word: '--help', about: 'show help' },
+    ],
+  }));
+}
+
+/** The words that the positional argument of a command may be: `bash`, `zsh` of `<bash|zsh>`. */
+function choicesOf({ positionals = '' }: CommandDefinition): readonly string[] {
+  return /^<(\w+(?:\|\w+)+)>$/.exec(positionals)?.[1]?.split('|') ?? [];
 }
 
 function asCompletion({ name, summary }: CommandDefinition): Completion {
@@ -191,9 +193,9 @@ function fishScript(commands: readonly CommandDefinition[]): string {
     ),
     ...known.flatMap((command) => {
       const condition = `__stagedoor_in ${command.name}`;
-      const choices = /^<(\w+(?:\|\w+)+)>$/.exec(command.positionals)?.[1]?.replaceAll('|', ' ');
+      const choices = choicesOf(command);
       return [
-        ...(choices === undefined ? [] : [rule(condition, `-a ${fishQuoted(choices)}`)]),
+        ...(choices.length === 0 ? [] : [rule(condition, `-a ${fishQuoted(choices.join(' '))}`)]),
         ...command.options.map((option) => {
           const short = option.short === undefined ? '' : ` -s ${option.short}`;
           const value = option.flags.includes(' ') ? ' -r -F' : '';

@@ -6,10 +6,8 @@ import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
-/** Row of the command table. */
 export const config: CommandDefinition = {
   name: 'config',
-  positionals: '',
   summary: 'Show the effective settings and where each comes from',
   options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print them as JSON' }],
   examples: ['config', 'config --config gateway.yaml --json'],

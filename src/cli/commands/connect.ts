@@ -11,7 +11,6 @@ import { json, printable } from '../output.ts';
 import { newFilePath, savePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Row of the command table. */
 export const connect: CommandDefinition = {
   name: 'connect',
   positionals: '<template>',

@@ -13,7 +13,6 @@ import type { Terminal } from '../terminal.ts';
 /** Exit code 0 only when a gateway could start on the database without a migration. */
 export const dbStatus: CommandDefinition = {
   name: 'db status',
-  positionals: '',
   summary: 'Show the database, its migrations and what it holds; exit code 1 when it cannot be used as it is',
   options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print it as JSON' }],
   examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
@@ -52,7 +51,6 @@ function factsOf(state: DatabaseReport): readonly (readonly [string, string | nu
  */
 export const dbMigrate: CommandDefinition = {
   name: 'db migrate',
-  positionals: '',
   summary: 'Create the database or bring it up to this version',
   options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print the migrations as JSON' }],
   examples: ['db migrate', 'db migrate --database postgresql://gateway@db.example.com/stagedoor'],
@@ -69,7 +67,6 @@ export const dbMigrate: CommandDefinition = {
 /** Writes a registry document to standard output, or to a file that only its owner can read. */
 export const dbExport: CommandDefinition = {
   name: 'db export',
-  positionals: '',
   summary: 'Write templates and instances as a registry document; accounts are not in it',
   options: [
     {

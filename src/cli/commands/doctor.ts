@@ -7,10 +7,9 @@ import { printResult } from '../output.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Row of the command table. It changes nothing. */
+/** No check changes anything. */
 export const doctor: CommandDefinition = {
   name: 'doctor',
-  positionals: '',
   summary:
     'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; exit code 1 when a check fails',
   options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print the checks as JSON' }],

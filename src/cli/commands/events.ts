@@ -12,10 +12,8 @@ import type { Terminal } from '../terminal.ts';
 const TRIES = 5;
 const PAUSE_MS = 1_000;
 
-/** Row of the command table. */
 export const events: CommandDefinition = {
   name: 'gateway events',
-  positionals: '',
   summary:
     'Show recent events of instances, sessions and calls; without the scope admin only your own calls and sessions',
   options: [

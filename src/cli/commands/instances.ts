@@ -9,7 +9,6 @@ import { UsageError } from '../failures.ts';
 import { printResult } from '../output.ts';
 import { readSettings } from '../setting-options.ts';
 
-/** Removes an instance; its calls in flight finish. */
 export const deregister: CommandDefinition = {
   name: 'gateway deregister',
   positionals: '<template> <id>',
@@ -26,7 +25,6 @@ export const deregister: CommandDefinition = {
   },
 };
 
-/** Takes an instance out of balancing and leaves it running. */
 export const drain = instanceCommand({
   word: 'drain',
   summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
@@ -36,7 +34,6 @@ export const drain = instanceCommand({
   },
 });
 
-/** Takes a drained instance back into balancing. */
 export const resume = instanceCommand({
   word: 'resume',
   summary: 'Send calls to a drained instance again',
@@ -72,7 +69,6 @@ export const restart: CommandDefinition = {
   },
 };
 
-/** Removes a template without instances, and its settings. */
 export const deleteTemplate: CommandDefinition = {
   name: 'gateway delete-template',
   positionals: '<template>',

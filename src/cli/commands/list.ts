@@ -9,10 +9,8 @@ import type { CommandDefinition } from '../command.ts';
 import { printResult, stateWord, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Row of the command table. */
 export const list: CommandDefinition = {
   name: 'gateway list',
-  positionals: '',
   summary: 'List every registered instance and its state',
   options: [WIDE_OPTION, ...CLIENT_OPTIONS],
   examples: ['gateway list', 'gateway list --wide', 'gateway list --json'],

@@ -5,7 +5,6 @@ import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult } from '../output.ts';
 
-/** Row of the command table. */
 export const logLevel: CommandDefinition = {
   name: 'gateway log-level',
   positionals: '[level]',

@@ -14,7 +14,6 @@ import { duration, printResult } from '../output.ts';
 import { answersAsGateway, gatewayUrls, namedGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Logs in with a password. */
 export const login: CommandDefinition = {
   name: 'gateway login',
   positionals: '<username>',
@@ -66,7 +65,6 @@ function fail(error: unknown, username: string, isHere: boolean): never {
 /** Forgets a token, and ends it at its gateway. Works without the gateway, too: then the token expires by itself. */
 export const logout: CommandDefinition = {
   name: 'gateway logout',
-  positionals: '',
   summary: 'End and forget the token of a gateway, or of all',
   options: [
     {

@@ -12,10 +12,8 @@ import { untilSignal } from '../stop-signals.ts';
 const LINES = 100;
 const MOST_LINES = 100_000;
 
-/** Shows a log; lines are printed as they are for programs, and readable on a terminal. */
 export const logs: CommandDefinition = {
   name: 'gateway logs',
-  positionals: '',
   summary: 'Show the log of a gateway in the background',
   options: [
     { flags: '--follow', short: 'f', description: 'Keep printing new lines until Ctrl-C' },

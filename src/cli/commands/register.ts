@@ -13,7 +13,6 @@ import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Row of the command table. */
 export const register: CommandDefinition = {
   name: 'gateway register',
   positionals: '<template>',

@@ -7,10 +7,8 @@ import { duration, printable, printResult, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Lists them. */
 export const sessions: CommandDefinition = {
   name: 'gateway sessions',
-  positionals: '',
   summary: 'List open sessions of MCP clients and where they are bound; an admin sees those of all callers',
   options: CLIENT_OPTIONS,
   examples: ['gateway sessions', 'gateway sessions --json'],
@@ -20,7 +18,6 @@ export const sessions: CommandDefinition = {
   },
 };
 
-/** Ends one. */
 export const endSession: CommandDefinition = {
   name: 'gateway end-session',
   positionals: '<id>',

@@ -9,10 +9,8 @@ import { letGoOfCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
-/** Runs a gateway. */
 export const start: CommandDefinition = {
   name: 'gateway start',
-  positionals: '',
   summary: 'Start a gateway; runs until Ctrl-C or SIGTERM, then finishes the calls in flight',
   options: [
     {
@@ -70,10 +68,8 @@ function withoutTrace(config: Config): Config {
   return { ...config, databaseUrl: 'memory://', rows };
 }
 
-/** Ends the gateway that `gateway start --background` started. */
 export const stop: CommandDefinition = {
   name: 'gateway stop',
-  positionals: '',
   summary: 'Stop the gateway in the background, when its calls in flight have ended',
   options: DAEMON_OPTIONS,
   examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],

@@ -13,10 +13,8 @@ import type { Terminal } from '../terminal.ts';
 /** Distance of two looks, in ms. */
 const WATCH_MS = 2_000;
 
-/** Row of the command table. */
 export const stats: CommandDefinition = {
   name: 'gateway stats',
-  positionals: '',
   summary: 'Show calls, times and failures of each instance since the gateway started',
   options: [
     {

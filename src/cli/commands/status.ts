@@ -11,7 +11,6 @@ import type { Terminal } from '../terminal.ts';
 /** Exit code 0 also for a degraded gateway: it serves, so scripts that wait for a gateway need not distinguish the two. */
 export const status: CommandDefinition = {
   name: 'gateway status',
-  positionals: '',
   summary:
     'Show the state of a gateway; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
   options: [WIDE_OPTION, ...CLIENT_OPTIONS],

@@ -12,10 +12,8 @@ import type { Terminal } from '../terminal.ts';
 /** Longest wait for all engines and clusters, in ms; each has less. */
 const SYNC_MS = 60_000;
 
-/** Row of the command table. */
 export const sync: CommandDefinition = {
   name: 'gateway sync',
-  positionals: '',
   summary:
     'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',
   options: [

@@ -10,7 +10,6 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 
-/** Writes a new template.json, from options or from the answers of a person. */
 export const templateInit: CommandDefinition = {
   name: 'template init',
   positionals: '[id]',
@@ -96,7 +95,6 @@ function definitionOf({
   };
 }
 
-/** Reports every violation in a template.json, with its place. */
 export const templateValidate: CommandDefinition = {
   name: 'template validate',
   positionals: '<file>',
@@ -148,7 +146,6 @@ export const templateValidate: CommandDefinition = {
   },
 };
 
-/** Copies a definition into the folder of templates, once it is known to be usable. */
 export const templateAdd: CommandDefinition = {
   name: 'template add',
   positionals: '<folder>',

@@ -14,10 +14,8 @@ const TEMPLATE_OPTIONS: readonly OptionDefinition[] = [
   ...CLIENT_OPTIONS,
 ];
 
-/** Lists the templates. */
 export const templateList: CommandDefinition = {
   name: 'template list',
-  positionals: '',
   summary: 'List the templates: what each is, and how many instances it has',
   options: [
     { flags: '--tag <tag>', description: 'Only templates with this tag' },
@@ -46,7 +44,6 @@ function rowOf(record: Fields): string[] {
   return [String(id), String(version ?? ''), String(instances ?? ''), shown, String(description ?? '')];
 }
 
-/** Shows a template and the settings of its instances. */
 export const templateShow: CommandDefinition = {
   name: 'template show',
   positionals: '<template>',

@@ -10,7 +10,6 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable, printResult, table } from '../output.ts';
 import type { Remote, RemoteEvent } from '../remote.ts';
 
-/** Lists the tools of a template. */
 export const tools: CommandDefinition = {
   name: 'gateway tools',
   positionals: '<template>',
@@ -48,7 +47,6 @@ function argumentsOf({ parameters }: Fields): string {
     .join(' ');
 }
 
-/** Calls one tool and shows its answer. */
 export const call: CommandDefinition = {
   name: 'gateway call',
   positionals: '<template> <tool> [...arguments]',

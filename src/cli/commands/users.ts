@@ -11,10 +11,8 @@ import { USER_HEADINGS, userRow } from '../accounts/records.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
 
-/** Lists the users. */
 export const users: CommandDefinition = {
   name: 'gateway users',
-  positionals: '',
   summary: 'List the users',
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway users'],
@@ -28,7 +26,6 @@ export const users: CommandDefinition = {
   },
 };
 
-/** Creates a user. */
 export const createUser: CommandDefinition = {
   name: 'gateway create-user',
   positionals: '<username>',
@@ -95,7 +92,6 @@ export const setPassword: CommandDefinition = {
   },
 };
 
-/** Removes a user; tokens and API keys of that user become void. */
 export const deleteUser: CommandDefinition = {
   name: 'gateway delete-user',
   positionals: '<username>',
