@@ -7,18 +7,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
+import { DEFAULT_URLS } from '../../src/cli/background/daemon-files.ts';
+import { gatewayOf } from '../../src/cli/client-options.ts';
+import { CommandInput } from '../../src/cli/command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
 import type { RemoteEvent } from '../../src/cli/remote.ts';
 import {
   answersAsGateway,
-  DEFAULT_URLS,
-  findGateway,
-  gatewayUrls,
   namedGateway,
+  namedUrl,
+  type Remote,
   StreamBroken,
   seekGateway,
 } from '../../src/cli/remote.ts';
+import { type Answer, replacedFetch } from '../helpers/replaced-fetch.ts';
 import { suite } from '../helpers/suite.ts';
+import { recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('remote');
 // Nobody is logged in, whoever runs this.
@@ -59,17 +63,13 @@ test('takes the first default address where a gateway answers, not any program',
     [`${DEFAULT_URLS[0]}/gateway/health`]: new Response('<html>', { status: 404 }),
     [`${DEFAULT_URLS[1]}/gateway/health`]: Response.json({ status: 'healthy', build: '1.0.0' }),
   };
-  const fetcher = async (url: unknown) => answers[String(url)] ?? Response.error();
-  assert.is((await findGateway(undefined, noCredentials, fetcher as typeof fetch)).url, DEFAULT_URLS[1]);
+  replaceFetch(async (url) => answers[String(url)] ?? Response.error());
+  assert.is((await findGateway(undefined, noCredentials)).url, DEFAULT_URLS[1]);
 });
 
 test('says how to start one when no default address answers', async () => {
-  const fetcher = () => Promise.reject(new TypeError('fetch failed'));
-  await fails(
-    findGateway(undefined, noCredentials, fetcher as typeof fetch),
-    CommandFailure,
-    /stagedoor gateway start/,
-  );
+  replaceFetch(() => Promise.reject(new TypeError('fetch failed')));
+  await fails(findGateway(undefined, noCredentials), CommandFailure, /stagedoor gateway start/);
 });
 
 test('says that nothing listens, and how to start a gateway', async () => {
@@ -113,9 +113,9 @@ test('notices that it speaks to something else than a gateway', async () => {
   );
 });
 
-test('looks at an unhealthy gateway, but asks nothing of it', async () => {
+test('shows the health of an unhealthy gateway, and fails for other requests', async () => {
   const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), noCredentials);
-  assert.equal(await remote.look('/gateway/health'), { status: 'unhealthy' });
+  assert.equal(await remote.health(), { status: 'unhealthy' });
   await fails(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
 });
 
@@ -196,12 +196,12 @@ test('sends the kept token to the gateway that issued it, and to noCredentials e
 
 test('tells no secret to a default address before a gateway answers there', async () => {
   const seen: (string | null)[][] = [];
-  const fetcher = async (url: unknown, init: RequestInit = {}) => {
+  replaceFetch(async (url, init = {}) => {
     seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
     return String(url).startsWith(DEFAULT_URLS[0]) ? new Response('<html>') : Response.json({ build: '1' });
-  };
+  });
   const env = { ...noCredentials, STAGEDOOR_API_KEY: 'planted' };
-  await (await seekGateway(env, fetcher as typeof fetch))?.request('/servers');
+  await (await seekGateway(recordingTerminal({ env })))?.request('/servers');
   assert.equal(seen, [
     [`${DEFAULT_URLS[0]}/gateway/health`, null],
     [`${DEFAULT_URLS[1]}/gateway/health`, null],
@@ -226,12 +226,12 @@ test('says how to log in when it has to', async () => {
 });
 
 test('knows which gateways are meant without asking them', async () => {
-  assert.equal(gatewayUrls(undefined, {}), DEFAULT_URLS);
-  assert.equal(gatewayUrls('http://a/b/', { STAGEDOOR_URL: 'http://c' }), ['http://a/b']);
-  assert.equal(gatewayUrls(undefined, { STAGEDOOR_URL: 'http://me:planted@c' }), ['http://c']);
-  assert.is(namedGateway(undefined, noCredentials), undefined);
-  const nothing = () => Promise.reject(new TypeError('fetch failed'));
-  assert.is(await seekGateway(noCredentials, nothing as typeof fetch), undefined);
+  assert.is(namedUrl(undefined, {}), undefined);
+  assert.is(namedUrl('http://a/b/', { STAGEDOOR_URL: 'http://c' }), 'http://a/b');
+  assert.is(namedUrl(undefined, { STAGEDOOR_URL: 'http://me:planted@c' }), 'http://c');
+  assert.is(namedGateway(undefined, recordingTerminal({ env: noCredentials })), undefined);
+  replaceFetch(() => Promise.reject(new TypeError('fetch failed')));
+  assert.is(await seekGateway(recordingTerminal({ env: noCredentials })), undefined);
 });
 
 test('refuses what is no URL and says where it was written', async () => {
@@ -319,6 +319,16 @@ test('leaves a stream without a word when it is told to', async () => {
 });
 
 test.run();
+
+function findGateway(url: string | undefined, env: Record<string, string>): Promise<Remote> {
+  const options = new Map(url === undefined ? [] : [['url', url] as const]);
+  return gatewayOf(new CommandInput([], options), recordingTerminal({ env }));
+}
+
+/** Answers requests in place of the network until the test ends. */
+function replaceFetch(answer: Answer): void {
+  cleanups.push(replacedFetch(answer));
+}
 
 async function serve(listener: RequestListener, thenClose?: string): Promise<string> {
   const server = createServer(listener);

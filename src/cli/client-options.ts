@@ -1,12 +1,13 @@
 // What every command shares that talks to a running gateway: its options, finding the gateway, and a hint for a template that
 // the gateway does not know. HTTP is remote.ts.
 
-import { nearMiss } from '../config/nearest.ts';
+import { didYouMean } from '../config/nearest.ts';
+import { ownCommand } from '../domain/version.ts';
 import { fields } from './answers.ts';
 import { usualUrls } from './background/daemon-files.ts';
 import type { CommandInput, OptionDefinition } from './command.ts';
 import { CommandFailure, GatewayRefusal } from './failures.ts';
-import { findGateway, type Remote } from './remote.ts';
+import { namedGateway, type Remote, seekGateway } from './remote.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Appended to the options of each client command. */
@@ -25,23 +26,14 @@ export const WIDE_OPTION: OptionDefinition = {
   description: 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
-/** The gateway these options name. Throws CommandFailure when none answers. */
+/** The gateway that `--url` or STAGEDOOR_URL names, else the one that answers. Throws CommandFailure when none does. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
-  const found = await terminal.busy('looking for a gateway', () =>
-    findGateway(input.text('url'), terminal.env, fetch, usualUrls(terminal)),
+  const remote = namedGateway(input.text('url'), terminal) ?? (await seekGateway(terminal));
+  if (remote !== undefined) return remote;
+  throw new CommandFailure(
+    `no gateway answers at ${usualUrls(terminal).join(' or ')}; ` +
+      `start one with "${ownCommand('gateway start')}" or name it with --url`,
   );
-  return shownRemote(found, terminal);
-}
-
-/** The same gateway; a person sees that it is waited for. */
-export function shownRemote(remote: Remote, { busy }: Pick<Terminal, 'busy'>): Remote {
-  const shown = <T>(work: () => Promise<T>): Promise<T> => busy(`waiting for ${remote.url}`, work);
-  return {
-    ...remote,
-    ask: (...asked) => shown(() => remote.ask(...asked)),
-    request: (...asked) => shown(() => remote.request(...asked)),
-    look: (...asked) => shown(() => remote.look(...asked)),
-  };
 }
 
 /** Runs a request about a template. For an unknown name the failure suggests a similar one. */
@@ -50,18 +42,23 @@ export async function ofTemplate<T>(gateway: Remote, template: string, work: () 
     return await work();
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.code !== 'TEMPLATE_NOT_FOUND') throw error;
-    const meant = nearMiss(template, await templatesOf(gateway));
-    if (meant === undefined) throw error;
-    throw new CommandFailure(`${error.message}; did you mean "${meant}"?`, { cause: error });
+    const guess = didYouMean(template, (await unlessRefused(templateNames(gateway))) ?? []);
+    if (guess === undefined) throw error;
+    throw new CommandFailure(`${error.message}; ${guess}`, { cause: error });
   }
 }
 
-/** None where the caller may not ask: it is only advice. */
-async function templatesOf(gateway: Remote): Promise<readonly string[]> {
+/** Names of the registered templates. */
+export async function templateNames(gateway: Remote): Promise<readonly string[]> {
+  return Object.keys(fields(fields(await gateway.request('/gateway/registry')).templates));
+}
+
+/** Undefined when the request fails: for requests whose answer only improves a message. */
+export async function unlessRefused<T>(request: Promise<T>): Promise<T | undefined> {
   try {
-    return Object.keys(fields(fields(await gateway.request('/gateway/registry')).templates));
+    return await request;
   } catch (error) {
-    if (error instanceof CommandFailure) return [];
+    if (error instanceof CommandFailure) return undefined;
     throw error;
   }
 }

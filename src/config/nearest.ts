@@ -1,4 +1,4 @@
-// Finds the word that was probably meant: the one with the fewest edits.
+// Finds the known word that a misspelt one stands for: the one with the fewest edits.
 
 /** The candidate nearest to `written` by edit distance; the first of several equals, `''` without candidates. */
 export function nearest(written: string, candidates: readonly string[]): string {
@@ -13,6 +13,12 @@ export function nearMiss(written: string, candidates: readonly string[]): string
   const { word, edits } = closest(written, candidates);
   const letters = Math.min(written.length, word.length);
   return edits <= Math.min(MOST_SLIPS, Math.floor(letters / LETTERS_PER_SLIP)) ? word : undefined;
+}
+
+/** `did you mean "files"?` for such a near miss; undefined when nothing resembles the word. */
+export function didYouMean(written: string, candidates: readonly string[]): string | undefined {
+  const word = nearMiss(written, candidates);
+  return word === undefined ? undefined : `did you mean "${word}"?`;
 }
 
 const MOST_SLIPS = 2;

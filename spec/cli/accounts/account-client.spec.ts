@@ -14,11 +14,12 @@ import {
   remoteClient,
   warnOfUnknownTemplates,
 } from '../../../src/cli/accounts/account-client.ts';
-import { type ClientChoice, withAccountClient } from '../../../src/cli/accounts/choose-client.ts';
+import { withAccountClient } from '../../../src/cli/accounts/choose-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { openStore } from '../../../src/persistence/open.ts';
+import { replacedFetch } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 
@@ -37,12 +38,14 @@ test('is the gateway that is named, whether it answers or not', async () => {
 });
 
 test('is the gateway that answers at a default address, else the database', async () => {
-  const there = async () => namedGateway('http://127.0.0.1:4', { STAGEDOOR_TOKEN: 'x' });
-  assert.equal(await opened({}, {}, { seek: there }), ['using the gateway http://127.0.0.1:4']);
-  const noGateway = async () => undefined;
-  assert.equal(await opened({}, {}, { seek: noGateway }), [
-    `using the database ${join(folder, 'gateway.db')}`,
-  ]);
+  const restore = replacedFetch(async (url) =>
+    String(url).startsWith('http://127.0.0.1:8000/') ? Response.json({ build: '1' }) : Response.error(),
+  );
+  const seen = await opened({}).finally(restore);
+  assert.equal(seen, ['using the gateway http://127.0.0.1:8000']);
+  const restoreAgain = replacedFetch(async () => Response.error());
+  const seenAlone = await opened({}).finally(restoreAgain);
+  assert.equal(seenAlone, [`using the database ${join(folder, 'gateway.db')}`]);
 });
 
 test('is the database when that is asked for, whatever the environment names', async () => {
@@ -99,7 +102,7 @@ test.run();
 async function opened(
   options: Record<string, OptionValue>,
   env: Record<string, string> = {},
-  choice: ClientChoice = {},
+  choice: Parameters<typeof withAccountClient>[3] = {},
 ): Promise<readonly string[]> {
   const terminal = recordingTerminal({ folder, env });
   const input = new CommandInput([], new Map(Object.entries(options)));
@@ -230,7 +233,7 @@ async function listen(answer: string): Promise<Listening> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const gateway = namedGateway(url, { STAGEDOOR_API_KEY: 'k' });
+  const gateway = namedGateway(url, recordingTerminal({ env: { STAGEDOOR_API_KEY: 'k' } }));
   if (gateway === undefined) throw new Error('it was named');
   const close = () => {
     server.close();

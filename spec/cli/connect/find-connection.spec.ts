@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { findConnections } from '../../../src/cli/connect/find-connection.ts';
-import type { Remote } from '../../../src/cli/remote.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('how a template is reached');
@@ -34,10 +33,7 @@ async function stdioOf(
   url = 'http://127.0.0.1:9',
   env: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
-  const answer = { templates: { x: { instances } } };
-  const ask = async () => ({ status: 200, body: answer });
-  const given = async () => answer;
-  const gateway: Remote = { url, ask, request: given, look: given, follow: async () => {} };
+  const gateway = { url, request: async () => ({ templates: { x: { instances } } }) };
   const choice = { template: 'x', key: { variable: 'STAGEDOOR_API_KEY' }, env };
   const { stdio, whyBridge } = await findConnections(gateway, choice);
   const { program, command, args, key } = stdio;

@@ -3,7 +3,7 @@
 
 import type { TSchema } from 'typebox';
 import { Check } from 'typebox/schema';
-import { nearMiss } from '../../config/nearest.ts';
+import { didYouMean } from '../../config/nearest.ts';
 import {
   Email,
   KeyName,
@@ -52,8 +52,7 @@ export function permissionsOf(input: CommandInput): readonly Scope[] {
   const permissions = words.map((word) => {
     const scope = SCOPES.find((each) => each === word);
     if (scope !== undefined) return scope;
-    const meant = nearMiss(word, SCOPES);
-    const advice = meant === undefined ? `permissions are ${SCOPES.join(', ')}` : `did you mean "${meant}"?`;
+    const advice = didYouMean(word, SCOPES) ?? `permissions are ${SCOPES.join(', ')}`;
     throw new UsageError(`unknown permission "${word}"; ${advice}`);
   });
   const beyond = permissions.find((scope) => role !== undefined && !ROLE_SCOPES[role].includes(scope));

@@ -1,7 +1,5 @@
 // Which accounts a command is about: those of a gateway, or those of a database. The account commands share these options.
 
-import { usualUrls } from '../background/daemon-files.ts';
-import { shownRemote } from '../client-options.ts';
 import type { CommandInput, OptionDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { namedGateway, seekGateway } from '../remote.ts';
@@ -25,7 +23,7 @@ export const ACCOUNT_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   ...COMMON_OPTIONS,
 ];
 
-/** The same for a command that prefers the database, see ClientChoice. */
+/** The same for a command that prefers the database. */
 export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--url <url>',
@@ -36,25 +34,18 @@ export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   ...COMMON_OPTIONS,
 ];
 
-export interface ClientChoice {
-  /** Only `--url` makes it a gateway. Default: whatever answers. */
-  readonly prefersDatabase?: boolean;
-  /** Looks at the default addresses. */
-  readonly seek?: typeof seekGateway;
-}
-
 /**
  * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
- * answers at a default address, else the database; `--local` and `--database` choose the database at once.
- * The choice is written to standard error.
+ * answers at a default address, else the database; `--local` and `--database` choose the database at once, and so does
+ * `prefersDatabase` without `--url`. The choice is written to standard error.
  */
 export async function withAccountClient<T>(
   input: CommandInput,
   terminal: Terminal,
   work: (client: AccountClient) => Promise<T>,
-  { prefersDatabase = false, seek = seekGateway }: ClientChoice = {},
+  { prefersDatabase = false } = {},
 ): Promise<T> {
-  const client = await openClient(input, terminal, { prefersDatabase, seek });
+  const client = await openClient(input, terminal, prefersDatabase);
   try {
     return await work(client);
   } finally {
@@ -65,7 +56,7 @@ export async function withAccountClient<T>(
 async function openClient(
   input: CommandInput,
   terminal: Terminal,
-  { prefersDatabase, seek }: Required<ClientChoice>,
+  prefersDatabase: boolean,
 ): Promise<AccountClient> {
   const url = input.text('url');
   const isLocal = input.switch('local') === true || input.text('database') !== undefined;
@@ -73,10 +64,10 @@ async function openClient(
     throw new UsageError('--url cannot be combined with --local or --database');
   }
   if (!isLocal && !(prefersDatabase && url === undefined)) {
-    const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env, fetch, usualUrls(terminal)));
+    const remote = namedGateway(url, terminal) ?? (await seekGateway(terminal));
     if (remote !== undefined) {
       terminal.note(`using the gateway ${remote.url}`);
-      return remoteClient(shownRemote(remote, terminal));
+      return remoteClient(remote);
     }
   }
   // Heavy: it loads a database driver.

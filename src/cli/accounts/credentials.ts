@@ -4,7 +4,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { nearMiss } from '../../config/nearest.ts';
+import { didYouMean } from '../../config/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure, errorCode, NotLoggedIn, UsageError, writeFailure } from '../failures.ts';
@@ -222,10 +222,8 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
   const all = read(path);
   const { url, key, key_variable: keyVariable } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
   if (typeof url !== 'string') {
-    const meant = nearMiss(name, Object.keys(all));
-    throw new UsageError(
-      `there is no environment "${name}" with a url in ${path}${meant === undefined ? '' : `; did you mean "${meant}"?`}`,
-    );
+    const fault = `there is no environment "${name}" with a url in ${path}`;
+    throw new UsageError([fault, didYouMean(name, Object.keys(all)) ?? []].flat().join('; '));
   }
   if (key !== undefined && isOpen(path)) {
     throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);

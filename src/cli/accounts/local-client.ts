@@ -41,54 +41,53 @@ export async function openLocalClient(input: CommandInput, terminal: Terminal): 
   });
 
   let forgetting: Promise<void> | undefined;
-  /** The next start of the gateway does it again. */
   const forget = async () => {
     await forgetInitialPassword(initialPasswordFile).catch(() => {
+      // The next start of the gateway tries it again.
       terminal.note(`warning: the first password of admin could not be deleted: ${initialPasswordFile}`);
     });
   };
-  /** One change: done, and written into the audit log. Subjects are paths of the API, as they are in its entries. */
-  const change = async <T>(
-    action: string,
-    subject: (done: T) => string,
+  /** Makes a change of a user or a key, and writes it into the audit log. */
+  const change = async <T extends { readonly id: string }>(
+    method: string,
+    path: string,
     work: () => Promise<T>,
   ): Promise<T> => {
-    const done = await said(work);
+    const changed = await withFailures(work);
     const actor = { actor: 'local', actorName: actorName(terminal) };
-    audit.record({ ...actor, action, subject: subject(done), status: 0 });
-    return done;
+    // A path of the API, as in all entries: `/auth/users/:user_id`.
+    const subject = `${path.replace(/\/:.*$/, '')}/${changed.id}`;
+    audit.record({ ...actor, action: `${method} ${path}`, subject, status: 0 });
+    return changed;
   };
-  const userPath = ({ id }: User) => `/auth/users/${id}`;
+  const changeUser = async (method: string, path: string, work: () => Promise<User>) =>
+    fields(userRecord(await change(method, path, work)));
   return {
-    users: () => said(async () => (await accounts.users()).map((user) => fields(userRecord(user)))),
-    createUser: async (user) =>
-      fields(userRecord(await change('POST /auth/users', userPath, () => accounts.createUser(user)))),
-    setPassword: async (id, password) =>
-      fields(
-        userRecord(
-          await change('PATCH /auth/users/:user_id', userPath, () => accounts.changeUser(id, { password })),
-        ),
-      ),
-    deleteUser: (id) =>
-      change(
-        'DELETE /auth/users/:user_id',
-        () => `/auth/users/${id}`,
-        () => accounts.deleteUser(id),
-      ),
-    apiKeys: () => said(async () => (await accounts.apiKeys()).map((view) => fields(apiKeyRecord(view)))),
-    createApiKey: async (input) => {
-      const path = ({ apiKey: { apiKey } }: { apiKey: ApiKeyView }) => `/auth/api-keys/${apiKey.id}`;
-      const { apiKey, key } = await change('POST /auth/api-keys', path, () => accounts.createApiKey(input));
-      return { ...fields(apiKeyRecord(apiKey)), key };
+    users: () => withFailures(async () => (await accounts.users()).map((user) => fields(userRecord(user)))),
+    createUser: (user) => changeUser('POST', '/auth/users', () => accounts.createUser(user)),
+    setPassword: (id, password) =>
+      changeUser('PATCH', '/auth/users/:user_id', () => accounts.changeUser(id, { password })),
+    deleteUser: async (id) => {
+      await change('DELETE', '/auth/users/:user_id', async () => {
+        await accounts.deleteUser(id);
+        return { id };
+      });
     },
-    revokeApiKey: (id) =>
-      change(
-        'DELETE /auth/api-keys/:key_id',
-        () => `/auth/api-keys/${id}`,
-        () => accounts.revokeApiKey(id),
-      ),
+    apiKeys: () =>
+      withFailures(async () => (await accounts.apiKeys()).map((view) => fields(apiKeyRecord(view)))),
+    createApiKey: (input) =>
+      change('POST', '/auth/api-keys', async () => {
+        const { apiKey, key } = await accounts.createApiKey(input);
+        return { ...apiKeyRecord(apiKey), key };
+      }),
+    revokeApiKey: async (id) => {
+      await change('DELETE', '/auth/api-keys/:key_id', async () => {
+        await accounts.revokeApiKey(id);
+        return { id };
+      });
+    },
     templates: () =>
-      said(async () => {
+      withFailures(async () => {
         // A gateway on this database has those of its folder as well.
         const [{ templates: defined }, templates, instances] = await Promise.all([
           readCatalogue(config.templatesFolder),
@@ -106,18 +105,18 @@ export async function openLocalClient(input: CommandInput, terminal: Terminal): 
   };
 }
 
-/** The person at the machine, as far as they say. */
+/** The person at the machine, as far as the environment says. */
 function actorName({ env }: Terminal): string {
   return env.SUDO_USER || env.USER || env.USERNAME || 'operator';
 }
 
-/** Errors of accounts and the database, in the form in which a gateway's are shown. */
-async function said<T>(work: () => Promise<T>): Promise<T> {
+/** Throws errors of accounts and the database in the form of those of a gateway. */
+async function withFailures<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
     const error = asGatewayError(thrown);
-    // A defect is shown with its stack.
+    // An unexpected error is shown with its stack.
     if (error.code === 'INTERNAL_ERROR') throw thrown;
     const reason = error.facts.items?.map(issueText).join('; ') ?? error.message;
     throw new CommandFailure(`${reason.replace(/\.$/, '')} (${error.code})`, { cause: thrown });

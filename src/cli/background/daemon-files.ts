@@ -7,7 +7,6 @@ import { isLoopback } from '../../config/listeners.ts';
 import type { Config } from '../../config.ts';
 import type { OptionDefinition } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
-import { DEFAULT_URLS } from '../remote.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -81,6 +80,9 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
   await lock?.release();
   return lock === undefined ? daemon : undefined;
 }
+
+/** Default addresses of a gateway: first the port for calls by template, then that for servers. */
+export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** The addresses used without an option: the background gateway that was started in this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {

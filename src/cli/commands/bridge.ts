@@ -4,10 +4,10 @@
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
 import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
-import { usualUrls } from '../background/daemon-files.ts';
+import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { CLIENT_OPTIONS } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { gatewayUrls, seekGateway } from '../remote.ts';
+import { namedUrl, seekGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const bridge: CommandDefinition = {
@@ -27,15 +27,10 @@ export const bridge: CommandDefinition = {
 /** Finds the gateway and the credentials for it. The gateway need not answer yet: a bridge waits for it. */
 async function targetOf(input: CommandInput, terminal: Terminal): Promise<BridgeTarget> {
   const name = input.text('env');
-  let { env } = terminal;
-  if (name !== undefined) {
-    env = withEnvironment(env, namedEnvironment(name, env));
-  }
-  const named = gatewayUrls(input.text('url'), env);
-  const [first = ''] = named;
-  const isNamed = input.text('url') !== undefined || Boolean(env.STAGEDOOR_URL);
-  const found = isNamed ? undefined : await seekGateway(env, fetch, usualUrls(terminal));
-  const url = found?.url ?? first;
+  const env =
+    name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
+  const named = namedUrl(input.text('url'), env);
+  const url = named ?? (await seekGateway({ ...terminal, env }))?.url ?? DEFAULT_URLS[0];
   return { url, credentials: () => requestCredentials(url, env).headers };
 }
 

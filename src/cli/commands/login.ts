@@ -7,11 +7,12 @@ import type { KeptToken } from '../accounts/credentials.ts';
 import { CredentialsFile, credentialsPath } from '../accounts/credentials.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
+import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { answersAsGateway, gatewayUrls, namedGateway } from '../remote.ts';
+import { answersAsGateway, namedGateway, namedUrl } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: CommandDefinition = {
@@ -80,15 +81,19 @@ export const logout: CommandDefinition = {
     const isAll = input.switch('all') === true;
     if (isAll && input.text('url') !== undefined) throw new UsageError('--all cannot be combined with --url');
     const tokens = file.all();
-    const urls = isAll
-      ? file.forgetAll()
-      : gatewayUrls(input.text('url'), terminal.env).filter((url) => file.forget(url));
+    const urls = isAll ? file.forgetAll() : loggedInAt(input, terminal).filter((url) => file.forget(url));
     const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);
     await Promise.all(urls.map((url) => endToken(url, tokens.get(url), terminal)));
     return 0;
   },
 };
+
+/** The gateway that is named, else the default ones. */
+function loggedInAt(input: CommandInput, { env }: Terminal): readonly string[] {
+  const named = namedUrl(input.text('url'), env);
+  return named === undefined ? DEFAULT_URLS : [named];
+}
 
 /** Longest wait for the gateway of a token that is forgotten, in ms. */
 const END_MS = 3_000;
@@ -99,7 +104,10 @@ async function endToken(url: string, token: KeptToken | undefined, terminal: Ter
   try {
     if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
     const env = { ...terminal.env, STAGEDOOR_TOKEN: token.access_token, STAGEDOOR_API_KEY: undefined };
-    await namedGateway(url, env)?.request('/auth/logout', { method: 'POST', timeoutMs: END_MS });
+    await namedGateway(url, { ...terminal, env })?.request('/auth/logout', {
+      method: 'POST',
+      timeoutMs: END_MS,
+    });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     terminal.note(

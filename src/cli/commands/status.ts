@@ -17,11 +17,11 @@ export const status: CommandDefinition = {
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
-    const [health, details] = await Promise.all([gateway.look('/gateway/health'), detailsOf(gateway)]);
+    const [health, details] = await Promise.all([gateway.health(), detailsOf(gateway)]);
     const { stats, registry, locked } = details;
     const seen: GatewayReport = {
       url: gateway.url,
-      health: fields(health),
+      health,
       ...(stats === undefined ? {} : { stats: fields(stats) }),
     };
     const records = instancesOf(registry);
@@ -151,13 +151,14 @@ export const health: CommandDefinition = {
   run: async (input, terminal) => {
     const [template] = input.positionals;
     const gateway = await gatewayOf(input, terminal);
-    const seen = fields(
+    const seen =
       template === undefined
-        ? await gateway.look('/gateway/health')
-        : await ofTemplate(gateway, template, () =>
-            gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
-          ),
-    );
+        ? await gateway.health()
+        : fields(
+            await ofTemplate(gateway, template, () =>
+              gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
+            ),
+          );
     printResult(input, terminal, seen, () =>
       template === undefined ? gatewayHealth(terminal, seen) : templateHealth(terminal, template, seen),
     );

@@ -1,5 +1,6 @@
 // `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine.
 
+import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionDefinition } from '../command.ts';
@@ -115,13 +116,8 @@ async function templateOf(input: CommandInput, terminal: Terminal, id: string): 
   const records = await localTemplates(input, terminal);
   const found = records.find((record) => record.id === id);
   if (found !== undefined) return found;
-  const { nearMiss } = await import('../../config/nearest.ts');
-  const meant = nearMiss(
-    id,
-    records.map((record) => String(record.id)),
-  );
-  const advice =
-    meant === undefined ? '"stagedoor template list --local" shows all' : `did you mean "${meant}"?`;
+  const ids = records.map((record) => String(record.id));
+  const advice = didYouMean(id, ids) ?? '"stagedoor template list --local" shows all';
   throw new CommandFailure(`there is no template "${id}"; ${advice}`);
 }
 

@@ -1,6 +1,6 @@
 // `stagedoor gateway tools | call`: the tools of a template and their arguments, and a call of one.
 
-import { nearMiss } from '../../config/nearest.ts';
+import { didYouMean } from '../../config/nearest.ts';
 import { parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields } from '../answers.ts';
@@ -200,12 +200,8 @@ function findTool(answer: unknown, template: string, name: string): Fields {
   const tools = toolsOf(answer);
   const tool = tools.find((each) => each.name === name);
   if (tool !== undefined) return tool;
-  const meant = nearMiss(
-    name,
-    tools.map((each) => String(each.name)),
-  );
-  const advice =
-    meant === undefined ? `see ${ownCommand(`gateway tools ${template}`)}` : `did you mean "${meant}"?`;
+  const names = tools.map((each) => String(each.name));
+  const advice = didYouMean(name, names) ?? `see ${ownCommand(`gateway tools ${template}`)}`;
   throw new CommandFailure(`${template} has no tool "${name}"; ${advice}`);
 }
 

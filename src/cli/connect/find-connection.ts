@@ -30,8 +30,10 @@ export interface ConnectionChoice {
   readonly environment?: string;
 }
 
+type AskedGateway = Pick<Remote, 'url' | 'request'>;
+
 /** Throws CommandFailure when the gateway does not know the template. */
-export async function findConnections(gateway: Remote, choice: ConnectionChoice): Promise<Connections> {
+export async function findConnections(gateway: AskedGateway, choice: ConnectionChoice): Promise<Connections> {
   const { template, env, environment } = choice;
   const [instances, asksForKey] = await Promise.all([instancesOf(gateway, template), isGuarded(gateway.url)]);
   const key = asksForKey ? choice.key : undefined;
@@ -65,7 +67,7 @@ function bridgeCommand(
 }
 
 /** Empty for a template without instances, and where the caller may not see them. */
-async function instancesOf(gateway: Remote, template: string): Promise<readonly Fields[]> {
+async function instancesOf(gateway: AskedGateway, template: string): Promise<readonly Fields[]> {
   let registry: Fields;
   try {
     registry = fields(fields(await gateway.request('/gateway/registry')).templates);
@@ -80,7 +82,7 @@ async function instancesOf(gateway: Remote, template: string): Promise<readonly 
   return Array.isArray(instances) ? instances.map(fields) : [];
 }
 
-async function knowsTemplate(gateway: Remote, template: string): Promise<void> {
+async function knowsTemplate(gateway: AskedGateway, template: string): Promise<void> {
   try {
     await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
   } catch (error) {

@@ -17,7 +17,7 @@ import { filesIn, runningDaemon, usualUrls } from '../background/daemon-files.ts
 import type { CommandInput } from '../command.ts';
 import { databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
-import { answersAsGateway, gatewayUrls, localUrl } from '../remote.ts';
+import { answersAsGateway, localUrl, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -267,10 +267,9 @@ async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly
 }
 
 async function compareWithGateway(terminal: Terminal): Promise<readonly CheckResult[]> {
-  const written = terminal.env.STAGEDOOR_URL;
-  const known = attempt(() => (written ? gatewayUrls(undefined, terminal.env) : usualUrls(terminal)));
-  if (known instanceof Error) return [fail(known.message, 'correct STAGEDOOR_URL')];
-  for (const url of known) {
+  const named = attempt(() => namedUrl(undefined, terminal.env));
+  if (named instanceof Error) return [fail(named.message, 'correct STAGEDOOR_URL')];
+  for (const url of named === undefined ? usualUrls(terminal) : [named]) {
     if (!(await answersAsGateway(url, LOOK_MS))) continue;
     const before = Date.now();
     const signal = AbortSignal.timeout(LOOK_MS);
