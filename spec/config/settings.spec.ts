@@ -1,7 +1,7 @@
 // The table of settings holds together: names are unique, secrets stay off the command line, defaults are of their kind.
 
 import * as assert from 'uvu/assert';
-import { SETTINGS, settingFlags, ALL_SETTINGS as settings } from '../../src/config/settings.ts';
+import { SETTINGS, ALL_SETTINGS as settings } from '../../src/config/settings.ts';
 import { STRATEGY_NAMES } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -47,13 +47,11 @@ test('offers every strategy there is', () => {
   for (const name of STRATEGY_NAMES) assert.is(SETTINGS.defaultPolicy.strategy.kind.read(name, '/'), name);
 });
 
-test('lists every flag for the command line, switches apart', () => {
-  const flags = settingFlags();
-  assert.equal(
-    flags.filter(({ takesValue }) => !takesValue).map(({ flag }) => flag),
-    ['sync', 'auth', 'audit-calls', 'audit-arguments'],
-  );
-  assert.ok(flags.some(({ flag, doc }) => flag === 'health-interval' && doc.endsWith('default 30')));
+test('names the variable of a setting by its flag, else by its key', () => {
+  assert.is(SETTINGS.sync.namespace.variable, 'SYNC_NAMESPACE');
+  assert.is(SETTINGS.defaultPolicy.maxRetries.variable, 'MAX_RETRIES');
+  assert.is(SETTINGS.encryptionKeys.variable, 'ENCRYPTION_KEY');
+  assert.is(SETTINGS.secretKey.variable, 'SECRET_KEY');
 });
 
 test.run();

@@ -4,7 +4,8 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
-import { ALL_SETTINGS, settingFlags } from '../config/settings.ts';
+import { boolean, type Setting } from '../config/setting-types.ts';
+import { ALL_SETTINGS } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
 import type { CommandInput, OptionDefinition } from './command.ts';
 import { UsageError } from './failures.ts';
@@ -49,66 +50,73 @@ const GROUPS = [
   ['Storage and programs', 'database'],
 ] as const;
 
+const CONFIG_OPTION: OptionDefinition = {
+  flags: '--config <file>',
+  description: 'Configuration file; default gateway.yaml when it exists',
+};
+
 /** Every setting that has a flag, with the group of its section; a switch has two. */
 export const SETTING_OPTIONS: readonly OptionDefinition[] = [
-  ...settingFlags().flatMap(({ flag, takesValue, doc }): OptionDefinition[] => {
+  { ...CONFIG_OPTION, group: GROUPS[0][0] },
+  ...ALL_SETTINGS.flatMap(({ flag, ...row }): OptionDefinition[] => {
+    if (flag === undefined) return [];
     const group = groupOf(flag);
-    return takesValue
-      ? [{ flags: `--${flag} <${placeholderOf(flag)}>`, description: doc + choicesOf(flag), group }]
-      : [
-          { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? doc, group },
+    const description = descriptionOf(row);
+    return row.kind === boolean
+      ? [
+          { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? description, group },
           { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turn ${flag} off`, group },
-        ];
+        ]
+      : [{ flags: `--${flag} <${placeholderOf(flag, row.kind.type)}>`, description, group }];
   }),
   { flags: '--registry <file>', description: 'Short for --registry-file', group: groupOf('registry-file') },
 ];
 
-/** `--config` is no setting; it stands with those of the first section. */
 function groupOf(flag: string): string {
   const flags = ALL_SETTINGS.map((row) => row.flag);
   const started = GROUPS.filter(([, firstFlag]) => flags.indexOf(firstFlag) <= flags.indexOf(flag));
   return (started.at(-1) ?? GROUPS[0])[0];
 }
 
-/** The `type` of a flag's values in config/setting-types.ts; `--config` is no setting. */
-function typeOf(flag: string): string {
-  return ALL_SETTINGS.find((row) => row.flag === flag)?.kind.type ?? 'a file path';
+function descriptionOf({
+  doc,
+  kind,
+  default: value,
+  defaultText = kind.show(value),
+}: Omit<Setting<unknown>, 'flag'>) {
+  const otherwise = defaultText === '' ? '' : `; default ${defaultText}`;
+  const choices = kind.type.startsWith('one of') ? `; ${kind.type}` : '';
+  return doc.replace(/\.$/, '') + otherwise + choices;
 }
 
-function choicesOf(flag: string): string {
-  const type = typeOf(flag);
-  return type.startsWith('one of') ? `; ${type}` : '';
-}
-
-/** What to write for a value: a word made of the kind of its setting. */
-function placeholderOf(flag: string): string {
+/** What to write for a value: a word made of the type of its setting. */
+function placeholderOf(flag: string, type: string): string {
   if (flag.endsWith('-dir')) return 'folder';
-  const type = typeOf(flag);
   return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? 'value';
 }
 
-/** The settings these options, the environment and the configuration file make. `forced` are flags of the caller. */
+/** The settings these options, the environment and the configuration file make. `forced`: flags of the caller, which options replace. */
 export function readSettings(
   input: CommandInput,
   terminal: Terminal,
   forced: Readonly<Record<string, string>> = {},
 ): Config {
-  const flags: Record<string, string | boolean> = {};
-  for (const { flag, takesValue } of settingFlags()) {
-    const value = takesValue ? input.text(flag) : input.switch(flag);
-    if (value !== undefined) flags[flag] = value;
+  const config = input.text('config');
+  const flags: Record<string, string | boolean | undefined> = { config };
+  for (const { flag, kind } of ALL_SETTINGS) {
+    if (flag !== undefined)
+      flags[flag] = (kind === boolean ? input.switch(flag) : input.text(flag)) ?? forced[flag];
   }
   const registry = input.text('registry');
   if (registry !== undefined && flags['registry-file'] !== undefined) {
     throw new UsageError('--registry cannot be combined with --registry-file: both name the same setting');
   }
-  if (registry !== undefined) flags['registry-file'] = registry;
-  const { config } = flags;
-  if (typeof config === 'string' && isFolder(resolve(terminal.folder, config))) {
+  flags['registry-file'] ??= registry;
+  if (config !== undefined && isFolder(resolve(terminal.folder, config))) {
     throw new UsageError(`--config: ${JSON.stringify(config)} is a folder; name the file in it`);
   }
   try {
-    return loadConfig({ flags: { ...forced, ...flags }, env: terminal.env, cwd: terminal.folder });
+    return loadConfig({ flags, env: terminal.env, cwd: terminal.folder });
   } catch (error) {
     if (error instanceof ConfigError)
       throw new UsageError([error.message, ...error.others].join('\n'), { cause: error });
@@ -134,5 +142,5 @@ export const DATABASE_OPTIONS: readonly OptionDefinition[] = [
     description:
       'Database to use; default the one of a gateway started here. GATEWAY_DATABASE_URL may hold a password',
   },
-  { flags: '--config <file>', description: 'Configuration file; default gateway.yaml when it exists' },
+  CONFIG_OPTION,
 ];

@@ -4,20 +4,17 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 
-/** How one setting is written. */
-export interface SettingNames {
+/** A row of the table of settings. */
+interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
   readonly key: string;
   /** On the command line, without the dashes. A secret has none, or refuses there what is secret in it: other users of
    *  the machine can read command lines. */
   readonly flag?: string;
-  /** What follows `MCP_GATEWAY_` or `GATEWAY_` in the environment. */
-  readonly variable: string;
+  /** What follows `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
+  readonly variable?: string;
   /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
   readonly secret?: true;
-}
-
-export interface Setting<T> extends SettingNames {
   readonly kind: SettingType<T>;
   readonly default: T;
   /** The default in documents, when its own text is not clear. */
@@ -26,9 +23,17 @@ export interface Setting<T> extends SettingNames {
   readonly doc: string;
 }
 
-/** The row itself; checks its default against its type, which the type of the table would not. */
-export function setting<T>(row: Setting<T>): Setting<T> {
-  return row;
+export interface Setting<T> extends SettingRow<T> {
+  readonly variable: string;
+}
+
+/** How one setting is written. */
+export type SettingNames = Pick<Setting<unknown>, 'key' | 'flag' | 'variable' | 'secret'>;
+
+/** Completes a row; checks its default against its type, which the type of the table would not. */
+export function setting<T>(row: SettingRow<T>): Setting<T> {
+  const variable = (row.flag ?? row.key).replaceAll(/[-.]/g, '_').toUpperCase();
+  return { variable, ...row };
 }
 
 /** The values of a table of settings. */

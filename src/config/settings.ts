@@ -14,7 +14,6 @@ import {
   STRATEGY_NAMES,
   type StrategyName,
 } from '../domain/policy.ts';
-import { AUDIT_SETTINGS } from './audit-settings.ts';
 import {
   boolean,
   choice,
@@ -51,7 +50,6 @@ export const SETTINGS = {
   host: setting({
     key: 'host',
     flag: 'host',
-    variable: 'HOST',
     kind: hostName,
     default: '0.0.0.0',
     doc: 'Address to listen on. Each HOST variable belongs to the listener of its own PORT variable.',
@@ -59,7 +57,6 @@ export const SETTINGS = {
   port: setting<number | undefined>({
     key: 'port',
     flag: 'port',
-    variable: 'PORT',
     kind: integer(0, 65_535, 'a port'),
     default: undefined,
     defaultText: '8080 and 8000',
@@ -68,7 +65,6 @@ export const SETTINGS = {
   logLevel: setting<LogLevel>({
     key: 'log_level',
     flag: 'log-level',
-    variable: 'LOG_LEVEL',
     kind: choice(LOG_LEVELS, { warning: 'warn' }),
     default: 'info',
     doc: 'Least serious messages that are logged.',
@@ -78,7 +74,6 @@ export const SETTINGS = {
     port: setting<number | undefined>({
       key: 'metrics.port',
       flag: 'metrics-port',
-      variable: 'METRICS_PORT',
       kind: integer(0, 65_535, 'a port'),
       default: undefined,
       defaultText: 'none',
@@ -87,7 +82,6 @@ export const SETTINGS = {
     host: setting({
       key: 'metrics.host',
       flag: 'metrics-host',
-      variable: 'METRICS_HOST',
       kind: hostName,
       default: '127.0.0.1',
       doc: 'Address of that listener. All that can reach it can read the metrics.',
@@ -105,7 +99,6 @@ export const SETTINGS = {
   registryFile: setting({
     key: 'registry_file',
     flag: 'registry-file',
-    variable: 'REGISTRY_FILE',
     kind: path,
     default: undefined,
     doc: 'Registry document (JSON or YAML) read at the start, and again by `gateway sync`. See docs/guides/registry-file.md.',
@@ -123,7 +116,6 @@ export const SETTINGS = {
     namespace: setting({
       key: 'sync.namespace',
       flag: 'sync-namespace',
-      variable: 'SYNC_NAMESPACE',
       kind: namespace,
       default: 'mcp-servers',
       doc: 'Kubernetes namespace in which sync looks for pods; `*` for all.',
@@ -142,7 +134,6 @@ export const SETTINGS = {
     healthIntervalMs: setting({
       key: 'load_balancer.health_check_interval',
       flag: 'health-interval',
-      variable: 'HEALTH_INTERVAL',
       kind: seconds(1, 3600),
       default: DEFAULT_POLICY.healthIntervalMs,
       doc: 'Time between two probes of one instance, unless its template sets it.',
@@ -150,7 +141,6 @@ export const SETTINGS = {
     probeTimeoutMs: setting({
       key: 'load_balancer.health_check_timeout',
       flag: 'health-timeout',
-      variable: 'HEALTH_TIMEOUT',
       kind: seconds(0.1, 3600),
       default: DEFAULT_POLICY.probeTimeoutMs,
       doc: 'Longest wait for the answer to a probe; then the probe has failed.',
@@ -158,7 +148,6 @@ export const SETTINGS = {
     maxRetries: setting({
       key: 'load_balancer.max_retries',
       flag: 'max-retries',
-      variable: 'MAX_RETRIES',
       kind: integer(0, 10),
       default: DEFAULT_POLICY.maxRetries,
       doc: 'Further instances tried after the first one failed, unless the template sets it.',
@@ -166,7 +155,6 @@ export const SETTINGS = {
     callTimeoutMs: setting({
       key: 'load_balancer.timeout',
       flag: 'call-timeout',
-      variable: 'CALL_TIMEOUT',
       kind: seconds(0.1, 3600),
       default: DEFAULT_POLICY.callTimeoutMs,
       doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. No call lasts longer than 600 s in all.',
@@ -174,7 +162,6 @@ export const SETTINGS = {
     session: setting<SessionSharing>({
       key: 'load_balancer.session',
       flag: 'session',
-      variable: 'SESSION',
       kind: choice(SESSION_SHARING),
       default: DEFAULT_POLICY.session,
       doc: 'Whether MCP sessions share the processes of a template, unless the template sets it. See docs/guides/mcp-sessions.md.',
@@ -182,7 +169,6 @@ export const SETTINGS = {
     sessionFailover: setting<SessionFailover>({
       key: 'load_balancer.session_failover',
       flag: 'session-failover',
-      variable: 'SESSION_FAILOVER',
       kind: choice(SESSION_FAILOVER),
       default: DEFAULT_POLICY.sessionFailover,
       doc: 'Whether an MCP session moves to another instance when its own is gone, unless the template sets it.',
@@ -193,7 +179,6 @@ export const SETTINGS = {
     max: setting({
       key: 'sessions.max',
       flag: 'max-sessions',
-      variable: 'MAX_SESSIONS',
       kind: integer(1, 1_000_000),
       default: LIMITS.sessions,
       doc: 'MCP sessions at a time, all templates together; one more gets 503.',
@@ -201,7 +186,6 @@ export const SETTINGS = {
     idleMs: setting({
       key: 'sessions.idle_seconds',
       flag: 'session-idle-seconds',
-      variable: 'SESSION_IDLE_SECONDS',
       kind: seconds(1, 604_800),
       default: LIMITS.sessionIdleMs,
       doc: 'An MCP session ends after this time without a message and without an open stream.',
@@ -209,7 +193,6 @@ export const SETTINGS = {
     processes: setting({
       key: 'sessions.max_processes',
       flag: 'max-processes',
-      variable: 'MAX_PROCESSES',
       kind: integer(1, 10_000),
       default: LIMITS.isolatedProcesses,
       doc: 'Processes that one instance may run for single MCP clients; one more gets 429.',
@@ -217,7 +200,6 @@ export const SETTINGS = {
     share: setting({
       key: 'sessions.share',
       flag: 'session-share',
-      variable: 'SESSION_SHARE',
       kind: percent(1, 100),
       default: LIMITS.ownerShare,
       doc: 'Share of `sessions.max` and of `sessions.max_processes` that one caller may hold, at least 8 of each; 100: all. Over it: 503, 429.',
@@ -226,7 +208,6 @@ export const SETTINGS = {
   graceMs: setting({
     key: 'grace_seconds',
     flag: 'grace-seconds',
-    variable: 'GRACE_SECONDS',
     kind: seconds(0, 600),
     default: LIMITS.graceMs,
     doc: 'Time that running calls have to end when the gateway stops.',
@@ -234,7 +215,6 @@ export const SETTINGS = {
   corsOrigins: setting({
     key: 'cors_origins',
     flag: 'cors-origins',
-    variable: 'CORS_ORIGINS',
     kind: list(originOrAll),
     default: ['*'],
     doc: 'Web origins that may call a public gateway. `*` is ignored while authentication is off or the host is loopback.',
@@ -243,7 +223,6 @@ export const SETTINGS = {
   allowedHosts: setting({
     key: 'allowed_hosts',
     flag: 'allowed-hosts',
-    variable: 'ALLOWED_HOSTS',
     kind: list(hostHeader),
     default: [],
     doc: 'Values of the Host header accepted besides localhost, 127.0.0.1 and [::1] while authentication is off or the host is loopback.',
@@ -251,7 +230,6 @@ export const SETTINGS = {
   allowedOrigins: setting({
     key: 'allowed_origins',
     flag: 'allowed-origins',
-    variable: 'ALLOWED_ORIGINS',
     kind: list(origin),
     default: [],
     doc: 'Web origins accepted besides the same origin; on a public gateway besides `cors_origins`.',
@@ -260,7 +238,6 @@ export const SETTINGS = {
   trustedProxies: setting({
     key: 'trusted_proxies',
     flag: 'trusted-proxies',
-    variable: 'TRUSTED_PROXIES',
     kind: list(network),
     default: [],
     doc: 'Proxies whose X-Forwarded-* headers are trusted.',
@@ -268,7 +245,6 @@ export const SETTINGS = {
   deniedNetworks: setting({
     key: 'http.denied_networks',
     flag: 'denied-networks',
-    variable: 'DENIED_NETWORKS',
     kind: list(network),
     default: DENIED_NETWORKS,
     doc: 'Networks in which HTTP instances are not allowed; replaces the default list.',
@@ -276,7 +252,6 @@ export const SETTINGS = {
   requestBodyBytes: setting({
     key: 'http.max_body_bytes',
     flag: 'max-body-bytes',
-    variable: 'MAX_BODY_BYTES',
     kind: integer(1024, 256 * 1024 * 1024, 'bytes'),
     default: LIMITS.requestBodyBytes,
     doc: 'Largest request body; a larger one gets 413.',
@@ -319,7 +294,6 @@ export const SETTINGS = {
   userHourlyLimit: setting({
     key: 'rate_limits.user_per_hour',
     flag: 'user-limit',
-    variable: 'USER_LIMIT',
     kind: integer(1, MOST_REQUESTS, 'requests'),
     default: 1_000,
     doc: 'Requests per hour of a user; admins have no limit.',
@@ -327,16 +301,44 @@ export const SETTINGS = {
   apiKeyHourlyLimit: setting({
     key: 'rate_limits.api_key_per_hour',
     flag: 'api-key-limit',
-    variable: 'API_KEY_LIMIT',
     kind: integer(1, MOST_REQUESTS, 'requests'),
     default: 5_000,
     doc: 'Requests per hour of an API key; keys with the scope `admin` have no limit.',
   }),
-  audit: AUDIT_SETTINGS,
+  /** The audit log: ADR 77, 78. */
+  audit: {
+    recordsCalls: setting({
+      key: 'audit.calls',
+      flag: 'audit-calls',
+      kind: boolean,
+      default: true,
+      doc: 'Whether each call of a tool is an entry of the audit log. See docs/guides/observability.md.',
+    }),
+    storesArguments: setting({
+      key: 'audit.arguments',
+      flag: 'audit-arguments',
+      kind: boolean,
+      default: false,
+      doc: `Whether such an entry has the first ${LIMITS.auditArgumentUnits} characters of the arguments, which may be secret, and not only their SHA-256.`,
+    }),
+    keptCalls: setting({
+      key: 'audit.max_calls',
+      flag: 'audit-max-calls',
+      kind: integer(1_000, 100_000_000, 'entries'),
+      default: 200_000,
+      doc: 'Calls that the audit log keeps, the newest ones.',
+    }),
+    keptDays: setting({
+      key: 'audit.retention_days',
+      flag: 'audit-retention-days',
+      kind: integer(0, 36_500, 'days'),
+      default: 90,
+      doc: 'Older entries of the audit log are deleted, those of changes and logins, too; 0 keeps them.',
+    }),
+  },
   /** May contain a password. */
   redisUrl: setting<string | undefined>({
     key: 'redis_url',
-    variable: 'REDIS_URL',
     secret: true,
     kind: url('a Redis URL such as redis://127.0.0.1:6379', ['redis', 'rediss']),
     default: undefined,
@@ -356,7 +358,6 @@ export const SETTINGS = {
   /** The first encrypts, all decrypt. */
   encryptionKeys: setting<readonly string[]>({
     key: 'encryption_key',
-    variable: 'ENCRYPTION_KEY',
     secret: true,
     kind: list(secretText(LIMITS.secretBytes)),
     default: [],
@@ -367,7 +368,6 @@ export const SETTINGS = {
   stateFolder: setting({
     key: 'state_dir',
     flag: 'state-dir',
-    variable: 'STATE_DIR',
     kind: path,
     default: undefined,
     defaultText: 'the folder of the SQLite file, else ~/.local/state/stagedoor',
@@ -376,7 +376,6 @@ export const SETTINGS = {
   nodeId: setting<string | undefined>({
     key: 'node_id',
     flag: 'node-id',
-    variable: 'NODE_ID',
     kind: nodeName,
     default: undefined,
     defaultText: '`local` on SQLite, else host name and first port',
@@ -386,7 +385,6 @@ export const SETTINGS = {
   templatesFolder: setting({
     key: 'templates_dir',
     flag: 'templates-dir',
-    variable: 'TEMPLATES_DIR',
     kind: path,
     default: undefined,
     defaultText: 'those that come with stagedoor',
@@ -395,7 +393,6 @@ export const SETTINGS = {
   allowedCommands: setting<readonly (readonly string[])[]>({
     key: 'stdio.allowed_commands',
     flag: 'allowed-commands',
-    variable: 'ALLOWED_COMMANDS',
     kind: commandPatterns,
     default: [],
     doc: 'Commands that may be registered without the scope `admin`: lists of words, `*name` standing for any one word.',
@@ -404,7 +401,6 @@ export const SETTINGS = {
   passEnv: setting<readonly string[] | undefined>({
     key: 'stdio.pass_env',
     flag: 'pass-env',
-    variable: 'PASS_ENV',
     kind: list(variableName),
     default: undefined,
     defaultText: `those about proxies and certificates: ${PASS_ENV.join(', ')}`,
@@ -414,37 +410,3 @@ export const SETTINGS = {
 
 /** Every setting, in the order of the table. */
 export const ALL_SETTINGS: readonly Setting<unknown>[] = rowsOf(SETTINGS);
-
-/** A flag as a command line declares it. `takesValue` is false for a switch, which also has a `--no-` form. */
-export interface FlagDocument {
-  readonly flag: string;
-  readonly takesValue: boolean;
-  readonly doc: string;
-}
-
-/** The flags of all settings, with `--config`. */
-export function settingFlags(): readonly FlagDocument[] {
-  const flags: FlagDocument[] = [
-    {
-      flag: 'config',
-      takesValue: true,
-      doc: 'Configuration file; default gateway.yaml when it exists',
-    },
-  ];
-  for (const row of ALL_SETTINGS) {
-    if (row.flag === undefined) continue;
-    const { kind, doc } = row;
-    const value = defaultText(row);
-    const otherwise = value === '' ? '' : `; default ${value}`;
-    flags.push({
-      flag: row.flag,
-      takesValue: kind !== boolean,
-      doc: `${doc.replace(/\.$/, '')}${otherwise}`,
-    });
-  }
-  return flags;
-}
-
-function defaultText(row: Setting<unknown>): string {
-  return row.defaultText ?? row.kind.show(row.default);
-}
