@@ -28,7 +28,7 @@ export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   readonly files: readonly string[];
   /** One line each, for the log: settings that have no effect. */
   readonly warnings: readonly string[];
-  /** Every setting as `stagedoor config` prints it. */
+  /** Every setting as `stagedoor config` prints it: the listeners, then one row per setting. */
   readonly rows: readonly ConfigRow[];
 }
 
@@ -99,11 +99,6 @@ export function loadConfig(input: SourcesInput): Config {
       return value;
     }, row.default);
   }
-}
-
-/** The settings in effect, for `stagedoor config`: the listeners, then one row per setting; secrets are masked. */
-export function describeConfig(config: Config): readonly ConfigRow[] {
-  return config.rows;
 }
 
 /** For a reader: a listener has two sources, one for its port and one for its host; often they are one. */

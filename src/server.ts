@@ -14,7 +14,7 @@ import {
 import type { Auth } from './auth/auth.ts';
 import { isLoopback } from './config/listeners.ts';
 import { availableMemoryBytes } from './config/memory.ts';
-import { type Config, describeConfig } from './config.ts';
+import type { Config } from './config.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
@@ -157,7 +157,7 @@ async function start(
     auth,
     mcp: gateway.mcp,
     definitions: catalogue.templates,
-    settings: describeConfig(config),
+    settings: config.rows,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
     bodyBounds: memoryBounds(memoryBytes).requests,

@@ -6,7 +6,6 @@ import * as assert from 'uvu/assert';
 import { ConfigError, type Noting } from '../../src/config/config-error.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
-import { describeConfig } from '../../src/config.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -23,7 +22,7 @@ test('prefers flag to environment to file to default, for any combination', () =
         ...(file ? { yaml: `log_level: ${file}` } : {}),
       });
       assert.is(config.logLevel, flag ?? variable ?? file ?? 'info');
-      const row = describeConfig(config).find(({ name }) => name === 'log_level');
+      const row = config.rows.find(({ name }) => name === 'log_level');
       const fromFile = file ? 'gateway.yaml, log_level' : 'default';
       assert.is(row?.source, flag ? '--log-level' : variable ? name : fromFile);
     }),
@@ -44,7 +43,7 @@ test('takes a secret from the file that NAME_FILE names, and never shows it', ()
   const config = load({ env: { GATEWAY_DATABASE_URL_FILE: 'run/url' }, files });
   assert.is(config.databaseUrl, 'memory://');
   assert.equal(
-    describeConfig(config).find(({ name }) => name === 'database_url'),
+    config.rows.find(({ name }) => name === 'database_url'),
     { name: 'database_url', value: 'memory://', source: 'GATEWAY_DATABASE_URL_FILE' },
   );
   const { adminPassword, rows } = load({ env: { GATEWAY_ADMIN_PASSWORD_FILE: 'run/password' }, files });

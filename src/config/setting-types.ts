@@ -126,27 +126,27 @@ export function url(type: string, schemes?: readonly string[]): SettingType<stri
 }
 
 /** The name of a node: of a host, with a port or without. */
-export const nodeName: SettingType<string> = {
-  type: 'a name of letters, digits, dots, colons, hyphens and underscores',
-  read: (raw) =>
-    typeof raw === 'string' && /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(raw) ? raw : undefined,
-  show: String,
-};
+export const nodeName = matching(
+  'a name of letters, digits, dots, colons, hyphens and underscores',
+  /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
+);
 
 /** A namespace of Kubernetes, or all of them. */
-export const namespace: SettingType<string> = {
-  type: 'a name of lower-case letters, digits and hyphens, or *',
-  read: (raw) =>
-    typeof raw === 'string' && /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/.test(raw) ? raw : undefined,
-  show: String,
-};
+export const namespace = matching(
+  'a name of lower-case letters, digits and hyphens, or *',
+  /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/,
+);
 
 /** The name of a variable of the environment. */
-export const variableName: SettingType<string> = {
-  type: 'names of variables such as HTTPS_PROXY',
-  read: (raw) => (typeof raw === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(raw) ? raw : undefined),
-  show: String,
-};
+export const variableName = matching('names of variables such as HTTPS_PROXY', /^[A-Za-z_][A-Za-z0-9_]*$/);
+
+function matching(type: string, pattern: RegExp): SettingType<string> {
+  return {
+    type,
+    read: (raw) => (typeof raw === 'string' && pattern.test(raw) ? raw : undefined),
+    show: String,
+  };
+}
 
 /** Lists of words: a YAML list of lists, or the same as JSON text. The word `none` is the empty list. */
 export const commandPatterns: SettingType<readonly (readonly string[])[]> = {
@@ -221,27 +221,35 @@ export function seconds(least: number, most: number): SettingType<number> {
 
 /** Whole minutes; the value is in milliseconds. */
 export function minutes(least: number, most: number): SettingType<number> {
-  const written = integer(least, most, 'minutes');
-  return {
-    ...written,
-    read: (raw, folder) => {
-      const value = written.read(raw, folder);
-      return value === undefined ? undefined : value * 60_000;
-    },
-    show: (milliseconds) => String(milliseconds / 60_000),
-  };
+  return converted(
+    integer(least, most, 'minutes'),
+    (written) => written * 60_000,
+    (milliseconds) => milliseconds / 60_000,
+  );
 }
 
 /** A whole percentage; the value is a fraction. */
 export function percent(least: number, most: number): SettingType<number> {
-  const written = integer(least, most, 'percent');
+  return converted(
+    integer(least, most, 'percent'),
+    (written) => written / 100,
+    (fraction) => Math.round(fraction * 100),
+  );
+}
+
+/** A number that is written in another unit than its value has. */
+function converted(
+  written: SettingType<number>,
+  toValue: (written: number) => number,
+  toWritten: (value: number) => number,
+): SettingType<number> {
   return {
     ...written,
     read: (raw, folder) => {
-      const value = written.read(raw, folder);
-      return value === undefined ? undefined : value / 100;
+      const number = written.read(raw, folder);
+      return number === undefined ? undefined : toValue(number);
     },
-    show: (fraction) => String(Math.round(fraction * 100)),
+    show: (value) => written.show(toWritten(value)),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
-import { describeConfig, loadConfig } from '../../../src/config.ts';
+import { loadConfig } from '../../../src/config.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -22,7 +22,7 @@ const config = loadConfig({
 });
 let app: AccountsFixture;
 test.before(async () => {
-  app = await startWithAccounts({ settings: describeConfig(config), logLevel: 'debug' });
+  app = await startWithAccounts({ settings: config.rows, logLevel: 'debug' });
 });
 test.after(() => app.close());
 

@@ -1,7 +1,7 @@
 // `stagedoor config`: the settings a gateway started here and now would have, and where each comes from.
 
 import { ALL_SETTINGS } from '../../config/settings.ts';
-import { type Config, type ConfigRow, describeConfig, tidySource } from '../../config.ts';
+import { type Config, type ConfigRow, tidySource } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
@@ -13,7 +13,7 @@ export const config: CommandDefinition = {
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);
-    const rows = describeConfig(settings).map((row) => ({ ...row, source: tidySource(row.source) }));
+    const rows = settings.rows.map((row) => ({ ...row, source: tidySource(row.source) }));
     const cells = rows.map(({ name, value, source }) => [name, source, value]);
     printResult(input, terminal, typed(rows, settings), () =>
       [table(terminal, ['SETTING', 'SOURCE', 'VALUE'], cells), explanation(settings)].join('\n\n'),
