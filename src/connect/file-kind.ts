@@ -1,7 +1,15 @@
 // Clients that are configured by a file: their snippet is the section of the file with one entry, in the language of the file.
 
 import { stringify as yaml } from 'yaml';
-import type { ConfigFile, Connection, ConnectKind } from './kind.ts';
+import {
+  type ConfigFile,
+  type Connection,
+  type ConnectKind,
+  environmentOf,
+  type FileLocations,
+  headersOf,
+  unlessEmpty,
+} from './kind.ts';
 
 /** The row of such a client. Default: it can do both transports. */
 export function fileKind({
@@ -14,6 +22,38 @@ export function fileKind({
 }): ConnectKind {
   const snippet = (connection: Connection) => configText(file, connection);
   return { ...kind, transports, language: file.format, file, snippet };
+}
+
+/** A file in JSON with a map from names of servers to entries of the usual form. */
+export function jsonFile(locations: FileLocations, form: EntryForm, section = ['mcpServers']): ConfigFile {
+  return { format: 'json', locations, section, entry: (connection) => serverEntry(connection, form) };
+}
+
+/** What distinguishes the entries of one client from those of others. */
+interface EntryForm {
+  /** How a variable is named; without it the key is a placeholder. */
+  readonly reference?: (variable: string) => string;
+  /** First members of an entry of this transport, such as its type. */
+  readonly stdio?: Readonly<Record<string, unknown>>;
+  readonly http?: Readonly<Record<string, unknown>>;
+  /** Last members of every entry. */
+  readonly last?: Readonly<Record<string, unknown>>;
+  /** The name of the member with the URL. Default `url`. */
+  readonly urlName?: string;
+}
+
+/** The entry that most clients have: command, args, env; or url, headers. */
+export function serverEntry(
+  connection: Connection,
+  { reference, stdio, http, last, urlName = 'url' }: EntryForm,
+): Readonly<Record<string, unknown>> {
+  if (connection.transport === 'http') {
+    const headers = headersOf(connection, reference);
+    return { ...http, [urlName]: connection.endpoint, ...unlessEmpty('headers', headers), ...last };
+  }
+  const { command, args } = connection;
+  const env = environmentOf(connection, reference);
+  return { ...stdio, command, args, ...unlessEmpty('env', env), ...last };
 }
 
 /** How clients name a variable in their files. */

@@ -1,23 +1,21 @@
 // Clients with a file in JSON that maps names of servers to entries: the form of the entry, and the path of the file.
 
-import { envReference, fileKind, shellReference } from './file-kind.ts';
-import { everywhere, replacePlaceholder, serverEntry, setVariable } from './kind.ts';
+import { envReference, fileKind, jsonFile, shellReference } from './file-kind.ts';
+import { everywhere, replacePlaceholder, setVariable } from './kind.ts';
 
 /** The Claude desktop app: programs only, and no variables in its file. */
 export const claude = fileKind({
   name: 'claude',
   title: 'Claude (desktop app)',
   transports: ['stdio'],
-  file: {
-    format: 'json',
-    locations: {
+  file: jsonFile(
+    {
       macos: '~/Library/Application Support/Claude/claude_desktop_config.json',
       windows: '%APPDATA%\\Claude\\claude_desktop_config.json',
       linux: '~/.config/Claude/claude_desktop_config.json',
     },
-    section: ['mcpServers'],
-    entry: (connection) => serverEntry(connection, {}),
-  },
+    {},
+  ),
   steps: (connection) => [
     'Open Settings, Developer, Edit Config: the file opens.',
     'Put the snippet into it, or its entry into the mcpServers that are there.',
@@ -38,17 +36,11 @@ export const claude = fileKind({
 export const claudeCode = fileKind({
   name: 'claude-code',
   title: 'Claude Code',
-  file: {
-    format: 'json',
-    locations: everywhere('.mcp.json'),
-    section: ['mcpServers'],
-    entry: (connection) =>
-      serverEntry(connection, {
-        reference: shellReference,
-        stdio: { type: 'stdio' },
-        http: { type: 'http' },
-      }),
-  },
+  file: jsonFile(everywhere('.mcp.json'), {
+    reference: shellReference,
+    stdio: { type: 'stdio' },
+    http: { type: 'http' },
+  }),
   steps: (connection) => [
     ...setVariable(connection),
     'Put the snippet into .mcp.json in the root of the project, or its entry into the mcpServers that are there.',
@@ -67,13 +59,11 @@ export const claudeCode = fileKind({
 export const vscode = fileKind({
   name: 'vscode',
   title: 'Visual Studio Code',
-  file: {
-    format: 'json',
-    locations: everywhere('.vscode/mcp.json'),
-    section: ['servers'],
-    entry: (connection) =>
-      serverEntry(connection, { reference: envReference, stdio: { type: 'stdio' }, http: { type: 'http' } }),
-  },
+  file: jsonFile(
+    everywhere('.vscode/mcp.json'),
+    { reference: envReference, stdio: { type: 'stdio' }, http: { type: 'http' } },
+    ['servers'],
+  ),
   steps: (connection) => [
     ...setVariable(connection),
     'Put the snippet into .vscode/mcp.json of the workspace; for all workspaces run "MCP: Open User Configuration".',
@@ -92,12 +82,7 @@ export const vscode = fileKind({
 export const cursor = fileKind({
   name: 'cursor',
   title: 'Cursor',
-  file: {
-    format: 'json',
-    locations: everywhere('~/.cursor/mcp.json'),
-    section: ['mcpServers'],
-    entry: (connection) => serverEntry(connection, { reference: envReference }),
-  },
+  file: jsonFile(everywhere('~/.cursor/mcp.json'), { reference: envReference }),
   steps: (connection) => [
     ...setVariable(connection),
     'Put the snippet into ~/.cursor/mcp.json, or into .cursor/mcp.json of one project.',
@@ -114,12 +99,10 @@ export const cursor = fileKind({
 export const windsurf = fileKind({
   name: 'windsurf',
   title: 'Windsurf',
-  file: {
-    format: 'json',
-    locations: everywhere('~/.codeium/windsurf/mcp_config.json'),
-    section: ['mcpServers'],
-    entry: (connection) => serverEntry(connection, { reference: envReference, urlName: 'serverUrl' }),
-  },
+  file: jsonFile(everywhere('~/.codeium/windsurf/mcp_config.json'), {
+    reference: envReference,
+    urlName: 'serverUrl',
+  }),
   steps: (connection) => [
     ...setVariable(connection),
     'Put the snippet into ~/.codeium/windsurf/mcp_config.json.',
@@ -137,15 +120,10 @@ export const windsurf = fileKind({
 export const cline = fileKind({
   name: 'cline',
   title: 'Cline',
-  file: {
-    format: 'json',
-    locations: everywhere('~/.cline/data/settings/cline_mcp_settings.json'),
-    section: ['mcpServers'],
-    entry: (connection) => ({
-      ...serverEntry(connection, { http: { type: 'streamableHttp' } }),
-      disabled: false,
-    }),
-  },
+  file: jsonFile(everywhere('~/.cline/data/settings/cline_mcp_settings.json'), {
+    http: { type: 'streamableHttp' },
+    last: { disabled: false },
+  }),
   steps: (connection) => [
     'Click the MCP Servers icon, Configure, Configure MCP Servers: the file opens.',
     'Put the snippet into it, or its entry into the mcpServers that are there.',
@@ -165,16 +143,15 @@ export const cline = fileKind({
 export const zed = fileKind({
   name: 'zed',
   title: 'Zed',
-  file: {
-    format: 'json',
-    locations: {
+  file: jsonFile(
+    {
       macos: '~/.config/zed/settings.json',
       windows: '%APPDATA%\\Zed\\settings.json',
       linux: '~/.config/zed/settings.json',
     },
-    section: ['context_servers'],
-    entry: (connection) => serverEntry(connection, {}),
-  },
+    {},
+    ['context_servers'],
+  ),
   steps: (connection) => [
     'Run "zed: open settings file" from the command palette.',
     'Put the entry of the snippet into context_servers.',
@@ -193,12 +170,7 @@ export const zed = fileKind({
 export const jetbrains = fileKind({
   name: 'jetbrains',
   title: 'JetBrains AI Assistant and Junie',
-  file: {
-    format: 'json',
-    locations: everywhere('~/.junie/mcp/mcp.json'),
-    section: ['mcpServers'],
-    entry: (connection) => serverEntry(connection, {}),
-  },
+  file: jsonFile(everywhere('~/.junie/mcp/mcp.json'), {}),
   steps: (connection) => [
     'AI Assistant: open Settings, Tools, AI Assistant, Model Context Protocol (MCP), and click Add.',
     'Choose JSON (STDIO) or Streamable HTTP, and paste the snippet.',
@@ -221,12 +193,7 @@ export const jetbrains = fileKind({
 export const geminiCli = fileKind({
   name: 'gemini-cli',
   title: 'Gemini CLI',
-  file: {
-    format: 'json',
-    locations: everywhere('~/.gemini/settings.json'),
-    section: ['mcpServers'],
-    entry: (connection) => serverEntry(connection, { reference: shellReference, urlName: 'httpUrl' }),
-  },
+  file: jsonFile(everywhere('~/.gemini/settings.json'), { reference: shellReference, urlName: 'httpUrl' }),
   steps: (connection) => [
     ...setVariable(connection),
     'Put the entry of the snippet into mcpServers of ~/.gemini/settings.json, or of .gemini/settings.json in a project.',

@@ -138,27 +138,3 @@ export function replacePlaceholder({ key }: Connection): readonly string[] {
   if (key === undefined || key.value !== undefined) return [];
   return [`Replace ${KEY_PLACEHOLDER} by an API key, or run connect again with --key.`];
 }
-
-/** What makes the entry of one client differ from that of others. */
-export interface EntryForm {
-  /** How a variable is named; without it the key is a placeholder. */
-  readonly reference?: (variable: string) => string;
-  /** Members that say which transport it is, and others that are always there. */
-  readonly stdio?: Readonly<Record<string, unknown>>;
-  readonly http?: Readonly<Record<string, unknown>>;
-  /** The name of the member with the URL. Default `url`. */
-  readonly urlName?: string;
-}
-
-/** The entry that most clients have: command, args, env; or url, headers. */
-export function serverEntry(
-  connection: Connection,
-  { reference, stdio, http, urlName = 'url' }: EntryForm,
-): Readonly<Record<string, unknown>> {
-  if (connection.transport === 'http') {
-    const headers = headersOf(connection, reference);
-    return { ...http, [urlName]: connection.endpoint, ...unlessEmpty('headers', headers) };
-  }
-  const { command, args } = connection;
-  return { ...stdio, command, args, ...unlessEmpty('env', environmentOf(connection, reference)) };
-}

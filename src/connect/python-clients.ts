@@ -1,47 +1,52 @@
 // Libraries for Python: programs that list the tools of a template.
 
-import {
-  type Connection,
-  type ConnectKind,
-  type EndpointConnection,
-  type ProgramConnection,
-  setVariable,
-} from './kind.ts';
+import { type Connection, type ConnectKind, setVariable } from './kind.ts';
+
+/** A program with an asynchronous main. */
+interface PythonProgram {
+  readonly imports: readonly string[];
+  /** The lines of main, not indented. */
+  readonly main: readonly string[];
+}
+
+const PRINT_TOOLS = 'print("\\n".join(tool.name for tool in tools))';
 
 /** The official SDK for Python, from its second major version on. */
 export const python = pythonKind({
   name: 'python',
   title: 'Python (official SDK)',
-  snippet: (connection) => {
-    if (connection.transport === 'http') {
-      const url = pyString(connection.endpoint);
-      const headers = pyHeaders(connection);
-      if (headers === undefined) {
-        return pyProgram(['from mcp import Client'], [`async with Client(${url}) as client:`, ...LIST_TOOLS]);
-      }
-      return pyProgram(
-        [
-          'import httpx2',
-          'from mcp import Client',
-          'from mcp.client.streamable_http import streamable_http_client',
+  program: (connection) => {
+    if (connection.transport === 'stdio') {
+      return {
+        imports: ['from mcp import Client, StdioServerParameters'],
+        main: [
+          `server = StdioServerParameters(${pyArguments(connection)})`,
+          'async with Client(server) as client:',
+          ...LIST_TOOLS,
         ],
-        [
-          `headers = ${headers}`,
-          'timeout = httpx2.Timeout(30, read=300)',
-          'async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:',
-          `    async with Client(streamable_http_client(${url}, http_client=http)) as client:`,
-          ...LIST_TOOLS.map((line) => `    ${line}`),
-        ],
-      );
+      };
     }
-    return pyProgram(
-      ['from mcp import Client, StdioServerParameters'],
-      [
-        `server = StdioServerParameters(${pyCommand(connection)})`,
-        'async with Client(server) as client:',
-        ...LIST_TOOLS,
+    const { url = '', headers } = membersOf(connection);
+    if (headers === undefined) {
+      return {
+        imports: ['from mcp import Client'],
+        main: [`async with Client(${url}) as client:`, ...LIST_TOOLS],
+      };
+    }
+    return {
+      imports: [
+        'import httpx2',
+        'from mcp import Client',
+        'from mcp.client.streamable_http import streamable_http_client',
       ],
-    );
+      main: [
+        `headers = ${headers}`,
+        'timeout = httpx2.Timeout(30, read=300)',
+        'async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:',
+        `    async with Client(streamable_http_client(${url}, http_client=http)) as client:`,
+        ...LIST_TOOLS.map((line) => `    ${line}`),
+      ],
+    };
   },
   install: '"mcp>=2"',
   trouble: ['"cannot import name Client": the installed mcp is older than 2.0.'],
@@ -57,44 +62,36 @@ const LIST_TOOLS = [
 export const fastmcp = pythonKind({
   name: 'fastmcp',
   title: 'FastMCP',
-  snippet: (connection) => {
-    if (connection.transport === 'http') {
-      const headers = pyHeaders(connection);
-      const given = headers === undefined ? '' : `, headers=${headers}`;
-      return fastmcpProgram('StreamableHttpTransport', `${pyString(connection.endpoint)}${given}`);
-    }
-    return fastmcpProgram('StdioTransport', pyCommand(connection));
+  program: (connection) => {
+    const isHttp = connection.transport === 'http';
+    const transport = isHttp ? 'StreamableHttpTransport' : 'StdioTransport';
+    return {
+      imports: ['from fastmcp import Client', `from fastmcp.client.transports import ${transport}`],
+      main: [
+        `async with Client(${transport}(${pyArguments(connection, isHttp)})) as client:`,
+        '    tools = await client.list_tools()',
+        `    ${PRINT_TOOLS}`,
+      ],
+    };
   },
   install: 'fastmcp',
   documentation: ['https://gofastmcp.com/clients/transports'],
 });
 
-function fastmcpProgram(transport: string, given: string): string {
-  return pyProgram(
-    ['from fastmcp import Client', `from fastmcp.client.transports import ${transport}`],
-    [
-      `async with Client(${transport}(${given})) as client:`,
-      '    tools = await client.list_tools()',
-      '    print("\\n".join(tool.name for tool in tools))',
-    ],
-  );
-}
-
-/** LangChain: tools for its agents, through the adapter that it has of its own. */
+/** LangChain: tools for its agents, through its own adapter. */
 export const langchain = pythonKind({
   name: 'langchain',
   title: 'LangChain',
-  snippet: (connection) =>
-    pyProgram(
-      ['from langchain.mcp import MCPAdapter'],
-      [
-        `config = ${pyDict({ mcpServers: pyDict({ [connection.template]: pyEntry(connection) }) })}`,
-        'async with MCPAdapter(config) as adapter:',
-        '    tools = await adapter.list_tools()',
-        '    print("\\n".join(tool.name for tool in tools))',
-        '    # create_agent("provider:model", tools) uses them',
-      ],
-    ),
+  program: (connection) => ({
+    imports: ['from langchain.mcp import MCPAdapter'],
+    main: [
+      `config = ${pyDict({ mcpServers: pyDict({ [connection.template]: pyDict(membersOf(connection)) }) })}`,
+      'async with MCPAdapter(config) as adapter:',
+      '    tools = await adapter.list_tools()',
+      `    ${PRINT_TOOLS}`,
+      '    # create_agent("provider:model", tools) uses them',
+    ],
+  }),
   install: '"langchain[mcp]>=1.4"',
   trouble: [
     '"No module named langchain.mcp": LangChain is older than 1.4, or installed without the extra "mcp".',
@@ -109,78 +106,54 @@ export const langchain = pythonKind({
 export const llamaindex = pythonKind({
   name: 'llamaindex',
   title: 'LlamaIndex',
-  snippet: (connection) => {
-    if (connection.transport === 'http') {
-      const headers = pyHeaders(connection);
-      return llamaProgram(
-        `${pyString(connection.endpoint)}${headers === undefined ? '' : `, headers=${headers}`}`,
-      );
-    }
-    const env = pyEnvironment(connection);
-    const { command, args } = connection;
-    return llamaProgram(
-      `${pyString(command)}, args=${pyList(args)}${env === undefined ? '' : `, env=${env}`}`,
-    );
-  },
-  install: 'llama-index-tools-mcp',
-  documentation: ['https://developers.llamaindex.ai/python/framework/module_guides/mcp/llamaindex_mcp'],
-});
-
-function llamaProgram(given: string): string {
-  return pyProgram(
-    ['from llama_index.tools.mcp import BasicMCPClient, McpToolSpec'],
-    [
-      `client = BasicMCPClient(${given})`,
+  program: (connection) => ({
+    imports: ['from llama_index.tools.mcp import BasicMCPClient, McpToolSpec'],
+    main: [
+      `client = BasicMCPClient(${pyArguments(connection, true)})`,
       'tools = await McpToolSpec(client=client).to_tool_list_async()',
       'print("\\n".join(tool.metadata.name for tool in tools))',
       '# FunctionAgent(tools=tools, llm=...) uses them',
     ],
-  );
-}
+  }),
+  install: 'llama-index-tools-mcp',
+  documentation: ['https://developers.llamaindex.ai/python/framework/module_guides/mcp/llamaindex_mcp'],
+});
 
 /** AutoGen: tools for its agents. */
 export const autogen = pythonKind({
   name: 'autogen',
   title: 'AutoGen',
-  snippet: (connection) => {
-    if (connection.transport === 'http') {
-      const headers = pyHeaders(connection);
-      const given = headers === undefined ? '' : `, headers=${headers}`;
-      return autogenProgram('StreamableHttpServerParams', `url=${pyString(connection.endpoint)}${given}`);
-    }
-    return autogenProgram('StdioServerParams', pyCommand(connection));
+  program: (connection) => {
+    const params = connection.transport === 'http' ? 'StreamableHttpServerParams' : 'StdioServerParams';
+    return {
+      imports: [`from autogen_ext.tools.mcp import ${params}, mcp_server_tools`],
+      main: [
+        `tools = await mcp_server_tools(${params}(${pyArguments(connection)}))`,
+        PRINT_TOOLS,
+        '# AssistantAgent("name", model_client=..., tools=tools) uses them',
+      ],
+    };
   },
   install: '"autogen-ext[mcp]" autogen-agentchat',
   documentation: ['https://microsoft.github.io/autogen/stable/reference/python/autogen_ext.tools.mcp.html'],
 });
 
-function autogenProgram(params: string, given: string): string {
-  return pyProgram(
-    [`from autogen_ext.tools.mcp import ${params}, mcp_server_tools`],
-    [
-      `tools = await mcp_server_tools(${params}(${given}))`,
-      'print("\\n".join(tool.name for tool in tools))',
-      '# AssistantAgent("name", model_client=..., tools=tools) uses them',
-    ],
-  );
-}
-
 /** OpenAI Agents SDK: a server for its agents, which it keeps open while they run. */
 export const openaiAgents = pythonKind({
   name: 'openai-agents',
   title: 'OpenAI Agents SDK',
-  snippet: (connection) => {
+  program: (connection) => {
     const server = connection.transport === 'http' ? 'MCPServerStreamableHttp' : 'MCPServerStdio';
-    return pyProgram(
-      [`from agents.mcp import ${server}`],
-      [
-        `params = ${pyEntry(connection)}`,
+    return {
+      imports: [`from agents.mcp import ${server}`],
+      main: [
+        `params = ${pyDict(membersOf(connection))}`,
         `async with ${server}(name=${pyString(connection.template)}, params=params) as server:`,
         '    tools = await server.list_tools()',
-        '    print("\\n".join(tool.name for tool in tools))',
+        `    ${PRINT_TOOLS}`,
         '    # Agent(name="...", mcp_servers=[server]) uses them',
       ],
-    );
+    };
   },
   install: 'openai-agents',
   trouble: ['A time-out while it connects: raise client_session_timeout_seconds of the server.'],
@@ -189,10 +162,12 @@ export const openaiAgents = pythonKind({
 
 /** The row of a library. `install` is what pip installs, `trouble` what goes wrong with this library alone. */
 function pythonKind({
+  program,
   install,
   trouble = [],
   ...kind
-}: Pick<ConnectKind, 'name' | 'title' | 'snippet' | 'documentation'> & {
+}: Pick<ConnectKind, 'name' | 'title' | 'documentation'> & {
+  readonly program: (connection: Connection) => PythonProgram;
   readonly install: string;
   readonly trouble?: readonly string[];
 }): ConnectKind {
@@ -200,6 +175,7 @@ function pythonKind({
     ...kind,
     transports: ['stdio', 'http'],
     language: 'python',
+    snippet: (connection) => textOf(program(connection)),
     steps: (connection) => [
       `Run "pip install ${install}" in a virtual environment.`,
       'Save the snippet as client.py.',
@@ -214,67 +190,9 @@ function pythonKind({
   };
 }
 
-function keyExpression({ key }: Connection): string {
-  if (key?.value !== undefined) return pyString(key.value);
-  return `os.environ[${pyString(key?.variable ?? '')}]`;
-}
-
-/** The headers as a map of Python; undefined when there are none. */
-function pyHeaders(connection: EndpointConnection): string | undefined {
-  return connection.key === undefined ? undefined : pyDict({ 'X-API-Key': keyExpression(connection) });
-}
-
-/** The variables of the program, on top of those of this one, as a map of Python; undefined when there are none. */
-function pyEnvironment(connection: ProgramConnection): string | undefined {
-  const given = Object.fromEntries(
-    Object.entries(connection.env).map(([name, value]) => [name, pyString(value)]),
-  );
-  const all =
-    connection.key === undefined ? given : { ...given, STAGEDOOR_API_KEY: keyExpression(connection) };
-  if (Object.keys(all).length === 0) return undefined;
-  return `{**os.environ, ${pyDict(all).slice(1)}`;
-}
-
-/** Arguments of a call: `command="...", args=[...]`. */
-function pyCommand(connection: ProgramConnection): string {
-  const env = pyEnvironment(connection);
-  const { command, args } = connection;
-  return `command=${pyString(command)}, args=${pyList(args)}${env === undefined ? '' : `, env=${env}`}`;
-}
-
-/** The same as members of a map: `"command": "...", "args": [...]`. */
-function pyEntry(connection: Connection): string {
-  if (connection.transport === 'http') {
-    const headers = pyHeaders(connection);
-    return pyDict({
-      url: pyString(connection.endpoint),
-      ...(headers === undefined ? {} : { headers }),
-    });
-  }
-  const env = pyEnvironment(connection);
-  const { command, args } = connection;
-  return pyDict({ command: pyString(command), args: pyList(args), ...(env === undefined ? {} : { env }) });
-}
-
-/** A string of Python: the escapes of JSON are among those of Python. */
-function pyString(text: string): string {
-  return JSON.stringify(text);
-}
-
-/** A list of strings in Python. */
-function pyList(texts: readonly string[]): string {
-  return `[${texts.map(pyString).join(', ')}]`;
-}
-
-/** A map in Python; the values are expressions. */
-function pyDict(entries: Readonly<Record<string, string>>): string {
-  const members = Object.entries(entries).map(([name, expression]) => `${pyString(name)}: ${expression}`);
-  return `{${members.join(', ')}}`;
-}
-
-/** A program with an asynchronous main, whose lines are not indented. `os` is imported where they use it. */
-function pyProgram(imports: readonly string[], lines: readonly string[]): string {
-  const usesEnvironment = lines.some((line) => line.includes('os.environ'));
+/** `os` is imported where the lines use it. */
+function textOf({ imports, main }: PythonProgram): string {
+  const usesEnvironment = main.some((line) => line.includes('os.environ'));
   return [
     'import asyncio',
     ...(usesEnvironment ? ['import os'] : []),
@@ -283,9 +201,49 @@ function pyProgram(imports: readonly string[], lines: readonly string[]): string
     '',
     '',
     'async def main() -> None:',
-    ...lines.map((line) => (line === '' ? '' : `    ${line}`)),
+    ...main.map((line) => `    ${line}`),
     '',
     '',
     'asyncio.run(main())',
   ].join('\n');
+}
+
+/** How libraries are told of a server, as expressions of Python: `url`, `headers`; or `command`, `args`, `env`. */
+function membersOf(connection: Connection): Readonly<Record<string, string>> {
+  const { key } = connection;
+  const keyExpression =
+    key?.value === undefined ? `os.environ[${pyString(key?.variable ?? '')}]` : pyString(key.value);
+  if (connection.transport === 'http') {
+    const headers = key === undefined ? {} : { headers: pyDict({ 'X-API-Key': keyExpression }) };
+    return { url: pyString(connection.endpoint), ...headers };
+  }
+  const { command, args, env } = connection;
+  const variables = {
+    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, pyString(value)])),
+    ...(key === undefined ? {} : { STAGEDOOR_API_KEY: keyExpression }),
+  };
+  return {
+    command: pyString(command),
+    args: `[${args.map(pyString).join(', ')}]`,
+    // On top of the variables of this program.
+    ...(Object.keys(variables).length === 0 ? {} : { env: `{**os.environ, ${pyDict(variables).slice(1)}` }),
+  };
+}
+
+/** The members as arguments of a call: `command="...", args=[...]`; with `isBare` the first one without its name. */
+function pyArguments(connection: Connection, isBare = false): string {
+  return Object.entries(membersOf(connection))
+    .map(([name, expression], index) => (isBare && index === 0 ? expression : `${name}=${expression}`))
+    .join(', ');
+}
+
+/** A string of Python: the escapes of JSON are among those of Python. */
+function pyString(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** A map in Python; the values are expressions. */
+function pyDict(entries: Readonly<Record<string, string>>): string {
+  const members = Object.entries(entries).map(([name, expression]) => `${pyString(name)}: ${expression}`);
+  return `{${members.join(', ')}}`;
 }

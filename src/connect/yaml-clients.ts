@@ -1,7 +1,7 @@
 // Clients with a file in YAML.
 
-import { fileKind, shellReference } from './file-kind.ts';
-import { environmentOf, everywhere, headersOf, setVariable, unlessEmpty } from './kind.ts';
+import { fileKind, serverEntry, shellReference } from './file-kind.ts';
+import { everywhere, headersOf, setVariable, unlessEmpty } from './kind.ts';
 
 const secretReference = (variable: string) => `\${{ secrets.${variable} }}`;
 
@@ -16,21 +16,14 @@ export const continueDev = fileKind({
     isList: true,
     preamble: { name: 'stagedoor', version: '1.0.0', schema: 'v1' },
     entry: (connection) => {
-      if (connection.transport === 'http') {
-        const headers = headersOf(connection, secretReference);
-        return {
-          name: connection.template,
-          type: 'streamable-http',
-          url: connection.endpoint,
-          ...(Object.keys(headers).length === 0 ? {} : { requestOptions: { headers } }),
-        };
+      const { template: name } = connection;
+      if (connection.transport === 'stdio') {
+        return serverEntry(connection, { reference: secretReference, stdio: { name, type: 'stdio' } });
       }
+      const headers = unlessEmpty('headers', headersOf(connection, secretReference));
       return {
-        name: connection.template,
-        type: 'stdio',
-        command: connection.command,
-        args: connection.args,
-        ...unlessEmpty('env', environmentOf(connection, secretReference)),
+        ...{ name, type: 'streamable-http', url: connection.endpoint },
+        ...unlessEmpty('requestOptions', headers),
       };
     },
   },
