@@ -15,7 +15,7 @@ import { Requirements } from '../../templates/requirements.ts';
 import { credentialsPath } from '../accounts/credentials.ts';
 import { filesIn, runningDaemon, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
-import { databaseReport } from '../database/open-database.ts';
+import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
 import { answersAsGateway, localUrl, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
@@ -31,49 +31,39 @@ export interface Examination {
 
 type CheckResult = Omit<Examination, 'check'>;
 
-interface DoctorCheck {
-  readonly name: string;
-  readonly look: (config: Config, terminal: Terminal) => Promise<readonly CheckResult[]>;
-}
+const CHECKS: Readonly<
+  Record<string, (config: Config, terminal: Terminal) => Promise<readonly CheckResult[]>>
+> = {
+  database: checkDatabase,
+  ports: checkPorts,
+  files: checkFiles,
+  templates: checkTemplates,
+  proxy: checkProxies,
+  clock: checkClock,
+};
 
-const CHECKS: readonly DoctorCheck[] = [
-  { name: 'database', look: lookAtDatabase },
-  { name: 'ports', look: lookAtPorts },
-  { name: 'files', look: lookAtFiles },
-  { name: 'templates', look: lookAtTemplates },
-  { name: 'proxy', look: lookAtProxies },
-  { name: 'clock', look: lookAtClock },
-];
-
-/** Runs every check; settings that cannot be read leave those out that need them. */
+/** Runs every check; without usable settings, only those that need none. */
 export async function examine(input: CommandInput, terminal: Terminal): Promise<readonly Examination[]> {
-  const node = ok(`${process.version}, ${process.execPath}`);
-  const seen: Examination[] = [{ check: 'node', ...node }];
+  const node: Examination = { check: 'node', ...ok(`${process.version}, ${process.execPath}`) };
+  const advice = `"${ownCommand('config')}" shows where each setting comes from`;
+  const named = (check: string, results: readonly CheckResult[]) =>
+    results.map((result) => ({ check, ...result }));
   let config: Config;
   try {
     config = readSettings(input, terminal);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    const advice = `"${ownCommand('config')}" shows where each setting comes from`;
-    return [
-      ...seen,
-      ...error.message.split('\n').map((line) => ({ check: 'settings', ...fail(line, advice) })),
-    ];
+    const faults = error.message.split('\n').map((line) => fail(line, advice));
+    return [node, ...named('settings', faults)];
   }
-  const { warnings } = config;
-  const settings = warnings.length === 0 ? [ok('valid')] : warnings.map((line) => warn(line, SHOW_SETTINGS));
-  seen.push(...settings.map((result) => ({ check: 'settings', ...result })));
+  const warnings = config.warnings.map((line) => warn(line, advice));
   const found = await Promise.all(
-    CHECKS.map(async ({ name, look }) =>
-      (await look(config, terminal)).map((result) => ({ check: name, ...result })),
-    ),
+    Object.entries(CHECKS).map(async ([check, run]) => named(check, await run(config, terminal))),
   );
-  return [...seen, ...found.flat()];
+  return [node, ...named('settings', warnings.length === 0 ? [ok('valid')] : warnings), ...found.flat()];
 }
 
-const SHOW_SETTINGS = `"${ownCommand('config')}" shows where each setting comes from`;
-
-async function lookAtDatabase(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+async function checkDatabase(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
   if (described instanceof Error)
     return [fail(described.message, 'correct GATEWAY_DATABASE_URL or database_url')];
@@ -82,39 +72,33 @@ async function lookAtDatabase(config: Config, terminal: Terminal): Promise<reado
     return [ok(`${printable}: in memory, lost when the gateway stops`)];
   }
   if (file !== undefined && (await modeOf(file)) === undefined) {
-    const isWritable = await may(dirname(file), constants.W_OK);
-    return isWritable
-      ? [ok(`${printable} does not exist yet; the first start creates it`)]
-      : [
-          fail(
-            `${printable} cannot be made: ${dirname(file)} cannot be written to`,
-            'choose another --database',
-          ),
-        ];
+    const folder = dirname(file);
+    if (await may(folder, constants.W_OK))
+      return [ok(`${printable} does not exist yet; the first start creates it`)];
+    return [fail(`${printable} cannot be made: ${folder} cannot be written to`, 'choose another --database')];
   }
-  const state = await databaseReport(config, terminal);
-  const { reason, is_reachable: isReachable, migrations, counts } = state;
-  const exposures = state.warnings.map((line) => warn(...asAdvice(line)));
-  if (!isReachable)
-    return [fail(`${printable}: ${reason}`, 'start it, or correct its URL and its password'), ...exposures];
-  if (migrations !== null && migrations.unknown.length > 0) {
-    return [
-      fail(`${printable}: ${reason}`, 'use the version of stagedoor that changed it, or a later one'),
-      ...exposures,
-    ];
-  }
-  if (migrations !== null && migrations.pending.length > 0) {
-    const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
-    return [warn(`${printable}: ${migrations.pending.length} migrations are pending`, advice), ...exposures];
-  }
-  if (reason !== null)
-    return [fail(`${printable}: ${reason}`, `"${ownCommand('db status')}" says more`), ...exposures];
-  return [ok(`${printable}: ${counts?.instances} instances, ${counts?.users} users; migrated`), ...exposures];
+  const report = await databaseReport(config, terminal);
+  return [databaseResult(printable, report), ...report.warnings.map((line) => warn(...asAdvice(line)))];
 }
 
-async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+function databaseResult(
+  name: string,
+  { reason, is_reachable: isReachable, migrations, counts }: DatabaseReport,
+): CheckResult {
+  if (!isReachable) return fail(`${name}: ${reason}`, 'start it, or correct its URL and its password');
+  if (migrations !== null && migrations.unknown.length > 0)
+    return fail(`${name}: ${reason}`, 'use the version of stagedoor that changed it, or a later one');
+  if (migrations !== null && migrations.pending.length > 0) {
+    const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
+    return warn(`${name}: ${migrations.pending.length} migrations are pending`, advice);
+  }
+  if (reason !== null) return fail(`${name}: ${reason}`, `"${ownCommand('db status')}" says more`);
+  return ok(`${name}: ${counts?.instances} instances, ${counts?.users} users; migrated`);
+}
+
+async function checkPorts(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const daemon = await runningDaemon(filesIn(stateFolderOf(config, terminal.folder, terminal.env)));
-  const looks = await Promise.all(
+  const results = await Promise.all(
     config.listeners.map(async ({ host, port }): Promise<CheckResult> => {
       const place = `${host}:${port}`;
       const code = port === 0 ? undefined : await bindingError(host, port);
@@ -123,7 +107,7 @@ async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly
         return fail(`${place} may not be opened by this user`, 'choose a --port above 1023');
       if (code !== 'EADDRINUSE') return fail(`${place} cannot be opened (${code})`, 'choose another --host');
       const url = localUrl(host, port);
-      if (!(await answersAsGateway(url, LOOK_MS))) {
+      if (!(await answersAsGateway(url, ANSWER_MS))) {
         return fail(`${place} is used by another program`, 'end that program, or choose another --port');
       }
       // The file of a daemon names one of its ports.
@@ -135,12 +119,14 @@ async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly
     }),
   );
   // Of the two default ports one is enough.
-  const isEnough = config.portsDefaulted && looks.some(({ status }) => status === 'ok');
-  return looks.map((look) => (isEnough && look.status === 'fail' ? { ...look, status: 'warn' } : look));
+  const isEnough = config.portsDefaulted && results.some(({ status }) => status === 'ok');
+  return results.map((result) =>
+    isEnough && result.status === 'fail' ? { ...result, status: 'warn' } : result,
+  );
 }
 
 /** Longest wait for the answer of the program on a port, which shows whether it is a gateway, in ms. */
-const LOOK_MS = 2_000;
+const ANSWER_MS = 2_000;
 
 function bindingError(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
@@ -150,73 +136,59 @@ function bindingError(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+async function checkFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
   if (described instanceof Error) return [];
   const { file } = described;
   const folder = stateFolderOf(config, terminal.folder, terminal.env);
-  const mode = await modeOf(folder);
-  const results: CheckResult[] = [];
-  if (mode === undefined) results.push(ok(`${folder} does not exist yet; the first start creates it`));
-  else if (!(await may(folder, constants.W_OK))) {
-    results.push(
-      fail(
-        `the state folder ${folder} cannot be written to`,
-        'change its owner, or choose another --state-dir',
-      ),
-    );
-  } else if (isPosix && (mode & 0o022) !== 0) {
-    results.push(fail(`other users can write to the state folder ${folder}`, `chmod go-w ${folder}`));
-  } else results.push(ok(`state folder ${folder}`));
-
   const { pid, log } = filesIn(folder);
   const secrets = [
-    ...(file === undefined ? [] : [['key', join(dirname(file), 'gateway.key')] as const]),
-    ['tokens of "gateway login"', credentialsPath(terminal.env)] as const,
-    ['process file', pid] as const,
-    ['log', log] as const,
-  ];
-  for (const [what, path] of secrets) {
-    const found = await modeOf(path);
-    if (found === undefined) continue;
-    const isOpen = isPosix && (found & 0o077) !== 0;
     // With an open key the gateway does not start.
-    const report = what === 'key' ? fail : warn;
-    results.push(
-      isOpen
-        ? report(`other users can read the ${what}: ${path}`, `chmod 600 ${path}`)
-        : ok(`${what} ${path}`),
-    );
-  }
-  return results;
+    ...(file === undefined ? [] : [secretFile('key', join(dirname(file), 'gateway.key'), fail)]),
+    secretFile('tokens of "gateway login"', credentialsPath(terminal.env)),
+    secretFile('process file', pid),
+    secretFile('log', log),
+  ];
+  return [await checkStateFolder(folder), ...(await Promise.all(secrets)).flat()];
 }
 
-async function lookAtTemplates(config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
+async function checkStateFolder(folder: string): Promise<CheckResult> {
+  const mode = await modeOf(folder);
+  if (mode === undefined) return ok(`${folder} does not exist yet; the first start creates it`);
+  if (!(await may(folder, constants.W_OK))) {
+    const advice = 'change its owner, or choose another --state-dir';
+    return fail(`the state folder ${folder} cannot be written to`, advice);
+  }
+  if (isPosix && (mode & 0o022) !== 0)
+    return fail(`other users can write to the state folder ${folder}`, `chmod go-w ${folder}`);
+  return ok(`state folder ${folder}`);
+}
+
+/** Nothing for a file that does not exist. */
+async function secretFile(what: string, path: string, report = warn): Promise<readonly CheckResult[]> {
+  const mode = await modeOf(path);
+  if (mode === undefined) return [];
+  if (!isPosix || (mode & 0o077) === 0) return [ok(`${what} ${path}`)];
+  return [report(`other users can read the ${what}: ${path}`, `chmod 600 ${path}`)];
+}
+
+async function checkTemplates(config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
   const { templates, problems } = await readCatalogue(config.templatesFolder);
   const requirements = new Requirements();
   const path = env.PATH ?? '';
-  const looks = templates.map(
-    async ({ id, command = '', requires = [] }): Promise<readonly CheckResult[]> => {
-      const split = splitCommand(command);
-      const [program] = 'problem' in split ? [] : split.words;
-      if (program === undefined || program.includes('${')) return [];
-      if (!(await isFound(program, path, env.PATHEXT))) {
-        return [
-          warn(
-            `${id}: there is no program "${program}" in PATH`,
-            `install it, or start the gateway with a PATH that has it`,
-          ),
-        ];
-      }
-      const unmet = await requirements.unmet(requires, { command: program }, { PATH: path });
-      return unmet === undefined ? [] : [warn(`${id}: ${unmet}`, 'install what is missing')];
-    },
-  );
-  const found = (await Promise.all(looks)).flat();
-  const wrong = problems.map((problem) =>
-    warn(problem, `correct the file in ${config.templatesFolder ?? 'the package'}`),
-  );
-  const all = [...wrong, ...found];
+  const missing = templates.map(async ({ id, command = '', requires = [] }) => {
+    const split = splitCommand(command);
+    const [program] = 'problem' in split ? [] : split.words;
+    if (program === undefined || program.includes('${')) return [];
+    if (!(await isFound(program, path, env.PATHEXT))) {
+      const advice = 'install it, or start the gateway with a PATH that has it';
+      return [warn(`${id}: there is no program "${program}" in PATH`, advice)];
+    }
+    const unmet = await requirements.unmet(requires, { command: program }, { PATH: path });
+    return unmet === undefined ? [] : [warn(`${id}: ${unmet}`, 'install what is missing')];
+  });
+  const advice = `correct the file in ${config.templatesFolder ?? 'the package'}`;
+  const all = [...problems.map((problem) => warn(problem, advice)), ...(await Promise.all(missing)).flat()];
   return all.length > 0 ? all : [ok(`the programs of ${templates.length} templates are in PATH`)];
 }
 
@@ -228,34 +200,25 @@ async function isFound(program: string, path: string, extensions = ''): Promise<
   return seen.includes(true);
 }
 
-async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
+async function checkProxies(_config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
   const set = Object.entries(env).filter(([name, value]) => /^(https?|all)_proxy$/i.test(name) && value);
   if (set.length === 0) return [ok('no variable is set')];
   const names = set.map(([name]) => name).join(', ');
   const results: CheckResult[] = [];
   if (set.some(([, value]) => URL.parse(value ?? '')?.username)) {
-    results.push(
-      warn(
-        `${names}: a URL has credentials, which programs of templates do not get`,
-        'name the variable in stdio.pass_env if they need it',
-      ),
-    );
+    const text = `${names}: a URL has credentials, which programs of templates do not get`;
+    results.push(warn(text, 'name the variable in stdio.pass_env if they need it'));
   }
   const exempt = (env.NO_PROXY || env.no_proxy || '').split(',').map((host) => host.trim());
   if (!exempt.some((host) => ['*', 'localhost', '127.0.0.1'].includes(host))) {
-    results.push(
-      warn(
-        `${names}: clients on this machine may look for the gateway at the proxy`,
-        'set NO_PROXY=localhost,127.0.0.1',
-      ),
-    );
+    const text = `${names}: clients on this machine may look for the gateway at the proxy`;
+    results.push(warn(text, 'set NO_PROXY=localhost,127.0.0.1'));
   }
   if (results.length > 0) return results;
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
 }
 
-async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const { databaseUrl } = config;
+async function checkClock({ databaseUrl }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   // The check of the database says why it does not answer.
   const there = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
   const compared = [
@@ -270,9 +233,9 @@ async function compareWithGateway(terminal: Terminal): Promise<readonly CheckRes
   const named = attempt(() => namedUrl(undefined, terminal.env));
   if (named instanceof Error) return [fail(named.message, 'correct STAGEDOOR_URL')];
   for (const url of named === undefined ? usualUrls(terminal) : [named]) {
-    if (!(await answersAsGateway(url, LOOK_MS))) continue;
+    if (!(await answersAsGateway(url, ANSWER_MS))) continue;
     const before = Date.now();
-    const signal = AbortSignal.timeout(LOOK_MS);
+    const signal = AbortSignal.timeout(ANSWER_MS);
     const response = await fetch(`${url}/livez`, { signal }).catch(() => undefined);
     await response?.body?.cancel();
     const there = Date.parse(response?.headers.get('date') ?? '');
