@@ -101,24 +101,28 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
   return access;
 }
 
-/** One API server. */
+type Query = Readonly<Record<string, string>>;
+
+/** One API server, and the namespace that is looked into: `*` for all. */
 export class Cluster {
   readonly address: string;
   readonly #access: ClusterAccess;
+  readonly #namespace: string;
   #client: Promise<(url: string, signal: AbortSignal) => Promise<Response>> | undefined;
 
-  constructor(access: ClusterAccess) {
+  constructor(access: ClusterAccess, namespace: string) {
     this.#access = access;
+    this.#namespace = namespace;
     this.address = access.server;
   }
 
-  /** All items of a resource in a namespace, `*` for all. SourceError. */
-  async list(resource: Resource, namespace: string, signal: AbortSignal): Promise<readonly JsonObject[]> {
+  /** All items of a resource. SourceError. */
+  async list(resource: Resource, signal: AbortSignal): Promise<readonly JsonObject[]> {
     const items: JsonObject[] = [];
     let next = '';
     do {
       const query = { limit: String(PAGE_ITEMS), ...(next === '' ? {} : { continue: next }) };
-      const page = await this.#json(resource, namespace, query, signal);
+      const page = await this.#json(resource, query, signal);
       items.push(...(Array.isArray(page.items) ? page.items.filter(isJsonObject) : []));
       next = String(Object(page.metadata).continue ?? '');
     } while (next !== '');
@@ -126,39 +130,28 @@ export class Cluster {
   }
 
   /** The version of the list as it is now. SourceError. */
-  async version(resource: Resource, namespace: string, signal: AbortSignal): Promise<string> {
-    const page = await this.#json(resource, namespace, { limit: '1' }, signal);
+  async version(resource: Resource, signal: AbortSignal): Promise<string> {
+    const page = await this.#json(resource, { limit: '1' }, signal);
     return String(Object(page.metadata).resourceVersion ?? '');
   }
 
   /** Reports every change after the version until the signal aborts. SourceError when the server is lost. */
-  async watch(
-    resource: Resource,
-    namespace: string,
-    version: string,
-    onChange: () => void,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async watch(resource: Resource, version: string, onChange: () => void, signal: AbortSignal): Promise<void> {
     let at = version;
     while (!signal.aborted) {
-      const query = { watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_SECONDS) };
+      const bounds = { allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_SECONDS) };
+      const query = { watch: '1', ...bounds, resourceVersion: at };
       const beganAtMs = performance.now();
       let events = 0;
-      const isExpired = await this.#events(
-        resource,
-        namespace,
-        { ...query, resourceVersion: at },
-        signal,
-        (event) => {
-          events += 1;
-          at = event.version || at;
-          if (!event.isBookmark) onChange();
-        },
-      );
+      const isExpired = await this.#events(resource, query, signal, (event) => {
+        events += 1;
+        at = event.version || at;
+        if (!event.isBookmark) onChange();
+      });
       if (signal.aborted) return;
       if (isExpired) {
         // The events in between are lost: everything is listed again.
-        at = await this.version(resource, namespace, signal);
+        at = await this.version(resource, signal);
         onChange();
       } else if (events === 0 && performance.now() - beganAtMs < 1_000) {
         throw new SourceError(`${this.address}: its watch of ${resource.plural} ends at once`);
@@ -169,8 +162,7 @@ export class Cluster {
   /** Reads one watch to its end. True when the version is too old for the server. */
   async #events(
     resource: Resource,
-    namespace: string,
-    query: Readonly<Record<string, string>>,
+    query: Query,
     signal: AbortSignal,
     onEvent: (event: { readonly version: string; readonly isBookmark: boolean }) => void,
   ): Promise<boolean> {
@@ -179,7 +171,7 @@ export class Cluster {
     timer.unref();
     try {
       const either = AbortSignal.any([signal, silence.signal]);
-      const response = await this.#ask(resource, namespace, query, either);
+      const response = await this.#ask(resource, query, either);
       if (response.status === 410) return true;
       const decoder = new TextDecoder();
       let rest = '';
@@ -209,15 +201,10 @@ export class Cluster {
     }
   }
 
-  async #json(
-    resource: Resource,
-    namespace: string,
-    query: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<JsonObject> {
+  async #json(resource: Resource, query: Query, signal: AbortSignal): Promise<JsonObject> {
     const timeout = AbortSignal.timeout(PAGE_MS);
     try {
-      const response = await this.#ask(resource, namespace, query, AbortSignal.any([signal, timeout]));
+      const response = await this.#ask(resource, query, AbortSignal.any([signal, timeout]));
       const body: unknown = await response.json();
       if (isJsonObject(body)) return body;
       throw new SourceError(`${this.address}: it does not answer as a Kubernetes API server does`);
@@ -226,20 +213,11 @@ export class Cluster {
     }
   }
 
-  /** A request; 401 is tried once more, because the token may have been renewed. Answers that are no success are errors, but
-   *  for 410 of a watch. */
-  async #ask(
-    { api, plural, labelSelector }: Resource,
-    namespace: string,
-    query: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<Response> {
-    const within = namespace === '*' ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
-    const words = new URLSearchParams({
-      ...query,
-      ...(labelSelector === undefined ? {} : { labelSelector }),
-    });
-    const url = `${this.#access.server}${api}${within}/${plural}?${words}`;
+  /** Sends a request; after a 401 once more, because the token may have been renewed. Throws for every answer that is no success,
+   *  except the 410 of a watch. */
+  async #ask({ api, plural, ...selector }: Resource, query: Query, signal: AbortSignal): Promise<Response> {
+    const within = this.#namespace === '*' ? '' : `/namespaces/${encodeURIComponent(this.#namespace)}`;
+    const url = `${this.#access.server}${api}${within}/${plural}?${new URLSearchParams({ ...query, ...selector })}`;
     this.#client ??= clientOf(this.#access);
     const send = await this.#client;
     let response = await send(url, signal);
@@ -256,11 +234,8 @@ export class Cluster {
   #failure(thrown: unknown, isLate: boolean): SourceError {
     if (thrown instanceof SourceError) return thrown;
     const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
-    const why = isLate
-      ? 'it does not answer'
-      : cause instanceof Error
-        ? cause.message || cause.name
-        : String(cause);
+    const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
+    const why = isLate ? 'it does not answer' : reason;
     return new SourceError(`${this.address}: ${why}`, { cause: thrown });
   }
 }
@@ -268,12 +243,8 @@ export class Cluster {
 /** Makes the function that sends requests, with the certificates of the cluster. Redirects are not followed. */
 async function clientOf({ ca, cert, key, isVerified, token }: ClusterAccess) {
   const { Agent, fetch } = await import('undici');
-  const tls = {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    rejectUnauthorized: isVerified,
-  };
+  const given = Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined);
+  const tls = { ...Object.fromEntries(given), rejectUnauthorized: isVerified };
   const dispatcher = new Agent({ connect: tls, bodyTimeout: 0 });
   return async (url: string, signal: AbortSignal): Promise<Response> => {
     const bearer = token();

@@ -28,7 +28,7 @@ export const kubernetes: Provider = {
   name: 'kubernetes',
   sources: async (world) => {
     const access = await clusterAccess(world);
-    return access === undefined ? [] : [clusterSource(new Cluster(access), world)];
+    return access === undefined ? [] : [clusterSource(new Cluster(access, world.namespace), world)];
   },
 };
 
@@ -41,7 +41,7 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf }: World): Source 
     address: `${cluster.address} (${where})`,
     origin,
     list: async (signal): Promise<Listing> => {
-      const lists = RESOURCES.map((resource) => cluster.list(resource, namespace, signal));
+      const lists = RESOURCES.map((resource) => cluster.list(resource, signal));
       const [services = [], slices = [], deployments = []] = await Promise.all(lists);
       return { origin, ...listingOf({ services, slices, deployments }, hintsOf, originOf) };
     },
@@ -49,12 +49,12 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf }: World): Source 
       // One that fails ends the others.
       const failed = new AbortController();
       const either = AbortSignal.any([signal, failed.signal]);
-      const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each, namespace, signal)));
+      const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each, signal)));
       onOpen();
       try {
         await Promise.all(
           RESOURCES.map((each, index) =>
-            cluster.watch(each, namespace, versions[index] ?? '', () => onChange({}), either),
+            cluster.watch(each, versions[index] ?? '', () => onChange({}), either),
           ),
         );
       } finally {
