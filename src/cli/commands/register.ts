@@ -5,8 +5,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { lastWords } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
-import type { Fields } from '../answers.ts';
-import { fields, shownReasonOf } from '../answers.ts';
+import { type Fields, fields, shownReasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';
@@ -79,26 +78,30 @@ export const register: CommandDefinition = {
   run: async (input, terminal) => {
     const template = input.positional(0);
     const isDefined = input.switch('defined') === true || input.texts('config').length > 0;
-    const instance = isDefined ? undefined : instanceOf(input, terminal);
-    const server = isDefined ? serverOf(input, terminal) : undefined;
+    const content = isDefined ? serverOf(input, terminal) : { instance: instanceOf(input, terminal) };
     const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
     const gateway = await gatewayOf(input, terminal);
     const query = waitSeconds === undefined ? '' : `?wait=${waitSeconds}`;
-    const path = isDefined ? '/servers' : '/gateway/register';
-    const { status, body } = await gateway.ask(`${path}${query}`, {
+    const { status, body } = await gateway.ask(`${isDefined ? '/servers' : '/gateway/register'}${query}`, {
       method: 'POST',
-      body: { template_name: template, ...(isDefined ? server : { instance }) },
+      body: { template_name: template, ...content },
       timeoutMs: 10_000 + (waitSeconds ?? 0) * 1000,
     });
-    const done: Done = {
-      ...{ record: fields(body), template, isReplaced: status === 200, waitSeconds },
-      url: gateway.url,
-    };
-    return report(done, input, terminal);
+
+    const record = fields(body);
+    const id = String(record.instance_id ?? record.id);
+    const what = status === 200 ? 'replaced' : 'registered';
+    const state = stateWord(terminal, String(record.state));
+    printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
+    if (waitSeconds !== undefined && record.healthy !== true) throw unhealthy(id, record, waitSeconds);
+    const how = `"${ownCommand(`connect ${template}`)}" shows how`;
+    if (input.switch('json') !== true) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
+    return 0;
   },
 };
 
-function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, unknown> {
+/** The member `instance` of the body of `POST /gateway/register`. */
+function instanceOf(input: CommandInput, { folder }: Terminal): object {
   const endpoint = input.text('endpoint');
   const command = input.text('command');
   if (endpoint === undefined && command === undefined) {
@@ -107,113 +110,88 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
     );
   }
   const workingDir = input.text('working-dir');
-  const variables = input.texts('env').map((text) => assignment('--env KEY=VALUE', text));
-  const headers = input.texts('header').map((text) => {
-    const [name, value] = assignment('--header NAME=VALUE', text);
-    return [
-      name,
-      value.startsWith('@') ? contentOf('--header', resolve(folder, value.slice(1)), value) : value,
-    ];
-  });
-  const metadata = input.texts('metadata').map((text) => assignment('--metadata KEY=VALUE', text));
-  if (command === undefined && (workingDir !== undefined || variables.length > 0)) {
+  const variables = pairsOf(input, 'env');
+  const headers = pairsOf(input, 'header', { form: 'NAME=VALUE', folder });
+  const metadata = pairsOf(input, 'metadata');
+  if (command === undefined && (workingDir !== undefined || variables !== undefined)) {
     throw new UsageError('--working-dir and --env require --command');
   }
   if (command === undefined && input.switch('force') === true)
     throw new UsageError('--force requires --command');
-  if (endpoint === undefined && headers.length > 0) throw new UsageError('--header requires --endpoint');
-  const fields = {
+  if (endpoint === undefined && headers !== undefined) throw new UsageError('--header requires --endpoint');
+  return {
     id: input.text('id'),
     endpoint,
     transport: input.text('transport'),
     command,
     // Relative to where the user is, not to where the gateway was started.
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
-    env_vars: variables.length > 0 ? Object.fromEntries(variables) : undefined,
-    headers: headers.length > 0 ? Object.fromEntries(headers) : undefined,
+    env_vars: variables,
+    headers,
     force: input.switch('force'),
-    metadata: metadata.length > 0 ? Object.fromEntries(metadata) : undefined,
-    weight: input.number('weight', { minimum: 1, maximum: 1000 }),
+    metadata,
+    weight: weightOf(input),
   };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** The body of `POST /servers`: the template's definition says how to reach the server. */
-function serverOf(input: CommandInput, { folder }: Terminal): Record<string, unknown> {
+/** The members of the body of `POST /servers`: the template's definition says how to reach the server. */
+function serverOf(input: CommandInput, { folder }: Terminal): object {
   const foreign = ['endpoint', 'command', 'transport', 'id', 'working-dir'].find(
     (name) => input.text(name) !== undefined,
   );
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const settings = input.texts('config').map((text) => {
-    const [name, value] = assignment('--config KEY=VALUE', text);
-    return [
-      name,
-      value.startsWith('@') ? contentOf('--config', resolve(folder, value.slice(1)), value) : value,
-    ];
-  });
-  const variables = input.texts('env').map((text) => assignment('--env KEY=VALUE', text));
-  const metadata = input.texts('metadata').map((text) => assignment('--metadata KEY=VALUE', text));
-  const weight = input.number('weight', { minimum: 1, maximum: 1000 });
+  const variables = pairsOf(input, 'env');
+  const weight = weightOf(input);
   return {
     config: {
-      ...Object.fromEntries(settings),
-      ...(variables.length === 0 ? {} : { env_vars: Object.fromEntries(variables) }),
+      ...pairsOf(input, 'config', { folder }),
+      ...(variables === undefined ? {} : { env_vars: variables }),
       ...(input.switch('force') === true ? { force: true } : {}),
     },
-    instance_metadata: { ...Object.fromEntries(metadata), ...(weight === undefined ? {} : { weight }) },
+    instance_metadata: { ...pairsOf(input, 'metadata'), ...(weight === undefined ? {} : { weight }) },
   };
 }
 
-function assignment(form: string, text: string): [string, string] {
-  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) {
-    throw new UsageError(`${form.replace(' ', ' takes ')}, not "${text}"`);
-  }
-  return [name, value];
+function weightOf(input: CommandInput): number | undefined {
+  return input.number('weight', { minimum: 1, maximum: 1000 });
+}
+
+/** The pairs of a repeatable option; undefined without any. With a `folder`, `KEY=@file` takes the value from a file. */
+function pairsOf(
+  input: CommandInput,
+  option: string,
+  { form = 'KEY=VALUE', folder }: { form?: string; folder?: string } = {},
+): Readonly<Record<string, string>> | undefined {
+  const pairs = input.texts(option).map((text) => {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined || value === undefined)
+      throw new UsageError(`--${option} takes ${form}, not "${text}"`);
+    return [name, folder !== undefined && value.startsWith('@') ? contentOf(option, folder, value) : value];
+  });
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
 /** A secret in a file stays out of the list of processes, which every user of the machine can read. */
-function contentOf(option: string, path: string, written: string): string {
+function contentOf(option: string, folder: string, written: string): string {
+  const file = written.slice(1);
   try {
     // Editors and `echo` end a file with a line break that is not part of the value.
-    return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
+    return readFileSync(resolve(folder, file), 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
-    throw new UsageError(
-      `${option}: "${written.slice(1)}" cannot be read (${errorCode(error) ?? 'unknown reason'})`,
-      { cause: error },
-    );
+    const reason = errorCode(error) ?? 'unknown reason';
+    throw new UsageError(`--${option}: "${file}" cannot be read (${reason})`, { cause: error });
   }
 }
 
-interface Done {
-  readonly record: Fields;
-  readonly template: string;
-  readonly isReplaced: boolean;
-  readonly waitSeconds: number | undefined;
-  /** The gateway. */
-  readonly url: string;
-}
-
-function report(done: Done, input: CommandInput, terminal: Terminal): number {
-  const { record, template, isReplaced, waitSeconds, url } = done;
-  const id = String(record.instance_id ?? record.id);
-  const what = isReplaced ? 'replaced' : 'registered';
-  const state = stateWord(terminal, String(record.state));
-  printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
-  if (waitSeconds === undefined || record.healthy === true) {
-    const how = `"${ownCommand(`connect ${template}`)}" shows how`;
-    if (input.switch('json') !== true) terminal.print(`MCP clients: ${url}/mcp/${template}; ${how}`);
-    return 0;
-  }
-
+function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
   // The lines of the program stand below, more of them.
   const reason = shownReasonOf(record).replace(/; it wrote last: .*$/s, '');
   const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
-  const said = Array.isArray(record.stderr) ? lastWords(record.stderr.map(String), LAST_LINES) : [];
-  throw new CommandFailure(
+  const lines = Array.isArray(record.stderr) ? lastWords(record.stderr.map(String), LAST_LINES) : [];
+  return new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
-    { details: said.length === 0 ? [] : ['It wrote last:', ...said.map((line) => `  ${printable(line)}`)] },
+    { details: lines.length === 0 ? [] : ['It wrote last:', ...lines.map((line) => `  ${printable(line)}`)] },
   );
 }
 
