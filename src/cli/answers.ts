@@ -1,5 +1,5 @@
-// Reads what a gateway answered field by field: nothing is assumed about a gateway of another version. Its validation issues
-// are translated into options, since a person typed options and not JSON.
+// Reads the answers of a gateway field by field, since a gateway of another version may answer otherwise. Translates its
+// validation issues into options, since a person typed options and not JSON.
 
 /** An object of an answer. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -9,36 +9,35 @@ export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
+/** The value as a list of objects; an empty one when it is no list. */
+export function listOf(value: unknown): readonly Fields[] {
+  return Array.isArray(value) ? value.map(fields) : [];
+}
+
 /** The instance records of a registry answer, in its order. */
 export function instancesOf(registry: unknown): readonly Fields[] {
-  return Object.values(fields(fields(registry).templates)).flatMap((template) => {
-    const { instances } = fields(template);
-    return Array.isArray(instances) ? instances.map(fields) : [];
-  });
+  return Object.values(fields(fields(registry).templates)).flatMap((each) => listOf(fields(each).instances));
 }
 
 /** The state of an instance in one word: `ejected` while it is healthy and gets no calls all the same. */
 export function shownStateOf({ state, ejection }: Fields): string {
-  return state === 'healthy' && isEjected({ ejection }) ? 'ejected' : String(state);
+  const isEjected = typeof fields(ejection).reason === 'string';
+  return state === 'healthy' && isEjected ? 'ejected' : String(state);
 }
 
-function isEjected({ ejection }: Fields): boolean {
-  return typeof fields(ejection).reason === 'string';
-}
-
-/** Why an instance is not healthy, or gets no calls, to be used inside a sentence; empty when nothing is said. */
+/** Why an instance is not healthy, or gets no calls, as a clause; empty when the record gives no reason. */
 export function shownReasonOf({ reason, ejection }: Fields): string {
-  const said = reason ?? fields(ejection).reason;
-  return typeof said === 'string' ? said.replace(/\.$/, '') : '';
+  const text = reason ?? fields(ejection).reason;
+  return typeof text === 'string' ? text.replace(/\.$/, '') : '';
 }
 
-/** Rules of names for people: the answer of the gateway has a regular expression. */
+/** The rules of names in words: the answer of the gateway has a regular expression. */
 const NAME_RULES: Readonly<Record<string, string>> = {
   template_name: 'a template name is lower-case letters, digits and hyphens, starting with a letter',
   id: 'an instance id is letters, digits, dots, hyphens and underscores, starting with a letter or a digit',
 };
 
-/** The option or the word that becomes a field. */
+/** The option or the argument that becomes a field. */
 const WRITTEN_AS: Readonly<Record<string, string>> = {
   template_name: '<template>',
   id: '--id',
@@ -69,7 +68,7 @@ export function issueText(item: unknown): string {
   return rule ?? `${placeOf(path)}: ${String(msg)}`;
 }
 
-/** `body.instance.env_vars.A` is `--env A`; what no option makes stays a path. */
+/** `--env A` for `body.instance.env_vars.A`; a field without an option stays a path. */
 function placeOf(path: readonly string[]): string {
   const [, field = '', ...below] = path.filter((each, index) => index !== 1 || each !== 'instance');
   const written = Object.hasOwn(WRITTEN_AS, field) ? WRITTEN_AS[field] : undefined;

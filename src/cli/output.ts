@@ -56,7 +56,7 @@ export function table(
     style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
   });
   drawn.push(...cells.map((row) => row.map(inColumn)));
-  return withoutTrailingSpaces(drawn.toString());
+  return drawn.toString().replace(/ +$/gm, '');
 }
 
 /** Empty, unknown or zero, also as a share: `0.0 %`. */
@@ -113,40 +113,25 @@ export function stateWord(terminal: Terminal, state: string): string {
   return terminal.paint(state === 'unhealthy' ? 'red' : 'yellow', state);
 }
 
-/** Seconds as a person says them: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`. */
+/** Seconds in words: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`. */
 export function duration(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  if (whole < 60) return `${whole} s`;
-  const minutes = Math.floor(whole / 60);
+  const wholeSeconds = Math.max(0, Math.floor(seconds));
+  if (wholeSeconds < 60) return `${wholeSeconds} s`;
+  const minutes = Math.floor(wholeSeconds / 60);
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   if (hours < 24) return `${hours} h ${minutes % 60} min`;
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-const borderless = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '',
-};
+const borderless = Object.fromEntries(
+  [
+    ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
+    ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
+  ].map((border) => [border, '']),
+);
 
-/** A backend's words must not move the cursor, turn the order of letters or recolour the terminal; our own colours may stay. */
+/** Text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal; our own colours stay. */
 export function printable(text: string): string {
   return withoutUnseen(text).replace(/[\n\t]/g, ' ');
-}
-
-function withoutTrailingSpaces(text: string): string {
-  return text.replace(/ +$/gm, '');
 }

@@ -3,7 +3,7 @@
 
 import type { NewApiKey, NewUser } from '../../auth/auth.ts';
 import { didYouMean } from '../../config/nearest.ts';
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { templateNames, unlessRefused } from '../client-options.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Remote } from '../remote.ts';
@@ -26,10 +26,7 @@ export interface AccountClient {
 
 /** Accounts through a running gateway: its /auth routes, with the credentials of the gateway. */
 export function remoteClient(gateway: Remote): AccountClient {
-  const list = async (path: string): Promise<readonly Fields[]> => {
-    const answer = await gateway.request(path);
-    return Array.isArray(answer) ? answer.map(fields) : [];
-  };
+  const list = async (path: string) => listOf(await gateway.request(path));
   const remove = async (path: string, id: string): Promise<void> => {
     await gateway.request(`${path}/${encodeURIComponent(id)}`, { method: 'DELETE' });
   };

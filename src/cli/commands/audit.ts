@@ -1,6 +1,6 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -53,7 +53,7 @@ export const audit: CommandDefinition = {
       query.set('limit', String(Math.min(PAGE, limit - entries.length)));
       if (cursor !== '') query.set('cursor', cursor);
       const page = fields(await gateway.request(`/gateway/audit?${query}`));
-      entries.push(...(Array.isArray(page.entries) ? page.entries.map(fields) : []));
+      entries.push(...listOf(page.entries));
       cursor = page.next_cursor;
     }
     return printResult(input, terminal, entries, () =>

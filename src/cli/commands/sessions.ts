@@ -1,6 +1,6 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
@@ -37,7 +37,7 @@ async function allSessions(gateway: Remote): Promise<readonly Fields[]> {
   let cursor = '';
   do {
     const page = fields(await gateway.request(`/gateway/sessions?limit=1000${cursor}`));
-    if (Array.isArray(page.sessions)) all.push(...page.sessions.map(fields));
+    all.push(...listOf(page.sessions));
     cursor = typeof page.next_cursor === 'string' ? `&cursor=${page.next_cursor}` : '';
   } while (cursor !== '');
   return all;
@@ -52,7 +52,7 @@ function listing(terminal: Terminal, all: readonly Fields[]): string {
       String(session.id),
       printable(String(session.principal_name ?? session.principal)),
       printable([name, version].filter((word) => typeof word === 'string').join(' ')),
-      (Array.isArray(session.bindings) ? session.bindings.map(fields) : [])
+      listOf(session.bindings)
         .map(({ template, instance_id: id }) => `${template}/${id}`)
         .join(', '),
       since(session.created_at),

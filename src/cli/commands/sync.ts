@@ -2,7 +2,7 @@
 // file again.
 // The gateway asks the engines, because it is the one that reaches the instances: ADR 59.
 
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -37,8 +37,8 @@ export const sync: CommandDefinition = {
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
     const done = fields(answer);
     printResult(input, terminal, answer, () => summary(terminal, done));
-    for (const warning of listOf(done.warnings)) terminal.complain(`warning: ${warning}`);
-    return listOf(done.reached).length > 0 ? 0 : 1;
+    for (const warning of itemsOf(done.warnings)) terminal.complain(`warning: ${warning}`);
+    return itemsOf(done.reached).length > 0 ? 0 : 1;
   },
 };
 
@@ -46,20 +46,19 @@ const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
 
 function summary(terminal: Terminal, done: Fields): string {
   const rows = ROWS.flatMap((what) =>
-    listOf(done[what]).map((each) => {
-      const { template_name: template, instance_id: id, name, reason } = fields(each);
-      return [what, template, id, name, reason].map((cell) => String(cell ?? ''));
-    }),
+    listOf(done[what]).map(({ template_name: template, instance_id: id, name, reason }) =>
+      [what, template, id, name, reason].map((cell) => String(cell ?? '')),
+    ),
   );
-  for (const template of listOf(done.settings))
+  for (const template of itemsOf(done.settings))
     rows.push(['changed', String(template), '', '', 'settings of the template']);
-  const unchanged = listOf(done.unchanged).length;
+  const unchanged = itemsOf(done.unchanged).length;
   const counts = [...ROWS.map((what) => `${listOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
   const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
   if (rows.length === 0) return last;
   return `${table(terminal, ['ACTION', 'TEMPLATE', 'INSTANCE', 'NAME', 'REASON'], rows)}\n\n${last}`;
 }
 
-function listOf(value: unknown): readonly unknown[] {
+function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -1,7 +1,7 @@
 // `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine.
 
 import { didYouMean } from '../../config/nearest.ts';
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
@@ -36,13 +36,10 @@ export const templateList: CommandDefinition = {
   },
 };
 
-function rowOf(record: Fields): string[] {
-  const { id, version, instances, tags, description } = fields(record);
-  const shown = [tags]
-    .flat()
-    .filter((tag) => tag !== undefined)
-    .join(', ');
-  return [String(id), String(version ?? ''), String(instances ?? ''), shown, String(description ?? '')];
+function rowOf({ id, version, instances, tags, description }: Fields): string[] {
+  return [id, version, instances, [tags ?? []].flat().join(', '), description].map((cell) =>
+    String(cell ?? ''),
+  );
 }
 
 export const templateShow: CommandDefinition = {
@@ -104,7 +101,7 @@ async function templatesOf(
   const gateway = await gatewayOf(input, terminal);
   const query = new URLSearchParams({ include_details: 'true', ...(tag === undefined ? {} : { tag }) });
   const { details } = fields(await gateway.request(`/gateway/templates?${query}`));
-  return Array.isArray(details) ? details.map(fields) : [];
+  return listOf(details);
 }
 
 /** One template. Throws CommandFailure when there is none. */

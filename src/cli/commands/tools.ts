@@ -3,7 +3,7 @@
 import { didYouMean } from '../../config/nearest.ts';
 import { parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -22,7 +22,7 @@ export const tools: CommandDefinition = {
     const path = `/mcp/${encodeURIComponent(template)}/tools/list`;
     const answer = await ofTemplate(gateway, template, () => gateway.request(path));
     return printResult(input, terminal, answer, () => {
-      const rows = toolsOf(answer).map((tool) => [
+      const rows = listOf(fields(answer).tools).map((tool) => [
         String(tool.name),
         argumentsOf(tool),
         String(tool.description ?? ''),
@@ -116,7 +116,7 @@ function newsOf({ name, data }: RemoteEvent): string {
 
 /** The content as text; what is not text is named. */
 function linesOf({ content, structuredContent }: Fields): string[] {
-  const parts = Array.isArray(content) ? content.map((part) => partText(fields(part))) : [];
+  const parts = listOf(content).map(partText);
   if (parts.length > 0 || structuredContent === undefined) return parts;
   return [JSON.stringify(structuredContent, null, 2)];
 }
@@ -197,18 +197,12 @@ function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string
 
 /** The tool of that name in the answer of tools/list. Throws CommandFailure with the nearest name. */
 function findTool(answer: unknown, template: string, name: string): Fields {
-  const tools = toolsOf(answer);
+  const tools = listOf(fields(answer).tools);
   const tool = tools.find((each) => each.name === name);
   if (tool !== undefined) return tool;
   const names = tools.map((each) => String(each.name));
   const advice = didYouMean(name, names) ?? `see ${ownCommand(`gateway tools ${template}`)}`;
   throw new CommandFailure(`${template} has no tool "${name}"; ${advice}`);
-}
-
-/** The tools of an answer of tools/list. */
-function toolsOf(answer: unknown): readonly Fields[] {
-  const { tools } = fields(answer);
-  return Array.isArray(tools) ? tools.map(fields) : [];
 }
 
 function checkedObject(text: string, what: string): string {

@@ -8,7 +8,7 @@ import { isLoopback } from '../../config/listeners.ts';
 import { nearest } from '../../config/nearest.ts';
 import type { EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 
@@ -78,8 +78,7 @@ async function instancesOf(gateway: AskedGateway, template: string): Promise<rea
     return [];
   }
   if (!Object.hasOwn(registry, template)) throw noTemplate(template, Object.keys(registry));
-  const { instances } = fields(registry[template]);
-  return Array.isArray(instances) ? instances.map(fields) : [];
+  return listOf(fields(registry[template]).instances);
 }
 
 async function knowsTemplate(gateway: AskedGateway, template: string): Promise<void> {

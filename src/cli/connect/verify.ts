@@ -9,7 +9,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
 import { requestCredentials } from '../accounts/credentials.ts';
-import { fields } from '../answers.ts';
+import { fields, listOf } from '../answers.ts';
 import { Bridge } from '../bridge/bridge.ts';
 import { GatewayLink } from '../bridge/gateway-link.ts';
 import { CommandFailure } from '../failures.ts';
@@ -85,7 +85,7 @@ class VerificationClient {
     let cursor: unknown;
     do {
       const page = await this.#ask('tools/list', typeof cursor === 'string' ? { cursor } : {});
-      if (Array.isArray(page.tools)) tools.push(...page.tools.map((tool) => String(fields(tool).name)));
+      tools.push(...listOf(page.tools).map(({ name }) => String(name)));
       cursor = page.nextCursor;
     } while (typeof cursor === 'string' && tools.length < MOST_TOOLS);
     return {
