@@ -9,17 +9,17 @@ import type { Spinner } from 'yocto-spinner';
 import { withoutUnseen } from '../domain/text.ts';
 import { PromptCancelled } from './failures.ts';
 
-/** The outside world of one command. */
+/** What a command reads and writes. */
 export interface Terminal {
   /** A result or progress: one line or more, the line end is added. */
   print(text: string): void;
-  /** What went wrong: one line, the line end is added. */
+  /** An error: one line, the line end is added. */
   complain(text: string): void;
   /** Prints warnings and progress, which are neither result nor error, to the stream of errors; --quiet drops them. */
   note(text: string): void;
   /** Replaces everything on the screen. Only where a person reads `print`. */
   redraw(text: string): void;
-  /** Runs the work; a person sees that it goes on once it takes longer than half a second. */
+  /** Runs the work; shows a spinner to a person once it takes longer than half a second. */
   readonly busy: Busy;
   /** Colours the text when a person with a colour terminal reads `print`, else returns it as it is. */
   paint(colour: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string): string;
@@ -30,9 +30,9 @@ export interface Terminal {
   readonly folder: string;
   /** True when a person can be asked. */
   readonly canAsk: boolean;
-  /** Hidden input of a person; undefined when they cancel. Rejects with Interrupted. Only when `canAsk`. */
+  /** Hidden input of a person; undefined after Ctrl-D. Rejects with PromptCancelled after Ctrl-C. Only when `canAsk`. */
   askHidden(question: string): Promise<string | undefined>;
-  /** The first line of standard input, without its end; undefined when it cannot be one. */
+  /** The first line of standard input, without its end; undefined when it is too long or no UTF-8. */
   readLine(): Promise<string | undefined>;
   /** All of standard input; undefined when it is too long or no UTF-8. */
   readAll(): Promise<string | undefined>;
@@ -100,10 +100,10 @@ type Progress = (text: string) => void;
 /** Runs the work. `what` is a clause: "waiting for http://127.0.0.1:8080". */
 type Busy = <T>(what: string, work: (progress: Progress) => Promise<T>) => Promise<T>;
 
-/** Work that is done sooner shows nothing, in ms. */
-const PATIENCE_MS = 500;
+/** Work that ends sooner shows no spinner, in ms. */
+const SPINNER_AFTER_MS = 500;
 
-/** One spinner at a time: work within work, and beside it, shows none of its own. */
+/** Shows one spinner at a time: nested and concurrent work shows none of its own. */
 export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
   let isTaken = false;
   return async (what, work) => {
@@ -111,7 +111,7 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
     isTaken = true;
     const line = new BusyLine(what, stream);
     try {
-      return await work((text) => line.say(text));
+      return await work((text) => line.show(text));
     } finally {
       line.end();
       isTaken = false;
@@ -129,15 +129,15 @@ class BusyLine {
   constructor(what: string, stream: NodeJS.WriteStream) {
     this.#text = what;
     this.#stream = stream;
-    this.#timer = setTimeout(() => void this.#show(), PATIENCE_MS);
+    this.#timer = setTimeout(() => void this.#start(), SPINNER_AFTER_MS);
   }
 
-  say(text: string): void {
+  show(text: string): void {
     // One line of the screen: a spinner that wraps flickers.
     this.#text = withoutUnseen(text)
       .replace(/\s+/g, ' ')
       .slice(0, Math.max(20, this.#stream.columns - 4));
-    if (this.#spinner === undefined) void this.#show();
+    if (this.#spinner === undefined) void this.#start();
     else this.#spinner.text = this.#text;
   }
 
@@ -147,7 +147,7 @@ class BusyLine {
     this.#spinner?.stop();
   }
 
-  async #show(): Promise<void> {
+  async #start(): Promise<void> {
     clearTimeout(this.#timer);
     const { default: yoctoSpinner } = await import('yocto-spinner');
     if (this.#isOver || this.#spinner !== undefined) return;
@@ -167,33 +167,29 @@ const LONGEST_INPUT = 64 * 1024 * 1024;
  * UTF-8. Rejects with the error of the input.
  */
 export async function readFirstLine(input: Readable): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of input) {
-    const part = Buffer.from(chunk);
-    chunks.push(part);
-    bytes += part.length;
-    if (part.includes('\n')) break;
-    if (bytes > LONGEST_LINE) return undefined;
-  }
   // What is not UTF-8 is no password that could be typed elsewhere.
-  return decoded(chunks)?.split(/\r?\n/, 1)[0];
+  return (await readText(input, LONGEST_LINE, (part) => part.includes('\n')))?.split(/\r?\n/, 1)[0];
 }
 
 /** The whole input. Undefined when it is longer than 64 MiB or no UTF-8. Rejects with the error of the input. */
-export async function readWhole(input: Readable): Promise<string | undefined> {
+export function readWhole(input: Readable): Promise<string | undefined> {
+  return readText(input, LONGEST_INPUT, () => false);
+}
+
+async function readText(
+  input: Readable,
+  mostBytes: number,
+  isLast: (part: Buffer) => boolean,
+): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of input) {
     const part = Buffer.from(chunk);
     chunks.push(part);
     bytes += part.length;
-    if (bytes > LONGEST_INPUT) return undefined;
+    if (isLast(part)) break;
+    if (bytes > mostBytes) return undefined;
   }
-  return decoded(chunks);
-}
-
-function decoded(chunks: readonly Buffer[]): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
   } catch {
@@ -201,19 +197,16 @@ function decoded(chunks: readonly Buffer[]): string | undefined {
   }
 }
 
-/** Where a person types and reads. */
-interface PromptStreams {
-  readonly input: Readable;
-  /** Gets the question and the line end; never what is typed. */
-  readonly output: Pick<Writable, 'write'>;
-}
-
 /**
- * The line that was typed; undefined when it was cancelled with Ctrl-D. Rejects with Interrupted after Ctrl-C. Backspace,
+ * The line that was typed; undefined when it was cancelled with Ctrl-D. Rejects with PromptCancelled after Ctrl-C. Backspace,
  * Ctrl-U and the like work. The terminal is as before when the promise settles; a signal that ends the process puts it back as well (Node does).
  */
-export function askHidden(question: string, { input, output }: PromptStreams): Promise<string | undefined> {
-  // A line editor that draws into nothing: it knows all keys, and sets and resets the raw mode.
+export function askHidden(
+  question: string,
+  { input, output }: { readonly input: Readable; readonly output: Pick<Writable, 'write'> },
+): Promise<string | undefined> {
+  // `output` gets the question and the line end. The line editor, which knows all keys and sets and resets the raw mode,
+  // writes nowhere.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const editor = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
   // From here on nothing is echoed, not even what is typed before the question is read.
