@@ -5,25 +5,23 @@ import { select, text } from '@clack/prompts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { PromptCancelled } from './failures.ts';
 
-/** What a new definition is made of. */
+/** The content of a new definition. */
 export interface TemplateAnswers {
   readonly id: string | undefined;
   readonly name: string | undefined;
   readonly description: string | undefined;
-  /** Either this or `endpoint`, in the end. */
+  /** A complete definition has either this or `endpoint`. */
   readonly command: string | undefined;
   readonly endpoint: string | undefined;
   readonly author: string | undefined;
   readonly tags: readonly string[];
 }
 
-export interface WizardStreams {
-  readonly input: Readable;
-  readonly output: Writable;
-}
-
-/** Rejects with Interrupted when the person cancels. */
-export async function askTemplate(given: TemplateAnswers, streams: WizardStreams): Promise<TemplateAnswers> {
+/** Asks for what is undefined or empty. Rejects with PromptCancelled when the person cancels. */
+export async function askTemplate(
+  given: TemplateAnswers,
+  streams: { readonly input: Readable; readonly output: Writable },
+): Promise<TemplateAnswers> {
   const ask = async (message: string, problemOf: (answer: string) => string | undefined): Promise<string> =>
     uncancelled(
       await text({ ...streams, message, validate: (answer = '') => problemOf(answer.trim()) }),
@@ -39,12 +37,15 @@ export async function askTemplate(given: TemplateAnswers, streams: WizardStreams
     { value: 'command', label: 'A program that the gateway starts (stdio)' },
     { value: 'endpoint', label: 'A server that runs already (HTTP)' },
   ] as const;
-  const way = uncancelled(await select({ ...streams, message: 'How is it reached?', options: [...options] }));
-  if (way === 'command') return { ...answers, command: await ask('Command with its words', emptyProblem) };
+  const reached = uncancelled(
+    await select({ ...streams, message: 'How is it reached?', options: [...options] }),
+  );
+  if (reached === 'command')
+    return { ...answers, command: await ask('Command with its words', emptyProblem) };
   return { ...answers, endpoint: await ask('URL', urlProblem) };
 }
 
-/** What clack resolves with, less its symbol for a cancel. */
+/** The answer that clack resolves with. Throws for its symbol of a cancelled prompt. */
 function uncancelled<T>(answer: T): Exclude<T, symbol> {
   if (typeof answer === 'symbol') throw new PromptCancelled();
   return answer as Exclude<T, symbol>;

@@ -6,7 +6,7 @@ import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Remark } from '../../templates/validate.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 
@@ -38,13 +38,18 @@ export const templateInit: CommandDefinition = {
     ];
     if (missing.length > 0 && !terminal.canAsk)
       throw new UsageError(`missing ${missing.join(', ')}: there is no terminal to ask for them`);
-    const answers = missing.length === 0 ? given : await asked(given);
+    // Questions go where errors go: standard output may be a file.
+    const streams = { input: process.stdin, output: process.stderr };
+    const answers =
+      missing.length === 0
+        ? given
+        : await (await import('../template-wizard.ts')).askTemplate(given, streams);
     const { readTemplate, TemplateError } = await import('../../templates/definition.ts');
     const text = `${JSON.stringify(definitionOf(answers), null, 2)}\n`;
     try {
       const { id } = readTemplate(text);
       const folder = resolve(terminal.folder, input.text('into') ?? '.');
-      const path = await placeDefinition(folder, { id, text, isForced: input.switch('force') === true });
+      const path = await placeDefinition(folder, id, text, input.switch('force') === true);
       terminal.print(`${path} is written; "stagedoor template add" puts it into the folder of templates`);
       return 0;
     } catch (thrown) {
@@ -54,33 +59,20 @@ export const templateInit: CommandDefinition = {
   },
 };
 
-async function asked(given: TemplateAnswers): Promise<TemplateAnswers> {
-  const { askTemplate } = await import('../template-wizard.ts');
-  // Questions go where complaints go: standard output may be a file.
-  return askTemplate(given, { input: process.stdin, output: process.stderr });
-}
-
 function answersIn(input: CommandInput): TemplateAnswers {
-  const texts = {
+  return {
     id: input.positionals[0],
     name: input.text('name'),
     description: input.text('description'),
     command: input.text('command'),
     endpoint: input.text('endpoint'),
     author: input.text('author'),
+    tags: input.texts('tag'),
   };
-  return { ...texts, tags: input.texts('tag') };
 }
 
-function definitionOf({
-  id = '',
-  name,
-  description,
-  author,
-  tags,
-  command,
-  endpoint,
-}: TemplateAnswers): object {
+function definitionOf({ id = '', name, tags, ...answers }: TemplateAnswers): object {
+  const { description, author, command, endpoint } = answers;
   return {
     id,
     name: name ?? id.replaceAll('-', ' ').replace(/^./, (letter) => letter.toUpperCase()),
@@ -175,11 +167,7 @@ export const templateAdd: CommandDefinition = {
     try {
       const text = await readTemplateText(join(folder, 'template.json'));
       const { id } = readTemplate(text, basename(folder));
-      const path = await placeDefinition(templatesFolder, {
-        id,
-        text,
-        isForced: input.switch('force') === true,
-      });
+      const path = await placeDefinition(templatesFolder, id, text, input.switch('force') === true);
       terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
       return 0;
     } catch (thrown) {
@@ -194,16 +182,11 @@ export const templateAdd: CommandDefinition = {
   },
 };
 
-interface NewDefinition {
-  readonly id: string;
-  /** Of its template.json. */
-  readonly text: string;
-  /** Whether one with the same id is replaced. */
-  readonly isForced: boolean;
-}
-
-/** Makes `<folder>/<id>/template.json` and resolves with its path. Throws CommandFailure with nothing changed. */
-async function placeDefinition(folder: string, { id, text, isForced }: NewDefinition): Promise<string> {
+/**
+ * Makes `<folder>/<id>/template.json` and resolves with its path; replaces one only when `isForced`. Throws CommandFailure with
+ * nothing changed.
+ */
+async function placeDefinition(folder: string, id: string, text: string, isForced: boolean): Promise<string> {
   const home = join(folder, id);
   const path = join(home, 'template.json');
   // Files beside the folders of templates do not belong to the gateway.
@@ -218,7 +201,7 @@ async function placeDefinition(folder: string, { id, text, isForced }: NewDefini
     return path;
   } catch (thrown) {
     if (made !== undefined) await rmdir(home).catch(() => undefined); // not empty: another program was here
-    const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
+    const code = errorCode(thrown) ?? String(thrown);
     if (code === 'EEXIST' && !isForced)
       throw new CommandFailure(`${path} already exists; --force replaces it`, { cause: thrown });
     throw new CommandFailure(`${path} cannot be written (${code})`, { cause: thrown });
