@@ -69,6 +69,16 @@ export class CommandInput {
     return typeof value === 'boolean' ? value : undefined;
   }
 
+  /** Whether an option was given; of a switch its own form, not `--no-…`. */
+  has(name: string): boolean {
+    return this.switch(name) ?? this.#options.has(name);
+  }
+
+  /** Throws UsageError when both options were given. */
+  refuseBoth(one: string, other: string): void {
+    if (this.has(one) && this.has(other)) throw new UsageError(`--${one} cannot be combined with --${other}`);
+  }
+
   /** The text of an option that may be given once. */
   text(name: string): string | undefined {
     const [value, second] = this.texts(name);

@@ -34,7 +34,7 @@ export async function main(argv: readonly string[], terminal: Terminal = process
 async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
   switch (line.kind) {
     case 'run':
-      return line.command.run(line.input, line.input.switch('quiet') ? quietTerminal(terminal) : terminal);
+      return line.command.run(line.input, line.input.has('quiet') ? quietTerminal(terminal) : terminal);
     case 'help':
       terminal.print(commandHelp(line.command, terminal.columns));
       return SUCCESS;

@@ -15,7 +15,7 @@ export function printResult(
   record: unknown,
   text: string | (() => string),
 ): number {
-  if (input.switch('json')) terminal.print(json(record));
+  if (input.has('json')) terminal.print(json(record));
   else terminal.print(typeof text === 'string' ? text : text());
   return 0;
 }

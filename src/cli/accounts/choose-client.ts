@@ -59,7 +59,7 @@ async function openClient(
   prefersDatabase: boolean,
 ): Promise<AccountClient> {
   const url = input.text('url');
-  const isLocal = input.switch('local') === true || input.text('database') !== undefined;
+  const isLocal = input.has('local') || input.has('database');
   if (isLocal && url !== undefined) {
     throw new UsageError('--url cannot be combined with --local or --database');
   }

@@ -57,7 +57,7 @@ export const audit: CommandDefinition = {
       cursor = page.next_cursor;
     }
     return printResult(input, terminal, entries, () =>
-      entries.length === 0 ? 'no entries' : tableOf(terminal, entries, input.switch('wide') === true),
+      entries.length === 0 ? 'no entries' : tableOf(terminal, entries, input.has('wide')),
     );
   },
 };

@@ -65,22 +65,22 @@ export const connect: CommandDefinition = {
     const kinds = kindsOf(input, CONNECT_KINDS);
     checkFileOptions(input);
     const [kind] = kinds;
-    if (input.switch('remove') === true && kind !== undefined) {
+    if (input.has('remove') && kind !== undefined) {
       const { removeEntry } = await import('../connect/config-file.ts');
       return removeEntry(kind, input.positional(0), input, terminal);
     }
     const { connections, asked, env } = await reach(input, terminal);
     const shown = choose(kinds, connections, asked);
     const [only] = shown;
-    if (input.switch('write') === true && only !== undefined) {
+    if (input.has('write') && only !== undefined) {
       const { writeEntry } = await import('../connect/config-file.ts');
       const code = await writeEntry(only.kind, only.connection, input, terminal);
-      if (code !== 0 || input.switch('verify') !== true) return code;
+      if (code !== 0 || !input.has('verify')) return code;
       return report(shown, await verified(shown, env), input, terminal);
     }
     const output = input.text('output');
     const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
-    const outcomes = input.switch('verify') === true ? await verified(shown, env) : undefined;
+    const outcomes = input.has('verify') ? await verified(shown, env) : undefined;
     const text = await textOf(shown, connections, outcomes, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else {
@@ -93,17 +93,16 @@ export const connect: CommandDefinition = {
 
 /** What belongs to --write and --remove, and what does not. */
 function checkFileOptions(input: CommandInput): void {
-  const [isWrite, isRemove] = [input.switch('write') === true, input.switch('remove') === true];
-  if (isWrite && isRemove) throw new UsageError('--write cannot be combined with --remove');
-  if (isWrite || isRemove) {
-    const flag = isWrite ? '--write' : '--remove';
-    if (input.text('llm') === undefined) throw new UsageError(`${flag} requires --llm <kind>`);
-    if (input.text('output') !== undefined) throw new UsageError(`${flag} cannot be combined with --output`);
-    if (input.switch('json') === true) throw new UsageError(`${flag} cannot be combined with --json`);
+  input.refuseBoth('write', 'remove');
+  const change = ['write', 'remove'].find((name) => input.has(name));
+  if (change === undefined) {
+    const orphan = ['yes', 'file'].find((name) => input.has(name));
+    if (orphan !== undefined) throw new UsageError(`--${orphan} requires --write or --remove`);
     return;
   }
-  if (input.switch('yes') === true) throw new UsageError('--yes requires --write or --remove');
-  if (input.text('file') !== undefined) throw new UsageError('--file requires --write or --remove');
+  if (!input.has('llm')) throw new UsageError(`--${change} requires --llm <kind>`);
+  input.refuseBoth(change, 'output');
+  input.refuseBoth(change, 'json');
 }
 
 interface Shown {
@@ -133,7 +132,7 @@ async function reach(
     throw new UsageError('--env KEY=VALUE cannot be combined with --http: only a program has variables');
   }
   const { findConnections } = await import('../connect/find-connection.ts');
-  if (name !== undefined && input.text('url') !== undefined) {
+  if (name !== undefined && input.has('url')) {
     throw new UsageError('--url cannot be combined with --env NAME: both name a gateway');
   }
   const environment = name === undefined ? undefined : namedEnvironment(name, terminal.env);
@@ -155,7 +154,7 @@ async function reach(
 }
 
 function transportOf(input: CommandInput): Connection['transport'] | undefined {
-  const [isStdio, isHttp] = [input.switch('stdio') === true, input.switch('http') === true];
+  const [isStdio, isHttp] = [input.has('stdio'), input.has('http')];
   if (isStdio && isHttp) throw new UsageError('--stdio cannot be combined with --http');
   return isStdio ? 'stdio' : isHttp ? 'http' : undefined;
 }
@@ -203,7 +202,7 @@ async function textOf(
 ): Promise<string> {
   const { shownKind, kindRecord } = await import('../connect/show.ts');
   const [only, second] = shown;
-  if (input.switch('json') === true) {
+  if (input.has('json')) {
     return json({
       template: input.positional(0),
       integrations: shown.map(({ kind, connection }) => ({
@@ -257,7 +256,7 @@ async function report(
     const what = `${kind.name} (${connection.transport})`;
     if (outcome instanceof CommandFailure)
       terminal.complain(`${what} does not work: ${printable(outcome.message)}`);
-    else if (outcome !== undefined && input.switch('json') !== true) {
+    else if (outcome !== undefined && !input.has('json')) {
       const { server, protocolVersion, tools, ms } = outcome;
       const names = tools.length > NAMED_TOOLS ? [...tools.slice(0, NAMED_TOOLS), '…'] : tools;
       const list = tools.length === 0 ? 'no tools' : `${tools.length} tools (${names.join(', ')})`;

@@ -87,7 +87,7 @@ export const dbExport: CommandDefinition = {
       import('../database/open-database.ts'),
       import('../database/registry-document.ts'),
     ]);
-    const withSecrets = input.switch('with-secrets') === true;
+    const withSecrets = input.has('with-secrets');
     const path = targetOf(input, terminal);
     const { document, withheld, unreadable } = await withDatabase(
       readSettings(input, terminal),
@@ -97,7 +97,7 @@ export const dbExport: CommandDefinition = {
     );
     // A document that is kept as a backup must not lack what only a restore would find missing.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
-    const isYaml = path !== undefined && /\.ya?ml$/i.test(path) && input.switch('json') !== true;
+    const isYaml = path !== undefined && /\.ya?ml$/i.test(path) && !input.has('json');
     const text = await written(document, isYaml);
     if (path === undefined) terminal.print(text.trimEnd());
     else {
@@ -119,7 +119,7 @@ export const dbExport: CommandDefinition = {
 /** Where the document goes, absolute; undefined for standard output. What cannot be is refused before anything is read. */
 function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {
   const written = input.text('file');
-  const isForced = input.switch('force') === true;
+  const isForced = input.has('force');
   if (written === undefined) {
     if (isForced) throw new UsageError('--force requires --file');
     return undefined;

@@ -34,8 +34,8 @@ export const events: CommandDefinition = {
     'gateway events -f --template search --json',
   ],
   run: async (input, terminal) => {
-    const isFollowed = input.switch('follow') === true;
-    const isRaw = input.switch('json') === true;
+    const isFollowed = input.has('follow');
+    const isRaw = input.has('json');
     const query = new URLSearchParams({ follow: String(isFollowed) });
     for (const name of ['template', 'type']) {
       const value = input.text(name);

@@ -17,7 +17,7 @@ export const list: CommandDefinition = {
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
     const registry = await gateway.request('/gateway/registry');
-    const isWide = input.switch('wide') === true;
+    const isWide = input.has('wide');
     return printResult(input, terminal, registry, () => listing(terminal, registry, isWide));
   },
 };

@@ -10,7 +10,7 @@ import { fields } from '../answers.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
+import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answersAsGateway, namedGateway, namedUrl } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -78,10 +78,11 @@ export const logout: CommandDefinition = {
   examples: ['gateway logout'],
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));
-    const isAll = input.switch('all') === true;
-    if (isAll && input.text('url') !== undefined) throw new UsageError('--all cannot be combined with --url');
+    input.refuseBoth('all', 'url');
     const tokens = file.all();
-    const urls = isAll ? file.forgetAll() : loggedInAt(input, terminal).filter((url) => file.forget(url));
+    const urls = input.has('all')
+      ? file.forgetAll()
+      : loggedInAt(input, terminal).filter((url) => file.forget(url));
     const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);
     await Promise.all(urls.map((url) => endToken(url, tokens.get(url), terminal)));

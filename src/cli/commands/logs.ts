@@ -31,11 +31,11 @@ export const logs: CommandDefinition = {
   examples: ['gateway logs', 'gateway logs -f', 'gateway logs --lines 1000 --json'],
   run: async (input, terminal) => {
     const files = await daemonFiles(readSettings(input, terminal), terminal);
-    const isRaw = input.switch('json') === true || terminal.columns === undefined;
+    const isRaw = input.has('json') || terminal.columns === undefined;
     const readable = isRaw ? (line: string) => line : await lineReader();
     await showLog(files, (line) => terminal.print(readable(line)), {
       lines: input.number('lines', { minimum: 0, maximum: MOST_LINES }) ?? LINES,
-      isFollowed: input.switch('follow') === true,
+      isFollowed: input.has('follow'),
     });
     return 0;
   },

@@ -77,7 +77,7 @@ export const register: CommandDefinition = {
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
-    const isDefined = input.switch('defined') === true || input.texts('config').length > 0;
+    const isDefined = input.has('defined') || input.texts('config').length > 0;
     const content = isDefined ? serverOf(input, terminal) : { instance: instanceOf(input, terminal) };
     const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
     const gateway = await gatewayOf(input, terminal);
@@ -95,7 +95,7 @@ export const register: CommandDefinition = {
     printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
     if (waitSeconds !== undefined && record.healthy !== true) throw unhealthy(id, record, waitSeconds);
     const how = `"${ownCommand(`connect ${template}`)}" shows how`;
-    if (input.switch('json') !== true) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
+    if (!input.has('json')) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
     return 0;
   },
 };
@@ -116,8 +116,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): object {
   if (command === undefined && (workingDir !== undefined || variables !== undefined)) {
     throw new UsageError('--working-dir and --env require --command');
   }
-  if (command === undefined && input.switch('force') === true)
-    throw new UsageError('--force requires --command');
+  if (command === undefined && input.has('force')) throw new UsageError('--force requires --command');
   if (endpoint === undefined && headers !== undefined) throw new UsageError('--header requires --endpoint');
   return {
     id: input.text('id'),
@@ -147,7 +146,7 @@ function serverOf(input: CommandInput, { folder }: Terminal): object {
     config: {
       ...pairsOf(input, 'config', { folder }),
       ...(variables === undefined ? {} : { env_vars: variables }),
-      ...(input.switch('force') === true ? { force: true } : {}),
+      ...(input.has('force') ? { force: true } : {}),
     },
     instance_metadata: { ...pairsOf(input, 'metadata'), ...(weight === undefined ? {} : { weight }) },
   };

@@ -35,13 +35,11 @@ export const start: CommandDefinition = {
     'gateway start --host 127.0.0.1 --no-auth',
   ],
   run: async (input, terminal) => {
-    const isDemo = input.switch('demo') === true;
+    const isDemo = input.has('demo');
     // The demo runs programs for every caller, so it stays on this machine unless --host says otherwise.
     const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
-    if (isDemo && input.switch('background')) {
-      throw new UsageError('--demo cannot be combined with --background');
-    }
-    if (input.switch('background')) {
+    input.refuseBoth('demo', 'background');
+    if (input.has('background')) {
       const { startDaemon } = await import('../background/start-daemon.ts');
       const words = process.argv.slice(2).filter((word) => !/^--background(=|$)/.test(word));
       return startDaemon(config, words, terminal);

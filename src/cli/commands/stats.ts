@@ -27,16 +27,15 @@ export const stats: CommandDefinition = {
   ],
   examples: ['gateway stats', 'gateway stats --watch', 'gateway stats --json'],
   run: async (input, terminal) => {
-    const isWatched = input.switch('watch') === true;
-    if (isWatched && input.switch('json') === true)
-      throw new UsageError('--watch cannot be combined with --json');
+    const isWatched = input.has('watch');
+    input.refuseBoth('watch', 'json');
     if (isWatched && terminal.columns === undefined) {
       throw new UsageError('--watch requires a terminal; "gateway stats --json" is for programs');
     }
     const gateway = await gatewayOf(input, terminal);
     const first = await lookAt(gateway);
     if (isWatched) return watch(gateway, terminal, first);
-    const isWide = input.switch('wide') === true;
+    const isWide = input.has('wide');
     return printResult(input, terminal, first.stats, () => drawn(terminal, first, undefined, isWide));
   },
 };

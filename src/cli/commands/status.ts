@@ -25,7 +25,7 @@ export const status: CommandDefinition = {
       ...(stats === undefined ? {} : { stats: fields(stats) }),
     };
     const records = instancesOf(registry);
-    const isWide = input.switch('wide') === true;
+    const isWide = input.has('wide');
     printResult(input, terminal, seen, () => summary(terminal, seen, records, isWide));
     if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
     return SERVING.includes(String(seen.health.status)) ? 0 : 1;

@@ -5,7 +5,6 @@
 import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { UsageError } from '../failures.ts';
 import { printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -27,13 +26,10 @@ export const sync: CommandDefinition = {
   ],
   examples: ['gateway sync', 'gateway sync --dry-run', 'gateway sync --namespace tools --json'],
   run: async (input, terminal) => {
-    const isForAll = input.switch('all-namespaces') === true;
-    const written = input.text('namespace');
-    if (isForAll && written !== undefined)
-      throw new UsageError('--all-namespaces cannot be combined with --namespace');
-    const namespace = isForAll ? '*' : written;
+    input.refuseBoth('all-namespaces', 'namespace');
+    const namespace = input.has('all-namespaces') ? '*' : input.text('namespace');
     const gateway = await gatewayOf(input, terminal);
-    const body = { dry_run: input.switch('dry-run') === true, namespace };
+    const body = { dry_run: input.has('dry-run'), namespace };
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
     const done = fields(answer);
     printResult(input, terminal, answer, () => summary(terminal, done));

@@ -49,7 +49,7 @@ export const templateInit: CommandDefinition = {
     try {
       const { id } = readTemplate(text);
       const folder = resolve(terminal.folder, input.text('into') ?? '.');
-      const path = await placeDefinition(folder, id, text, input.switch('force') === true);
+      const path = await placeDefinition(folder, id, text, input.has('force'));
       terminal.print(`${path} is written; "stagedoor template add" puts it into the folder of templates`);
       return 0;
     } catch (thrown) {
@@ -113,7 +113,7 @@ export const templateValidate: CommandDefinition = {
       ]);
     const file = input.positional(0);
     const path = resolve(terminal.folder, file);
-    const options = { isTolerant: input.switch('tolerant') === true, folder: basename(dirname(path)) };
+    const options = { isTolerant: input.has('tolerant'), folder: basename(dirname(path)) };
     const { violations, warnings, readings } = await readTemplateText(path)
       .then((text) => validateTemplate(text, options))
       .catch((thrown: unknown) => {
@@ -122,12 +122,12 @@ export const templateValidate: CommandDefinition = {
         if (!(thrown instanceof TemplateError)) throw thrown;
         return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
       });
-    const isValid = violations.length === 0 && (warnings.length === 0 || input.switch('strict') !== true);
+    const isValid = violations.length === 0 && (warnings.length === 0 || !input.has('strict'));
     const lineOf = ({ line, pointer, message }: Remark): string =>
       printable(
         `${line === undefined ? file : `${file}:${line}`}: ${pointer === '' ? '' : `${pointer} `}${message}`,
       );
-    if (input.switch('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
+    if (input.has('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
     else {
       for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
       for (const violation of violations) terminal.complain(lineOf(violation));
@@ -167,7 +167,7 @@ export const templateAdd: CommandDefinition = {
     try {
       const text = await readTemplateText(join(folder, 'template.json'));
       const { id } = readTemplate(text, basename(folder));
-      const path = await placeDefinition(templatesFolder, id, text, input.switch('force') === true);
+      const path = await placeDefinition(templatesFolder, id, text, input.has('force'));
       terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
       return 0;
     } catch (thrown) {

@@ -27,7 +27,7 @@ export const templateList: CommandDefinition = {
   run: async (input, terminal) => {
     const records = await templatesOf(input, terminal, input.text('tag'));
     const headings = ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'];
-    const isWide = input.switch('wide') === true;
+    const isWide = input.has('wide');
     return printResult(input, terminal, { templates: records }, () =>
       records.length === 0
         ? 'There is no such template.'
@@ -94,7 +94,7 @@ async function templatesOf(
   terminal: Terminal,
   tag: string | undefined,
 ): Promise<readonly Fields[]> {
-  if (input.switch('local')) {
+  if (input.has('local')) {
     const records = await localTemplates(input, terminal);
     return records.filter(({ tags }) => tag === undefined || (Array.isArray(tags) && tags.includes(tag)));
   }
@@ -106,7 +106,7 @@ async function templatesOf(
 
 /** One template. Throws CommandFailure when there is none. */
 async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
-  if (!input.switch('local')) {
+  if (!input.has('local')) {
     const gateway = await gatewayOf(input, terminal);
     return fields(await gateway.request(`/gateway/templates/${encodeURIComponent(id)}`));
   }

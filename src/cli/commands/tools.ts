@@ -80,7 +80,7 @@ export const call: CommandDefinition = {
     });
     const value = fields(parseExact(result));
     const hasFailed = value.isError === true;
-    if (input.switch('json')) terminal.print(json(value));
+    if (input.has('json')) terminal.print(json(value));
     else if (hasFailed) {
       throw new CommandFailure(`${tool} of ${template} reports an error`, { details: linesOf(value) });
     } else terminal.print(linesOf(value).join('\n'));

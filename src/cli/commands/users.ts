@@ -86,7 +86,7 @@ export const setPassword: CommandDefinition = {
       { prefersDatabase: true },
     );
     const user = await work;
-    const where = input.text('url') === undefined ? 'running gateways' : 'other gateways of its database';
+    const where = !input.has('url') ? 'running gateways' : 'other gateways of its database';
     const text = `changed the password of ${user.username}; earlier tokens become void, on ${where} within 10 s`;
     return printResult(input, terminal, user, text);
   },

@@ -206,7 +206,7 @@ async function settle(
 }
 
 async function isWanted(input: CommandInput, terminal: Terminal): Promise<boolean> {
-  if (input.switch('yes') === true) return true;
+  if (input.has('yes')) return true;
   if (!terminal.canAsk) return false;
   terminal.complain('Write it? [y/N]');
   return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
