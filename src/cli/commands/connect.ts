@@ -1,6 +1,6 @@
 // `stagedoor connect`: how MCP clients are configured for a template. The table of clients is ../connect/.
 
-import type { Connection, ConnectKind } from '../../connect/kind.ts';
+import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
 import { namedEnvironment, withEnvironment } from '../accounts/credentials.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
@@ -69,29 +69,29 @@ export const connect: CommandDefinition = {
       const { removeEntry } = await import('../connect/config-file.ts');
       return removeEntry(kind, input.positional(0), input, terminal);
     }
-    const { connections, asked, env } = await reach(input, terminal);
-    const shown = choose(kinds, connections, asked);
-    const [only] = shown;
+    const { connections, transport, env } = await connectionsFor(input, terminal);
+    const integrations = integrationsOf(kinds, connections, transport);
+    const [only] = integrations;
     if (input.has('write') && only !== undefined) {
       const { writeEntry } = await import('../connect/config-file.ts');
       const code = await writeEntry(only.kind, only.connection, input, terminal);
       if (code !== 0 || !input.has('verify')) return code;
-      return report(shown, await verified(shown, env), input, terminal);
+      return report(integrations, await verifyAll(integrations, env), input, terminal);
     }
     const output = input.text('output');
     const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
-    const outcomes = input.has('verify') ? await verified(shown, env) : undefined;
-    const text = await textOf(shown, connections, outcomes, input, terminal, path !== undefined);
+    const outcomes = input.has('verify') ? await verifyAll(integrations, env) : undefined;
+    const text = textOf(integrations, connections, outcomes, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else {
       savePrivateFile(path, `${text}\n`);
       terminal.complain(`wrote ${path}`);
     }
-    return outcomes === undefined ? 0 : report(shown, outcomes, input, terminal);
+    return outcomes === undefined ? 0 : report(integrations, outcomes, input, terminal);
   },
 };
 
-/** What belongs to --write and --remove, and what does not. */
+/** Throws UsageError for options that --write and --remove require or exclude. */
 function checkFileOptions(input: CommandInput): void {
   input.refuseBoth('write', 'remove');
   const change = ['write', 'remove'].find((name) => input.has(name));
@@ -105,7 +105,8 @@ function checkFileOptions(input: CommandInput): void {
   input.refuseBoth(change, 'json');
 }
 
-interface Shown {
+/** A client, and how it reaches the template. */
+interface Integration {
   readonly kind: ConnectKind;
   readonly connection: Connection;
 }
@@ -118,17 +119,23 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
   throw new UsageError(`--llm must be one of ${kinds.map((each) => each.name).join(', ')}, not "${name}"`);
 }
 
-async function reach(
+async function connectionsFor(
   input: CommandInput,
   terminal: Terminal,
-): Promise<{ connections: Connections; asked: Connection['transport'] | undefined; env: Terminal['env'] }> {
-  const asked = transportOf(input);
+): Promise<{
+  connections: Connections;
+  /** The one that an option asks for. */
+  transport: Connection['transport'] | undefined;
+  env: Terminal['env'];
+}> {
+  input.refuseBoth('stdio', 'http');
+  const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
   const variables = Object.fromEntries(words.filter((word) => word.includes('=')).map(assignment));
   const [name, second] = words.filter((word) => !word.includes('='));
   if (second !== undefined)
     throw new UsageError(`--env can name only one environment, not both "${name}" and "${second}"`);
-  if (asked === 'http' && Object.keys(variables).length > 0) {
+  if (transport === 'http' && Object.keys(variables).length > 0) {
     throw new UsageError('--env KEY=VALUE cannot be combined with --http: only a program has variables');
   }
   const { findConnections } = await import('../connect/find-connection.ts');
@@ -150,13 +157,7 @@ async function reach(
     env: variables,
     ...(name === undefined ? {} : { environment: name }),
   });
-  return { connections, asked, env };
-}
-
-function transportOf(input: CommandInput): Connection['transport'] | undefined {
-  const [isStdio, isHttp] = [input.has('stdio'), input.has('http')];
-  if (isStdio && isHttp) throw new UsageError('--stdio cannot be combined with --http');
-  return isStdio ? 'stdio' : isHttp ? 'http' : undefined;
+  return { connections, transport, env };
 }
 
 function assignment(word: string): [string, string] {
@@ -178,57 +179,91 @@ async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | 
   return key;
 }
 
-function choose(
+function integrationsOf(
   kinds: readonly ConnectKind[],
   { stdio, http }: Connections,
-  asked: Connection['transport'] | undefined,
-): readonly Shown[] {
-  const shown = kinds.flatMap((kind) => {
-    const transport = asked ?? kind.transports[0];
+  wanted: Connection['transport'] | undefined,
+): readonly Integration[] {
+  const integrations = kinds.flatMap((kind) => {
+    const transport = wanted ?? kind.transports[0];
     if (!kind.transports.includes(transport)) return [];
     return [{ kind, connection: transport === 'http' ? http : stdio }];
   });
-  if (shown.length > 0) return shown;
-  throw new UsageError(`${kinds[0]?.title} cannot use --${asked}`);
+  if (integrations.length > 0) return integrations;
+  throw new UsageError(`${kinds[0]?.title} cannot use --${wanted}`);
 }
 
-async function textOf(
-  shown: readonly Shown[],
+function textOf(
+  integrations: readonly Integration[],
   { whyBridge }: Connections,
   outcomes: Outcomes | undefined,
   input: CommandInput,
   terminal: Terminal,
   isFile: boolean,
-): Promise<string> {
-  const { shownKind, kindRecord } = await import('../connect/show.ts');
-  const [only, second] = shown;
+): string {
   if (input.has('json')) {
     return json({
       template: input.positional(0),
-      integrations: shown.map(({ kind, connection }) => ({
-        ...kindRecord(kind, connection),
-        ...(outcomes === undefined ? {} : { verified: outcomeRecord(outcomes.get(connection)) }),
+      integrations: integrations.map((each) => ({
+        ...recordOf(each),
+        ...(outcomes === undefined ? {} : { verified: outcomeRecord(outcomes.get(each.connection)) }),
       })),
     });
   }
+  const [only, second] = integrations;
   if (isFile && only !== undefined && second === undefined) return only.kind.snippet(only.connection);
-  const usesBridge = shown.some(
+  const usesBridge = integrations.some(
     ({ connection }) => connection.transport === 'stdio' && connection.program === 'bridge',
   );
   if (usesBridge && whyBridge !== undefined && !isFile) {
     terminal.complain(`the snippet starts the bridge to the gateway: ${whyBridge}`);
   }
-  return shown.map(({ kind, connection }) => shownKind(kind, connection, terminal)).join('\n\n\n');
+  return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }
 
-/** The result of each way, or the reason why it does not work. */
+/** Everything about one integration, for people. Without a line end. */
+function description({ kind, connection }: Integration, { paint }: Terminal): string {
+  const { title, name, documentation, troubleshooting } = kind;
+  const steps = kind.steps(connection).map((step, index) => `${index + 1}. ${step}`);
+  return [
+    paint('bold', `${title} (${name}, ${connection.transport})`),
+    kind.snippet(connection),
+    ...(kind.file === undefined ? [] : [`File: ${locationText(kind.file.locations)}`]),
+    ['Steps:', ...steps].join('\n'),
+    ['If it does not work:', ...troubleshooting.map((hint) => `- ${hint}`)].join('\n'),
+    paint('dim', `Its own documentation: ${documentation.join(' ')}`),
+  ].join('\n\n');
+}
+
+/** The same for programs. */
+function recordOf({ kind, connection }: Integration): object {
+  const { name, title, language, troubleshooting, documentation, file } = kind;
+  const target =
+    connection.transport === 'http'
+      ? { endpoint: connection.endpoint }
+      : { program: connection.program, command: connection.command, args: connection.args };
+  return {
+    kind: name,
+    title,
+    transport: connection.transport,
+    ...target,
+    language,
+    snippet: kind.snippet(connection),
+    ...(file === undefined ? {} : { file: file.locations }),
+    steps: kind.steps(connection),
+    troubleshooting,
+    documentation,
+  };
+}
+
+/** The result of each connection, or the reason why it does not work. */
 type Outcomes = ReadonlyMap<Connection, Verification | CommandFailure>;
 
-/** Each way is tried once, however many clients use it. */
-async function verified(shown: readonly Shown[], env: Terminal['env']): Promise<Outcomes> {
+/** Tries each connection once, however many clients use it. */
+async function verifyAll(integrations: readonly Integration[], env: Terminal['env']): Promise<Outcomes> {
   const { verify } = await import('../connect/verify.ts');
   const outcomes = new Map<Connection, Verification | CommandFailure>();
-  for (const { connection } of shown) {
+  for (const { connection } of integrations) {
     if (outcomes.has(connection)) continue;
     const outcome = await verify(connection, env).catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;
@@ -246,12 +281,12 @@ function outcomeRecord(outcome: Verification | CommandFailure | undefined): obje
 }
 
 async function report(
-  shown: readonly Shown[],
+  integrations: readonly Integration[],
   outcomes: Outcomes,
   input: CommandInput,
   terminal: Terminal,
 ): Promise<number> {
-  for (const { kind, connection } of shown) {
+  for (const { kind, connection } of integrations) {
     const outcome = outcomes.get(connection);
     const what = `${kind.name} (${connection.transport})`;
     if (outcome instanceof CommandFailure)
@@ -266,5 +301,5 @@ async function report(
   return [...outcomes.values()].some((outcome) => outcome instanceof CommandFailure) ? 1 : 0;
 }
 
-/** Tools that are named. */
+/** Most tools that the report names. */
 const NAMED_TOOLS = 8;
