@@ -66,15 +66,15 @@ export const connect: CommandDefinition = {
     checkFileOptions(input);
     const [kind] = kinds;
     if (input.has('remove') && kind !== undefined) {
-      const { removeEntry } = await import('../connect/config-file.ts');
-      return removeEntry(kind, input.positional(0), input, terminal);
+      const { changeEntry } = await import('../connect/config-file.ts');
+      return changeEntry(kind, input.positional(0), undefined, input, terminal);
     }
     const { connections, transport, env } = await connectionsFor(input, terminal);
     const integrations = integrationsOf(kinds, connections, transport);
     const [only] = integrations;
     if (input.has('write') && only !== undefined) {
-      const { writeEntry } = await import('../connect/config-file.ts');
-      const code = await writeEntry(only.kind, only.connection, input, terminal);
+      const { changeEntry } = await import('../connect/config-file.ts');
+      const code = await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
       if (code !== 0 || !input.has('verify')) return code;
       return report(integrations, await verifyAll(integrations, env), input, terminal);
     }

@@ -4,14 +4,14 @@
 import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { ConfigFile, Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
+import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, errorCode, UsageError, writeFailure } from '../failures.ts';
 import { replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
 
-/** Largest file that is edited. Over it, it is not the file of a client. */
+/** Largest file that is edited: that of a client is smaller. */
 const LARGEST_BYTES = 5 * 1024 * 1024;
 
 /** A file as it was read. */
@@ -23,7 +23,7 @@ interface ConfigText {
   readonly mode: number;
 }
 
-/** Where the file is on this system. */
+/** The path of the file on this system. */
 export function locate(
   { macos, windows, linux }: FileLocations,
   { env, folder }: Pick<Terminal, 'env' | 'folder'>,
@@ -39,7 +39,7 @@ export function locate(
   return resolve(folder, filled);
 }
 
-/** Reads it. Throws CommandFailure for everything that is no file to be edited. */
+/** Throws CommandFailure for everything that is no file to be edited. */
 function readConfig(written: string): ConfigText {
   try {
     const path = realpathSync(written);
@@ -60,7 +60,7 @@ function readConfig(written: string): ConfigText {
   }
 }
 
-/** What the file would be. Throws CommandFailure with its name. */
+/** The text after the edit. Throws CommandFailure with the name of the file. */
 function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string {
   const [, mark = '', rest = ''] = /^(\ufeff?)(.*)$/s.exec(text) ?? [];
   try {
@@ -71,7 +71,7 @@ function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string 
   }
 }
 
-/** Replaces the file. The answer is where the copy of the old one is; undefined when there was none. */
+/** Replaces the file. Returns the path of the copy of the old one; undefined when there was none. */
 function writeConfig(
   { path, text: before, mode }: ConfigText,
   after: string,
@@ -124,88 +124,44 @@ function linesOf(text: string): string[] {
   return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }
 
-/** Puts the entry into the file. Resolves with the exit code. */
-export async function writeEntry(
-  kind: ConnectKind,
-  connection: Connection,
-  input: CommandInput,
-  terminal: Terminal,
-): Promise<number> {
-  const file = fileOf(kind);
-  const { key } = connection;
-  if (kind.needsKeyInFile && key !== undefined && key.value === undefined) {
-    throw new UsageError(
-      `${kind.title} reads no variables in its file: give the key with --key, or a gateway with --env`,
-    );
-  }
-  const { template } = connection;
-  const edit = { file, template, connection, own: OWN };
-  const before = readConfig(pathOf(file, input, terminal));
-  return settle(before, plannedText(before, edit), { input, terminal, template, kind });
-}
-
-/** Takes the entry out of the file. */
-export async function removeEntry(
-  kind: ConnectKind,
+/** Puts the entry of the connection into the client's file; without a connection takes it out. Resolves with the exit code. */
+export async function changeEntry(
+  { file, title, needsKeyInFile }: ConnectKind,
   template: string,
+  connection: Connection | undefined,
   input: CommandInput,
   terminal: Terminal,
 ): Promise<number> {
-  const file = fileOf(kind);
-  const before = readConfig(pathOf(file, input, terminal));
-  const after = plannedText(before, { file, template, own: OWN });
-  return settle(before, after, { input, terminal, template, kind });
-}
-
-/** Members that entries of any kind have: an update removes those that an entry no longer needs. */
-const OWN: readonly string[] = [
-  ...['type', 'command', 'args', 'env', 'url', 'headers', 'serverUrl', 'httpUrl'],
-  ...['requestOptions', 'cmd', 'uri'],
-];
-
-function fileOf({ title, file }: ConnectKind): ConfigFile {
   if (file === undefined)
     throw new UsageError(`${title} has no configuration file: --write and --remove are not possible`);
-  return file;
-}
-
-function pathOf(file: ConfigFile, input: CommandInput, terminal: Terminal): string {
-  const place = input.text('file');
-  return locate(
-    place === undefined ? file.locations : { macos: place, windows: place, linux: place },
-    terminal,
-  );
-}
-
-interface Context {
-  readonly input: CommandInput;
-  readonly terminal: Terminal;
-  readonly template: string;
-  readonly kind: ConnectKind;
-}
-
-async function settle(
-  before: ConfigText,
-  after: string,
-  { input, terminal, template, kind }: Context,
-): Promise<number> {
+  const key = connection?.key;
+  if (needsKeyInFile && key !== undefined && key.value === undefined) {
+    throw new UsageError(
+      `${title} reads no variables in its file: give the key with --key, or a gateway with --env`,
+    );
+  }
+  const written = input.text('file');
+  const locations =
+    written === undefined ? file.locations : { macos: written, windows: written, linux: written };
+  const before = readConfig(locate(locations, terminal));
+  const after = plannedText(before, { file, template, ...(connection && { connection }) });
   const { path, text = '' } = before;
   if (after === text) {
     terminal.print(`${path} needs no change for ${template}`);
     return 0;
   }
   terminal.print(`${path}${before.text === undefined ? ' (new)' : ''}\n\n${differenceOf(text, after)}\n`);
-  if (!(await isWanted(input, terminal))) {
+  if (!(await isConfirmed(input, terminal))) {
     terminal.print('nothing was written; --yes writes it');
     return 0;
   }
   const backup = writeConfig(before, after);
   terminal.print(`wrote ${path}${backup === undefined ? '' : `; the old file is kept as ${backup}`}`);
-  terminal.print(`Restart ${kind.title}, or let it read its servers again.`);
+  terminal.print(`Restart ${title}, or let it read its servers again.`);
   return 0;
 }
 
-async function isWanted(input: CommandInput, terminal: Terminal): Promise<boolean> {
+async function isConfirmed(input: CommandInput, terminal: Terminal): Promise<boolean> {
   if (input.has('yes')) return true;
   if (!terminal.canAsk) return false;
   terminal.complain('Write it? [y/N]');

@@ -17,15 +17,19 @@ import type { ConfigFile, Connection } from '../../connect/kind.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
-/** The wanted content of the file. */
+/** The entry that a file shall have. */
 export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
   /** Undefined takes the entry out. */
   readonly connection?: Connection;
-  /** Members of an entry that `connect` writes: an update removes the old ones that are no longer needed. */
-  readonly own: readonly string[];
 }
+
+/** Members that entries of any kind have: an update removes those that an entry no longer needs. */
+const OWN_MEMBERS: readonly string[] = [
+  ...['type', 'command', 'args', 'env', 'url', 'headers', 'serverUrl', 'httpUrl'],
+  ...['requestOptions', 'cmd', 'uri'],
+];
 
 /** The new text. Throws CommandFailure when the text cannot be edited safely; the message follows the name of the file. */
 export function editedConfig(text: string, edit: ConfigEdit): string {
@@ -40,7 +44,7 @@ export function editedConfig(text: string, edit: ConfigEdit): string {
 
 // --- JSON, with comments and commas at the end as many clients allow them -------------------------------------------
 
-function editedJson(text: string, { file, template, connection, own }: ConfigEdit): string {
+function editedJson(text: string, { file, template, connection }: ConfigEdit): string {
   const errors: ParseError[] = [];
   const tree = parseTree(text, errors, { allowTrailingComma: true });
   const [first] = errors;
@@ -65,7 +69,7 @@ function editedJson(text: string, { file, template, connection, own }: ConfigEdi
   if (present === undefined) return inserted(text, tree, path, entry);
   if (present.type !== 'object') return set(text, path, entry);
   let edited = text;
-  for (const name of own) if (!(name in entry)) edited = removed(edited, [...path, name]);
+  for (const name of OWN_MEMBERS) if (!(name in entry)) edited = removed(edited, [...path, name]);
   return merged(edited, path, entry);
 
   /** Members one by one, so that those beside them stay. */
@@ -137,7 +141,7 @@ function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: 
 
 // --- YAML ----------------------------------------------------------------------------------------------------------------
 
-function editedYaml(text: string, { file, template, connection, own }: ConfigEdit): string {
+function editedYaml(text: string, { file, template, connection }: ConfigEdit): string {
   const document = parseDocument(text);
   const [error] = document.errors;
   if (error !== undefined) throw new CommandFailure(`is not YAML: ${error.message.split('\n')[0]}`);
@@ -165,7 +169,7 @@ function editedYaml(text: string, { file, template, connection, own }: ConfigEdi
       else document.setIn(path, document.createNode(entry));
     } else {
       const before = document.toJS();
-      for (const name of own) if (!(name in entry)) document.deleteIn([...path, name]);
+      for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
       for (const [name, value] of Object.entries(entry)) {
         const kept = fields(valueAt(before, [...path, name]));
         const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
