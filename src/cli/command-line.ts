@@ -1,17 +1,10 @@
-// Reads the words of a command line: which command is meant, with which options, or which help is wanted.
-// cac does the splitting; its traps (multi-word commands, values that become numbers, silence about unknown words) are
-// closed here. The command decides what to do with its input.
+// Reads a command line: the command with its options, or a request for help or the version. cac splits the options; this file
+// adds what it lacks: commands of two words, values that stay text, and errors for unknown words.
 
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
 import { ownCommand } from '../domain/version.ts';
-import {
-  type CommandDefinition,
-  CommandInput,
-  type OptionDefinition,
-  type OptionValue,
-  optionName,
-} from './command.ts';
+import { type CommandDefinition, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
 import { UsageError } from './failures.ts';
 
 /** What the command line asks for. `asked` is false when help is shown because no command was named. */
@@ -33,7 +26,7 @@ export function readCommandLine(
   if (word === undefined) return { kind: 'overview', group, asked: false };
   if (isHelp(word)) return { kind: 'overview', group, asked: true };
   if (isVersion(word)) return { kind: 'version' };
-  // Words that people try, where the dashes are meant.
+  // Without their dashes, as people try them.
   if (group === undefined && word === 'help') return { kind: 'overview', group, asked: true };
   if (group === undefined && word === 'version') return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
@@ -43,68 +36,50 @@ export function readCommandLine(
 }
 
 function readOptions(command: CommandDefinition, typed: readonly string[]): CommandLine {
-  const words = withPlainSwitches(command, withLongNames(command, typed));
-  const { known, unknown } = sortOptions(command, words);
-  if (known.some(isHelp)) return { kind: 'help', command };
-  if (known.some(isVersion)) return { kind: 'version' };
-  if (unknown.length > 0) throw unknownOptions(unknown, command);
+  const end = typed.indexOf('--');
+  const words = (end === -1 ? typed : typed.slice(0, end)).map((word) => plainWord(command, word));
+  // The options as they were typed: cac would fold, convert or drop some of them.
+  const given = words
+    .filter((word) => /^-./.test(word) && !isNumeric(word))
+    .map((word) => word.replace(/=.*$/s, ''));
+  if (given.some(isHelp)) return { kind: 'help', command };
+  if (given.some(isVersion)) return { kind: 'version' };
+  const flags = command.options.map(optionFlag);
+  const unknown = new Set(given.filter((word) => !flags.includes(word)));
+  if (unknown.size > 0) throw unknownOptions([...unknown], command.name, flags);
 
-  const denied = known.find((flag) => known.includes(flag.replace(/^--/, '--no-')));
+  const denied = given.find((flag) => given.includes(flag.replace(/^--/, '--no-')));
   if (denied !== undefined)
     throw new UsageError(`${denied} cannot be combined with ${denied.replace('--', '--no-')}`);
 
   const parsed = parseWithCac(command, words);
+  if (end !== -1 && end < typed.length - 1) throw misuse(command.name, 'unexpected arguments after "--"');
   const options = new Map<string, OptionValue>();
   for (const definition of command.options) {
     const name = optionName(definition);
     const value = parsed.options[camelCase(name)];
     if (value === undefined) continue;
+    const flag = optionFlag(definition);
+    const takesValue = flag !== definition.flags;
+    if (takesValue && !definition.repeatable && Array.isArray(value) && given.includes(flag))
+      throw new UsageError(`${flag} can be given only once`);
     options.set(name, unprotect(value));
   }
-  for (const definition of command.options) checkUse(definition, known, options);
   const positionals = parsed.args.map((word) => String(unprotect(word)));
   return { kind: 'run', command, input: new CommandInput(positionals, options) };
 }
 
-/** Options by their long names. */
-function withLongNames({ options }: CommandDefinition, words: readonly string[]): readonly string[] {
-  const end = words.indexOf('--');
-  return words.map((word, index) => {
-    const option = options.find(({ short }) => short !== undefined && word === `-${short}`);
-    return option === undefined || (end !== -1 && index > end) ? word : option.flags.replace(/ .*$/, '');
-  });
-}
-
-/** A switch that was given a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */
-function withPlainSwitches(
-  { name, options }: CommandDefinition,
-  words: readonly string[],
-): readonly string[] {
-  const switches = new Set(options.map(({ flags }) => flags).filter((flags) => !flags.includes(' ')));
-  const end = words.indexOf('--');
-  return words.map((word, index) => {
-    const [, flag = '', value = ''] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
-    if (!switches.has(flag) || (end !== -1 && index > end)) return word;
-    const negation = flag.replace('--', '--no-');
-    if (/^(true|yes|on|1)$/i.test(value)) return flag;
-    if (/^(false|no|off|0)$/i.test(value) && switches.has(negation)) return negation;
-    throw new UsageError(`${flag} takes no value, not "${value}"; see ${ownCommand(`${name} --help`)}`);
-  });
-}
-
-/** The option words before `--`, as they were typed: cac would fold, convert or drop some of them. */
-function sortOptions(
-  command: CommandDefinition,
-  words: readonly string[],
-): { known: string[]; unknown: string[] } {
-  const end = words.indexOf('--');
-  const typed = words
-    .slice(0, end === -1 ? words.length : end)
-    .filter((word) => /^-./.test(word) && !isNumeric(word))
-    .map((word) => word.replace(/=.*$/s, ''));
-  const declared = new Set(command.options.map(({ flags }) => flags.replace(/ .*$/, '')));
-  const unknown = typed.filter((word) => !declared.has(word) && !isHelp(word) && !isVersion(word));
-  return { known: typed, unknown: [...new Set(unknown)] };
+/** An option by its long name, and a switch without a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */
+function plainWord({ name, options }: CommandDefinition, word: string): string {
+  const abbreviated = options.find(({ short }) => short !== undefined && word === `-${short}`);
+  if (abbreviated !== undefined) return optionFlag(abbreviated);
+  const [, flag = '', value = ''] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
+  const isSwitch = (flags: string) => options.some((option) => option.flags === flags);
+  if (!isSwitch(flag)) return word;
+  const negation = flag.replace('--', '--no-');
+  if (/^(true|yes|on|1)$/i.test(value)) return flag;
+  if (/^(false|no|off|0)$/i.test(value) && isSwitch(negation)) return negation;
+  throw misuse(name, `${flag} takes no value, not "${value}"`);
 }
 
 function parseWithCac(
@@ -126,45 +101,30 @@ function parseWithCac(
     const expected = isOpen ? parsed.args.length : (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
     const beyond = parsed.args[expected];
     if (beyond !== undefined) throw new Error(`unexpected argument "${beyond}"`);
-    const afterDashes: string[] = parsed.options['--'];
-    if (afterDashes.length > 0) throw new Error('unexpected arguments after "--"');
     return parsed;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`${unprotectAll(reason)}; see ${ownCommand(`${name} --help`)}`, { cause: error });
+    throw misuse(name, reason.replaceAll(SHIELD, ''), error);
   }
 }
 
-function checkUse(
-  definition: OptionDefinition,
-  typed: readonly string[],
-  options: ReadonlyMap<string, OptionValue>,
-): void {
-  const flag = definition.flags.replace(/ .*$/, '');
-  if (!typed.includes(flag)) return;
-  const takesValue = flag !== definition.flags;
-  if (takesValue && !definition.repeatable && Array.isArray(options.get(optionName(definition)))) {
-    throw new UsageError(`${flag} can be given only once`);
-  }
+function misuse(name: string, reason: string, cause?: unknown): UsageError {
+  return new UsageError(`${reason}; see ${ownCommand(`${name} --help`)}`, { cause });
 }
 
 // --- keeping values as they were typed: a word that looks like a number gets a character that is dropped afterwards ----
 
-const shield = '\u0001';
+const SHIELD = '\u0001';
 
 function protect(word: string): string {
   const assignment = /^(--?[^=]+=)(.*)$/s.exec(word);
-  if (assignment?.[1] !== undefined) return assignment[1] + shield + assignment[2];
-  return isNumeric(word) || word === '-' || word.startsWith(shield) ? shield + word : word;
+  if (assignment?.[1] !== undefined) return assignment[1] + SHIELD + assignment[2];
+  return isNumeric(word) || word === '-' || word.startsWith(SHIELD) ? SHIELD + word : word;
 }
 
 function unprotect(value: OptionValue): OptionValue {
-  if (typeof value === 'string') return value.startsWith(shield) ? value.slice(shield.length) : value;
+  if (typeof value === 'string') return value.startsWith(SHIELD) ? value.slice(SHIELD.length) : value;
   return typeof value === 'boolean' ? value : value.map((each) => unprotect(each) as string | boolean);
-}
-
-function unprotectAll(text: string): string {
-  return text.replaceAll(shield, '');
 }
 
 function isNumeric(word: string): boolean {
@@ -179,46 +139,42 @@ function unknownWord(
   commands: readonly CommandDefinition[],
 ): UsageError {
   const where = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
+  const help = `${group ?? ''} --help`.trim();
   if (word.startsWith('-')) {
     return new UsageError(
-      `unknown option ${word} for "${where}"; options follow a command; see ${ownCommand(`${group ?? ''} --help`.trim())}`,
+      `unknown option ${word} for "${where}"; options follow a command; see ${ownCommand(help)}`,
     );
   }
   const names = commands.map(({ name }) => name);
-  const advice = adviceOn(
-    meantCommand(word, group, names),
-    (meant) => `"${ownCommand(meant)}"`,
-    `${group ?? ''} --help`.trim(),
-  );
+  const advice = adviceOn(nearestCommand(word, group, names), (name) => `"${ownCommand(name)}"`, help);
   return new UsageError(`unknown command "${where} ${word}"; ${advice}`);
 }
 
-function meantCommand(word: string, group: string | undefined, names: readonly string[]): string | undefined {
+function nearestCommand(
+  word: string,
+  group: string | undefined,
+  names: readonly string[],
+): string | undefined {
   // `stagedoor start` means `stagedoor gateway start`.
-  const whole = names.find((name) => name.endsWith(` ${word}`));
-  if (whole !== undefined) return whole;
-  // The words of a command are compared, not the group before them: that alone would make all of a group alike.
+  const ofGroup = names.find((name) => name.endsWith(` ${word}`));
+  if (ofGroup !== undefined) return ofGroup;
+  // The last words are compared: with the group before them, all commands of a group would be alike.
   const inGroup = names.filter((name) => group === undefined || name.startsWith(`${group} `));
   const lastWords = new Map(inGroup.map((name) => [name.replace(/^.* /, ''), name]));
-  for (const each of group === undefined ? groupsOf(names) : []) lastWords.set(each, each);
-  const meant = nearMiss(word, [...lastWords.keys()]);
-  return meant === undefined ? undefined : lastWords.get(meant);
+  const groups = names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, ''));
+  if (group === undefined) for (const each of groups) lastWords.set(each, each);
+  return lastWords.get(nearMiss(word, [...lastWords.keys()]) ?? '');
 }
 
-/** A guess only where it is a good one; else where all of it is listed. */
-function adviceOn(meant: string | undefined, shown: (meant: string) => string, help: string): string {
-  return meant === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(meant)}?`;
+/** The nearest word, if one is near; else the help that lists all. */
+function adviceOn(nearest: string | undefined, shown: (nearest: string) => string, help: string): string {
+  return nearest === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(nearest)}?`;
 }
 
-function groupsOf(names: readonly string[]): string[] {
-  return [...new Set(names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, '')))];
-}
-
-/** A line for each. */
-function unknownOptions(unknown: readonly string[], { name, options }: CommandDefinition): UsageError {
-  const flags = options.map((each) => each.flags.replace(/ .*$/, ''));
+/** One line for each. */
+function unknownOptions(unknown: readonly string[], name: string, flags: readonly string[]): UsageError {
   const lines = unknown.map((option) => {
-    const advice = adviceOn(nearMiss(option, flags), (meant) => meant, `${name} --help`);
+    const advice = adviceOn(nearMiss(option, flags), (flag) => flag, `${name} --help`);
     return `unknown option ${option} for "stagedoor ${name}"; ${advice}`;
   });
   return new UsageError(lines.join('\n'));
