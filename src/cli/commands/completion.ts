@@ -47,21 +47,20 @@ interface CompletionRule {
 
 /** What may follow the program's name, and the name of each group. */
 function branches(commands: readonly CommandDefinition[]): readonly CompletionRule[] {
-  const groups = [
-    ...new Set(commands.filter(({ name }) => name.includes(' ')).map(({ name }) => groupOf(name))),
-  ];
-  const single = commands.filter(({ name }) => !name.includes(' ')).map(asCompletion);
+  const { single = [], ...groups } = Object.groupBy(commands, ({ name }) =>
+    name.includes(' ') ? name.replace(/ .*$/, '') : 'single',
+  );
   const top = [
-    ...groups.map((word) => ({ word, about: `commands of ${word}` })),
-    ...single,
+    ...Object.keys(groups).map((word) => ({ word, about: `commands of ${word}` })),
+    ...single.map(asCompletion),
     { word: '--help', about: 'show help' },
     { word: '--version', about: 'show the version' },
   ];
   return [
     { before: '', candidates: top },
-    ...groups.map((group) => ({
-      before: group,
-      candidates: commands.filter(({ name }) => name.startsWith(`${group} `)).map(asCompletion),
+    ...Object.entries(groups).map(([before, members = []]) => ({
+      before,
+      candidates: members.map(asCompletion),
     })),
   ];
 }
@@ -72,7 +71,7 @@ function leaves(commands: readonly CommandDefinition[]): readonly CompletionRule
     before: command.name,
     candidates: [
       ...choicesOf(command).map((word) => ({ word, about: '' })),
-      ...command.options.map((option) => ({ word: optionFlag(option), about: option.description })),
+      ...command.options.map((option) => ({ word: optionFlag(option), about: short(option.description) })),
       { word: '--help', about: 'show help' },
     ],
   }));
@@ -84,11 +83,7 @@ function choicesOf({ positionals = '' }: CommandDefinition): readonly string[] {
 }
 
 function asCompletion({ name, summary }: CommandDefinition): Completion {
-  return { word: name.replace(/^.* /, ''), about: summary };
-}
-
-function groupOf(name: string): string {
-  return name.replace(/ .*$/, '');
+  return { word: name.replace(/^.* /, ''), about: short(summary) };
 }
 
 /** Options after which a value follows, by either name. */
@@ -101,15 +96,7 @@ function flagsWithValue(commands: readonly CommandDefinition[]): readonly string
   return [...new Set(names)];
 }
 
-function built(commands: readonly CommandDefinition[]): readonly CommandDefinition[] {
-  return commands.map(({ options, summary, ...command }) => ({
-    ...command,
-    summary: short(summary),
-    options: options.map((option) => ({ ...option, description: short(option.description) })),
-  }));
-}
-
-/** Shells show it in one line. */
+/** The beginning of a text: shells show it in one line. */
 function short(text: string): string {
   return text.replace(/[;,:(].*$/s, '').trim();
 }
@@ -117,7 +104,6 @@ function short(text: string): string {
 // --- bash ----------------------------------------------------------------------------------------------------------
 
 function bashScript(commands: readonly CommandDefinition[]): string {
-  const known = built(commands);
   const words = ({ candidates }: CompletionRule) => quoted(candidates.map(({ word }) => word).join(' '));
   return [
     '# Completion of stagedoor in bash.',
@@ -125,13 +111,13 @@ function bashScript(commands: readonly CommandDefinition[]): string {
     `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"`,
     `  local before="\${COMP_WORDS[*]:1:COMP_CWORD-1}" words=""`,
     '  case "$before" in',
-    ...branches(known).map((rule) => `    ${quoted(rule.before)}) words=${words(rule)} ;;`),
-    ...leaves(known).map(
+    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) words=${words(rule)} ;;`),
+    ...leaves(commands).map(
       (rule) => `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) words=${words(rule)} ;;`,
     ),
     '  esac',
     '  # A value: the names of files are completed.',
-    `  case "$previous" in ${flagsWithValue(known).join('|')}) words="" ;; esac`,
+    `  case "$previous" in ${flagsWithValue(commands).join('|')}) words="" ;; esac`,
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
     '}',
     'complete -o default -F _stagedoor stagedoor',
@@ -141,7 +127,6 @@ function bashScript(commands: readonly CommandDefinition[]): string {
 // --- zsh -----------------------------------------------------------------------------------------------------------
 
 function zshScript(commands: readonly CommandDefinition[]): string {
-  const known = built(commands);
   const described = ({ candidates }: CompletionRule) =>
     candidates.map(({ word, about }) => quoted(`${word}:${about}`)).join(' ');
   return [
@@ -151,10 +136,10 @@ function zshScript(commands: readonly CommandDefinition[]): string {
     '  local -a candidates',
     `  local before="\${(j: :)words[2,CURRENT-1]}"`,
     '  # A value: the names of files are completed.',
-    `  case "\${words[CURRENT-1]}" in ${flagsWithValue(known).join('|')}) _files; return ;; esac`,
+    `  case "\${words[CURRENT-1]}" in ${flagsWithValue(commands).join('|')}) _files; return ;; esac`,
     '  case "$before" in',
-    ...branches(known).map((rule) => `    ${quoted(rule.before)}) candidates=(${described(rule)}) ;;`),
-    ...leaves(known).map(
+    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) candidates=(${described(rule)}) ;;`),
+    ...leaves(commands).map(
       (rule) =>
         `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) candidates=(${described(rule)}) ;;`,
     ),
@@ -169,7 +154,6 @@ function zshScript(commands: readonly CommandDefinition[]): string {
 // --- fish ----------------------------------------------------------------------------------------------------------
 
 function fishScript(commands: readonly CommandDefinition[]): string {
-  const known = built(commands);
   const rule = (condition: string, rest: string) =>
     `complete -c stagedoor -n ${fishQuoted(condition)} ${rest}`;
   return [
@@ -186,21 +170,21 @@ function fishScript(commands: readonly CommandDefinition[]): string {
     '  string match -q -- "$argv *" (__stagedoor_before)" "',
     'end',
     'complete -c stagedoor -f',
-    ...branches(known).flatMap(({ before, candidates }) =>
+    ...branches(commands).flatMap(({ before, candidates }) =>
       candidates.map(({ word, about }) =>
         rule(`__stagedoor_at ${fishQuoted(before)}`, `-a ${fishQuoted(word)} -d ${fishQuoted(about)}`),
       ),
     ),
-    ...known.flatMap((command) => {
+    ...commands.flatMap((command) => {
       const condition = `__stagedoor_in ${command.name}`;
       const choices = choicesOf(command);
       return [
         ...(choices.length === 0 ? [] : [rule(condition, `-a ${fishQuoted(choices.join(' '))}`)]),
         ...command.options.map((option) => {
-          const short = option.short === undefined ? '' : ` -s ${option.short}`;
+          const letter = option.short === undefined ? '' : ` -s ${option.short}`;
           const value = option.flags.includes(' ') ? ' -r -F' : '';
           const long = optionFlag(option).slice(2);
-          return rule(condition, `-l ${long}${short}${value} -d ${fishQuoted(option.description)}`);
+          return rule(condition, `-l ${long}${letter}${value} -d ${fishQuoted(short(option.description))}`);
         }),
       ];
     }),
