@@ -20,20 +20,20 @@ const OWNERS_FOLDER = 0o700;
 
 /**
  * Writes a file with mode 0600 in place of what is there; its folder is made with mode 0700 when there is none. A reader
- * sees the old text or the new one. Throws the error of the file system; then the old file is unchanged. `isStillRight` is
- * asked right before the replacement; when it says no, nothing is replaced and the answer is false.
+ * sees the old text or the new one. Throws the error of the file system; then the old file is unchanged. `isUnchanged` is
+ * called right before the replacement; when it returns false, nothing is replaced and the result is false.
  */
 export function writePrivateFile(
   path: string,
   text: string,
-  isStillRight: () => boolean = () => true,
+  isUnchanged: () => boolean = () => true,
 ): boolean {
   mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
-  return replaceFile(path, text, OWNER_ALONE, isStillRight);
+  return replaceFile(path, text, OWNER_ALONE, isUnchanged);
 }
 
 /** The same with this mode, in a folder that is there. */
-export function replaceFile(path: string, text: string, mode: number, isStillRight: () => boolean): boolean {
+export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // of a process with the same number that was killed in between
   try {
@@ -46,10 +46,10 @@ export function replaceFile(path: string, text: string, mode: number, isStillRig
       closeSync(file);
     }
     chmodSync(draft, mode); // the umask may have taken even the owner's bits
-    const isRight = isStillRight();
-    if (isRight) renameSync(draft, path);
+    const isReplaced = isUnchanged();
+    if (isReplaced) renameSync(draft, path);
     else rmSync(draft);
-    return isRight;
+    return isReplaced;
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;

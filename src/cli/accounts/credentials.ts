@@ -1,5 +1,5 @@
-// The credentials of commands: which ones a command sends to a gateway, the tokens that `gateway login` has kept (one per
-// gateway, in a file that only its owner can read), and the gateways that have a name in environments.json.
+// The credentials that a command sends to a gateway, the tokens that `gateway login` stores (one per gateway, in a file that only
+// its owner can read), and the gateways that have a name in environments.json.
 
 import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -11,7 +11,7 @@ import { CommandFailure, errorCode, NotLoggedIn, UsageError, writeFailure } from
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** A token as it is kept. */
+/** A token as it is stored. */
 export interface KeptToken {
   readonly username: string;
   readonly access_token: string;
@@ -19,7 +19,7 @@ export interface KeptToken {
   readonly expires_at: string;
 }
 
-/** The file that is used with these variables: `stagedoor/credentials.json` in the person's folder of settings. */
+/** The path of the tokens: `stagedoor/credentials.json` in the person's folder of settings. */
 export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
   const home = env.HOME || homedir();
   const folders = platform === 'win32' ? [env.APPDATA] : [env.XDG_CONFIG_HOME];
@@ -41,26 +41,26 @@ export class CredentialsFile {
 
   /** The token that this very URL issued, unless it has expired. */
   find(url: string, nowMs: number = Date.now()): KeptToken | undefined {
-    return valid(writtenIn(this.#read()), nowMs).get(url);
+    return this.all(nowMs).get(url);
   }
 
   /** Every token that has not expired, by the URL that issued it. */
   all(nowMs: number = Date.now()): ReadonlyMap<string, KeptToken> {
-    return valid(writtenIn(this.#read()), nowMs);
+    return valid(tokensIn(this.#read()), nowMs);
   }
 
-  /** The token that this very URL issued, if it has expired: until the next login it is still in the file. */
+  /** The expired token that this very URL issued: it stays in the file until the next login. */
   findExpired(url: string, nowMs: number = Date.now()): KeptToken | undefined {
-    const token = writtenIn(this.#read()).get(url);
+    const token = tokensIn(this.#read()).get(url);
     return token !== undefined && isExpired(token, nowMs) ? token : undefined;
   }
 
-  /** Keeps a token in place of the one of before; forgets those that have expired. */
+  /** Stores a token in place of the previous one; removes those that have expired. */
   keep(url: string, token: KeptToken, nowMs: number = Date.now()): void {
     this.#change((tokens) => new Map([...valid(tokens, nowMs), [url, token]]));
   }
 
-  /** Forgets the token of a URL, also one that has expired. False when there was none. */
+  /** Removes the token of a URL, also an expired one. False when there was none. */
   forget(url: string): boolean {
     const before = this.#change(
       (tokens) => tokens.has(url) && new Map([...tokens].filter(([each]) => each !== url)),
@@ -68,20 +68,20 @@ export class CredentialsFile {
     return before.has(url);
   }
 
-  /** Forgets everything; returns the URLs that had a token. */
+  /** Removes every token; returns their URLs. */
   forgetAll(): readonly string[] {
     const before = this.#change((tokens) => tokens.size > 0 && new Map());
     return [...before.keys()];
   }
 
   /**
-   * Replaces the tokens by what `change` makes of them; false leaves them. Returns those of before. Another command may
-   * write at the same instant: what it wrote is looked at again right before it would be lost.
+   * Replaces the tokens by the result of `change`; false leaves them. Returns the previous ones. Another command may write at
+   * the same instant: the file is read again right before it is replaced.
    */
   #change(change: (tokens: TokensByUrl) => TokensByUrl | false): TokensByUrl {
     for (let attempt = 1; ; attempt += 1) {
       const text = this.#read();
-      const before = writtenIn(text);
+      const before = tokensIn(text);
       const after = change(before);
       if (after === false || this.#replace(after, () => attempt === ATTEMPTS || this.#read() === text)) {
         return before;
@@ -100,10 +100,10 @@ export class CredentialsFile {
     }
   }
 
-  #replace(tokens: TokensByUrl, isStillRight: () => boolean): boolean {
+  #replace(tokens: TokensByUrl, isUnchanged: () => boolean): boolean {
     const text = `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`;
     try {
-      return this.#write(this.path, text, isStillRight);
+      return this.#write(this.path, text, isUnchanged);
     } catch (error) {
       if (error instanceof CommandFailure) throw error;
       throw writeFailure(this.path, error);
@@ -113,7 +113,7 @@ export class CredentialsFile {
 
 type TokensByUrl = ReadonlyMap<string, KeptToken>;
 
-/** Tries to find the file unchanged; the last one replaces it in any case. */
+/** Attempts to find the file unchanged; the last one replaces it in any case. */
 const ATTEMPTS = 5;
 
 /** Those that have not expired. */
@@ -122,43 +122,34 @@ function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
 }
 
 /** All stored tokens. An invalid document holds none: the next login replaces it. */
-function writtenIn(text: string): TokensByUrl {
-  const written = Object.entries(membersOf(membersOf(parsed(text)).tokens)).flatMap(([url, entry]) => {
-    const token = tokenOf(entry);
-    return token === undefined ? [] : [[url, token] as const];
-  });
-  return new Map(written);
+function tokensIn(text: string): TokensByUrl {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    return new Map();
+  }
+  const entries = Object.entries(fields(fields(document).tokens));
+  return new Map(entries.flatMap(([url, entry]) => tokenOf(entry).map((token) => [url, token] as const)));
 }
 
-/** A time that cannot be read is over. */
+/** True for a time that cannot be read. */
 function isExpired({ expires_at: expiresAt }: KeptToken, nowMs: number): boolean {
   return !(Date.parse(expiresAt) > nowMs);
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // no JSON holds no token
-  }
-}
-
 /** Checked by hand: every command reads this file, and a schema would cost each of them 50 ms. */
-function tokenOf(written: unknown): KeptToken | undefined {
-  const { username, access_token, expires_at } = membersOf(written);
+function tokenOf(written: unknown): [KeptToken] | [] {
+  const { username, access_token, expires_at } = fields(written);
   const isToken = typeof username === 'string' && typeof access_token === 'string' && access_token !== '';
-  return isToken && typeof expires_at === 'string' ? { username, access_token, expires_at } : undefined;
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
+  return isToken && typeof expires_at === 'string' ? [{ username, access_token, expires_at }] : [];
 }
 
 /** The credentials for one gateway. */
 export interface RequestCredentials {
   /** Headers of every request; none without a login there. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What the command fails with when the gateway answers 401 with this detail. */
+  /** The failure of the command when the gateway answers 401 with this detail. */
   refused(detail: string): NotLoggedIn;
 }
 
@@ -228,11 +219,12 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
   if (key !== undefined && isOpen(path)) {
     throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
   }
-  const held = typeof keyVariable === 'string' ? env[keyVariable] : key;
+  const isInVariable = typeof keyVariable === 'string';
+  const value = isInVariable ? env[keyVariable] : key;
   return {
     url,
-    ...(typeof keyVariable === 'string' ? { keyVariable } : {}),
-    ...(typeof held === 'string' && held !== '' ? { key: held } : {}),
+    ...(isInVariable ? { keyVariable } : {}),
+    ...(typeof value === 'string' && value !== '' ? { key: value } : {}),
   };
 }
 
@@ -252,12 +244,8 @@ function read(path: string): Readonly<Record<string, unknown>> {
     return fields(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
     const code = errorCode(error);
-    const reason =
-      code === 'ENOENT'
-        ? 'there is no such file'
-        : code === undefined
-          ? 'it is not JSON'
-          : `cannot be read (${code})`;
+    let reason = code === undefined ? 'it is not JSON' : `cannot be read (${code})`;
+    if (code === 'ENOENT') reason = 'there is no such file';
     throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });
   }
 }
