@@ -5,21 +5,21 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('letting go of compiled code');
+const test = suite('releasing compiled code');
 
 const subject = new URL('../../src/cli/compiled-code.ts', import.meta.url).href;
 
-/** Loads modules in a new process, with a cache or without; says how many files that has before and after letting go. */
-function loadAndLetGo(folder: string, modules: readonly string[], cache: string | undefined): number[] {
+/** Loads modules in a new process, with a cache or without; says how many files that has before and after the release. */
+function loadAndRelease(folder: string, modules: readonly string[], cache: string | undefined): number[] {
   const script = `
     import { readdirSync } from 'node:fs';
     import { getCompileCacheDir } from 'node:module';
-    import { letGoOfCompiledCode } from '${subject}';
+    import { releaseCompiledCode } from '${subject}';
     for (const name of ${JSON.stringify(modules)}) await import(name);
     const cache = getCompileCacheDir();
     const count = () => (cache === undefined ? -1 : readdirSync(cache).length);
     const before = count();
-    letGoOfCompiledCode();
+    releaseCompiledCode();
     console.log(JSON.stringify([before, count()]));`;
   const { NODE_COMPILE_CACHE: _, NODE_DISABLE_COMPILE_CACHE: __, ...rest } = process.env;
   const env = cache === undefined ? rest : { ...rest, NODE_COMPILE_CACHE: cache };
@@ -35,9 +35,9 @@ test('an empty cache is filled at the end of the process, any other at once; wit
     for (const file of [one, other]) writeFileSync(file, 'export const answer = () => 42;\n');
     const cache = join(folder, 'cache');
 
-    assert.equal(loadAndLetGo(folder, [one], undefined), [-1, -1]);
-    assert.equal(loadAndLetGo(folder, [one], cache), [0, 0]);
-    const [before = 0, after = 0] = loadAndLetGo(folder, [one, other], cache);
+    assert.equal(loadAndRelease(folder, [one], undefined), [-1, -1]);
+    assert.equal(loadAndRelease(folder, [one], cache), [0, 0]);
+    const [before = 0, after = 0] = loadAndRelease(folder, [one, other], cache);
     assert.ok(before > 0 && after > before, `${before} files before, ${after} after`);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -38,11 +38,11 @@ export interface RunOptions {
   readonly onReady?: (server: RunningServer) => void;
   /** Where signals come from. Default: the process. */
   readonly stop?: StopOptions;
-  /** Ends the process at once, whatever is still going on. Without a code: with process.exitCode. Default: see `endProcess`. */
+  /** Ends the process at once. Without a code: with process.exitCode. Default: see `endProcess`. */
   readonly exit?: (code?: number) => void;
 }
 
-/** How long something that was forgotten may keep the process alive after the orderly end, in ms. */
+/** How long a leaked handle may keep the process alive after the orderly end, in ms. */
 const LAST_RESORT_MS = 2_000;
 
 /**
@@ -51,8 +51,8 @@ const LAST_RESORT_MS = 2_000;
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
   const { isDemo, terminal, exit = endProcess, log = createLog(logLevel(config, isDemo)) } = options;
-  const onDefect = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
-  const stop = listenForStop(onDefect, options.stop);
+  const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
+  const stop = listenForStop(onUncaught, options.stop);
   let demo: Demo | undefined;
   const starting = new AbortController();
   let isStarted = false;
@@ -61,7 +61,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     starting.abort();
     terminal.print(`stopping after ${causeOf(reason)} during the start; a second signal stops at once`);
   });
-  // From the first moment on: also a start that hangs, on a registry file that is a pipe perhaps, can be ended.
+  // From the first moment on: a start that hangs, for example on a registry file that is a pipe, can be ended, too.
   void stop.urgent.then((code) => {
     killOwnChildren();
     demo?.remove();
@@ -81,11 +81,11 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     options.onReady?.(server);
     if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
     try {
-      const reason = await playUntilStopped(demo, stop.first);
-      if (!starting.signal.aborted) terminal.print(farewell(reason, config));
+      const reason = await runUntilStopped(demo, stop.first);
+      if (!starting.signal.aborted) terminal.print(stoppingText(reason, config));
       return exitCodeOf(reason);
     } finally {
-      await closeAndTell(server, log);
+      await closeServer(server, log);
       demo?.remove();
     }
   } finally {
@@ -103,14 +103,14 @@ function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
-/** event-log.ts logs the calls for which the end waits. */
-async function closeAndTell(server: RunningServer, log: Logger): Promise<void> {
+/** event-log.ts logs the calls that are waited for. */
+async function closeServer(server: RunningServer, log: Logger): Promise<void> {
   const beganAtMs = performance.now();
   await server.close();
   log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');
 }
 
-async function playUntilStopped(demo: Demo | undefined, stopped: Promise<StopReason>): Promise<StopReason> {
+async function runUntilStopped(demo: Demo | undefined, stopped: Promise<StopReason>): Promise<StopReason> {
   const stopping = new AbortController();
   void stopped.then(() => stopping.abort());
   // A demo whose servers are still starting does not hold up the end.
@@ -118,7 +118,7 @@ async function playUntilStopped(demo: Demo | undefined, stopped: Promise<StopRea
   return stopped;
 }
 
-/** In a demo people read along: log lines about what the demo prints anyway would only disturb. */
+/** A demo prints the state of its servers itself: fewer log lines unless a level is set. */
 function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   const isChosen = rows.some(({ name, source }) => name === 'log_level' && source !== 'default');
   return isDemo && !isChosen ? 'warn' : logLevel;
@@ -135,31 +135,33 @@ async function start(
 ): Promise<RunningServer> {
   const isTerminal = columns !== undefined;
   try {
-    const onFacts = (facts$: Observable<GatewayEvent>) => void logEvents(facts$, log);
+    const onFacts = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
     return await startServer(config, { log, onFacts, build: packageVersion(), folder, isTerminal, signal });
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
     if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind)) {
-      const more = error instanceof ListenError && (await isNeighbour(error, config)) ? NEIGHBOUR : '';
+      const more =
+        error instanceof ListenError && (await isGatewayThere(error, config))
+          ? '; another stagedoor answers there'
+          : '';
       throw new UsageError(error.message + more, { cause: error });
     }
     throw error;
   }
 }
 
-const NEIGHBOUR = '; another stagedoor answers there';
 /** Longest wait for an answer of the program that has the port, in ms. */
-const NEIGHBOUR_MS = 1_000;
+const ANSWER_MS = 1_000;
 
-/** Whether a gateway uses the port that is in use: most often one that still runs by mistake. */
-async function isNeighbour({ cause }: ListenError, { listeners }: Config): Promise<boolean> {
+/** Whether the port is in use by a gateway: most often one that still runs by mistake. */
+async function isGatewayThere({ cause }: ListenError, { listeners }: Config): Promise<boolean> {
   if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) return false;
-  const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), NEIGHBOUR_MS));
+  const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), ANSWER_MS));
   return (await Promise.all(asked)).includes(true);
 }
 
-/** Notices hold what is said only once, such as the first password: they go to the terminal and never into the log. */
+/** Notices, such as the first password, go to the terminal and never into the log. */
 function announce(
   { places, urls, warnings, notices }: RunningServer,
   config: Config,
@@ -183,7 +185,7 @@ function announce(
   );
 }
 
-function farewell(reason: StopReason, { graceMs }: Config): string {
+function stoppingText(reason: StopReason, { graceMs }: Config): string {
   return `stopping after ${causeOf(reason)}: calls in flight have ${graceMs / 1000} s to finish; a second signal stops at once`;
 }
 
@@ -196,8 +198,8 @@ function exitCodeOf({ kind }: StopReason): number {
 }
 
 /**
- * A code over 128 stands for a signal, which the process is ended by: `process.exit` waits for threads that are busy, and
- * one that opens a pipe may be so for ever. What no signal of its own ends, process 1 of a container, exits with the code.
+ * A code over 128 stands for a signal, which then ends the process: `process.exit` waits for busy threads, and one that opens a
+ * pipe may be busy for ever. Process 1 of a container, which no signal of its own ends, exits with the code.
  */
 function endProcess(code?: number): void {
   if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);
@@ -205,8 +207,8 @@ function endProcess(code?: number): void {
 }
 
 /**
- * Kills every child of this process and all members of their groups; each child of the gateway leads one. Synchronous,
- * so that the process can exit right after. On Windows, where there are no groups, this process ends with its tree.
+ * Kills every child of this process and the members of its group; each child of the gateway leads one. Synchronous, so that the
+ * process can exit right after. On Windows, where there are no groups, this process ends with its tree.
  */
 export function killOwnChildren(): void {
   if (process.platform === 'win32') {
@@ -236,7 +238,7 @@ function readProcesses(): ProcessRow[] {
         const [, parent] = /\) \S (\d+) [^)]*$/.exec(readFileSync(`/proc/${name}/stat`, 'latin1')) ?? [];
         return [{ pid: Number(name), parent: Number(parent) }];
       } catch {
-        return []; // ended between the two looks
+        return []; // it has ended since the folder was read
       }
     });
 }

@@ -1,6 +1,5 @@
-// A template definition, templates/<id>/template.json: what its file says about a kind of MCP server, and the placeholders in it:
-// names in `${...}` that are filled in when an instance is made. There is one: `${SCRATCH}` is a folder of the instance's own, for
-// its files. Finding the files is catalogue.ts; making an instance of a definition is launch.ts.
+// A template definition, templates/<id>/template.json, which describes a kind of MCP server, and its placeholders: names in
+// `${...}` that are filled when an instance is made. Finding the files is catalogue.ts; making an instance is launch.ts.
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
@@ -65,8 +64,8 @@ export class TemplateError extends Error {
   }
 }
 
-/** Faults that are listed at most. */
-const MOST_FINDINGS = 64;
+/** Most faults that are listed. */
+const MOST_FAULTS = 64;
 
 const templateFile = Compile(TemplateFile);
 const fields = Object.keys(TemplateFile.properties);
@@ -78,7 +77,7 @@ const fields = Object.keys(TemplateFile.properties);
 export function readTemplate(text: string, folder?: string): TemplateDefinition {
   const { value } = tolerated(parseTemplate(text), folder);
   // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
-  if (Settings.Get().maxErrors < MOST_FINDINGS) Settings.Set({ maxErrors: MOST_FINDINGS });
+  if (Settings.Get().maxErrors < MOST_FAULTS) Settings.Set({ maxErrors: MOST_FAULTS });
   if (!templateFile.Check(value)) throw new TemplateError(issuesOf(templateFile.Errors(value)[1]));
   const issues = faultsOfCommand(value);
   if (issues.length > 0) throw new TemplateError(issues);
@@ -116,32 +115,25 @@ export function parseTemplate(text: string): unknown {
   }
 }
 
-/** What each placeholder stands for. */
+/** The values of the placeholders; there is one. */
 export interface PlaceholderValues {
   /** Absolute path of an empty folder that only this instance uses. */
   readonly SCRATCH: string;
 }
 
-const KNOWN: readonly string[] = ['SCRATCH'] satisfies (keyof PlaceholderValues)[];
-const PLACEHOLDER = /\$\{([A-Z][A-Z0-9_]*)\}/g;
+const SCRATCH = `\${SCRATCH}`;
+const PLACEHOLDER = /\$\{[A-Z][A-Z0-9_]*\}/g;
 
 /** Fills the placeholders of a text. Anything else, `$HOME` or `${lower}`, stays as it is. */
 export function fillPlaceholders(text: string, values: PlaceholderValues): string {
-  return text.replaceAll(PLACEHOLDER, (written, name) => (name === 'SCRATCH' ? values.SCRATCH : written));
+  return text.replaceAll(SCRATCH, () => values.SCRATCH);
 }
 
-/** Placeholders of a text, as they are written, that nothing fills. */
+/** Placeholders of a text, as they are written, that have no value. */
 export function unknownPlaceholders(text: string): string[] {
-  return placeholdersOf(text)
-    .filter((name) => !KNOWN.includes(name))
-    .map((name) => `\${${name}}`);
+  return (text.match(PLACEHOLDER) ?? []).filter((placeholder) => placeholder !== SCRATCH);
 }
 
-/** Whether something in the text is to be filled in. */
 export function hasPlaceholder(text: string): boolean {
-  return placeholdersOf(text).length > 0;
-}
-
-function placeholdersOf(text: string): string[] {
-  return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
+  return text.match(PLACEHOLDER) !== null;
 }

@@ -5,7 +5,7 @@ import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
 import { DAEMON_MARK, DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
-import { letGoOfCompiledCode } from '../compiled-code.ts';
+import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
@@ -50,7 +50,7 @@ export const start: CommandDefinition = {
     }
     const { runGateway } = await import('../run-gateway.ts');
     // Before the database's library is loaded, so that its code reuses the released memory.
-    letGoOfCompiledCode();
+    releaseCompiledCode();
     return runGateway(isDemo ? withoutTrace(config) : config, { isDemo, terminal });
   },
 };
