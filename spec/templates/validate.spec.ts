@@ -160,6 +160,8 @@ test('takes the default of a transport, the tag of an image and an empty command
   assert.equal(read({ transport: { supported: ['stdio'], port: 9 } }), [undefined, undefined, 'stdio', [9]]);
   assert.equal(read({ ports: { '80/tcp': null } })[3], [80]);
   assert.throws(() => read({ transport: { default: 'websocket' } }), /transport: must be one of/);
+  for (const port of [{ toString: 1 }, [{ toString: 1 }]])
+    assert.throws(() => read({ ports: { '80': port } }), /^ports\[0\]: /);
 });
 
 const fields = ['id', 'ports', 'capabilities', 'docker_image', 'docker_tag', 'command', 'args', 'transport'];

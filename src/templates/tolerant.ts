@@ -55,7 +55,10 @@ function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
 function ports(definition: JsonObject, note: Note): JsonObject {
   if (!isJsonObject(definition.ports)) return definition;
   const numbers = Object.entries(definition.ports).map(([host, container]) =>
-    Number(String(container ?? host).replace(/\/(tcp|udp)$/, '')),
+    // An object may have a `toString` that is no function.
+    typeof container === 'object' && container !== null
+      ? Number.NaN
+      : Number(String(container ?? host).replace(/\/(tcp|udp)$/, '')),
   );
   note('ports', `is read as [${numbers.join(', ')}], the ports of the container`);
   return { ...definition, ports: numbers };
