@@ -72,11 +72,11 @@ test('shows the version on every level', () => {
 });
 
 test('shows help on every level', () => {
-  assert.equal(read('help'), { kind: 'overview', group: undefined, asked: true });
-  assert.equal(read('--help'), { kind: 'overview', group: undefined, asked: true });
-  assert.equal(read('gateway', '-h'), { kind: 'overview', group: 'gateway', asked: true });
-  assert.equal(read('gateway'), { kind: 'overview', group: 'gateway', asked: false });
-  assert.equal(read(), { kind: 'overview', group: undefined, asked: false });
+  assert.equal(read('help'), { kind: 'overview', group: undefined, isRequested: true });
+  assert.equal(read('--help'), { kind: 'overview', group: undefined, isRequested: true });
+  assert.equal(read('gateway', '-h'), { kind: 'overview', group: 'gateway', isRequested: true });
+  assert.equal(read('gateway'), { kind: 'overview', group: 'gateway', isRequested: false });
+  assert.equal(read(), { kind: 'overview', group: undefined, isRequested: false });
   const line = read('gateway', 'start', '--port', '--help');
   assert.is(line.kind === 'help' && line.command.name, 'gateway start');
 });

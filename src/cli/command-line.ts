@@ -7,11 +7,11 @@ import { ownCommand } from '../domain/version.ts';
 import { type CommandDefinition, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
 import { UsageError } from './failures.ts';
 
-/** What the command line asks for. `asked` is false when help is shown because no command was named. */
+/** The request of a command line. `isRequested` is false when help is shown because no command was named. */
 export type CommandLine =
   | { readonly kind: 'run'; readonly command: CommandDefinition; readonly input: CommandInput }
   | { readonly kind: 'help'; readonly command: CommandDefinition }
-  | { readonly kind: 'overview'; readonly group: string | undefined; readonly asked: boolean }
+  | { readonly kind: 'overview'; readonly group: string | undefined; readonly isRequested: boolean }
   | { readonly kind: 'version' };
 
 /** Finds the command of `argv` in the table and reads its options. Throws UsageError naming the nearest match. */
@@ -23,11 +23,11 @@ export function readCommandLine(
   const group = commands.some(({ name }) => name.startsWith(`${first} `)) ? first : undefined;
   const [word, ...rest] = group === undefined ? argv : afterFirst;
 
-  if (word === undefined) return { kind: 'overview', group, asked: false };
-  if (isHelp(word)) return { kind: 'overview', group, asked: true };
+  if (word === undefined) return { kind: 'overview', group, isRequested: false };
+  if (isHelp(word)) return { kind: 'overview', group, isRequested: true };
   if (isVersion(word)) return { kind: 'version' };
   // Without their dashes, as people try them.
-  if (group === undefined && word === 'help') return { kind: 'overview', group, asked: true };
+  if (group === undefined && word === 'help') return { kind: 'overview', group, isRequested: true };
   if (group === undefined && word === 'version') return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name);
@@ -112,7 +112,7 @@ function misuse(name: string, reason: string, cause?: unknown): UsageError {
   return new UsageError(`${reason}; see ${ownCommand(`${name} --help`)}`, { cause });
 }
 
-// --- keeping values as they were typed: a word that looks like a number gets a character that is dropped afterwards ----
+// --- values stay text: a word that looks like a number gets a character that is removed afterwards ---------------------
 
 const SHIELD = '\u0001';
 

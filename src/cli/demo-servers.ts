@@ -25,7 +25,7 @@ export interface DemoPlan {
   readonly problems: readonly string[];
 }
 
-/** Where a template runs over Streamable HTTP as well, and the word of its command that says so. */
+/** Templates that also run over Streamable HTTP, and the word of their command that selects it. */
 const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: string }>> = {
   everything: { from: 'stdio', to: 'streamableHttp' },
 };
@@ -40,14 +40,14 @@ export async function planDemo(scratch: string, templates?: string): Promise<Dem
   const catalogue = await readCatalogue(templates);
   const planned = await Promise.all(
     catalogue.templates
-      .filter((template) => templates !== undefined || isShown(template))
+      .filter((template) => templates !== undefined || isInDemo(template))
       .map((template) => plan(template, scratch)),
   );
   return { servers: planned.flat(), problems: catalogue.problems };
 }
 
 /** The tag of the bundled templates that the demo runs. */
-function isShown({ tags = [] }: TemplateDefinition): boolean {
+function isInDemo({ tags = [] }: TemplateDefinition): boolean {
   return tags.includes('demo');
 }
 
@@ -58,7 +58,7 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
     Array.from({ length: total }, async (_, index) => {
       const id = `${template.id}-${index + 1}`;
       const folder = await makeFolder(scratch, id);
-      const input = launched(instanceInputOf(template, { SCRATCH: folder }));
+      const input = withLocalPackage(instanceInputOf(template, { SCRATCH: folder }));
       return {
         template: template.id,
         id,
@@ -69,8 +69,8 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
   );
 }
 
-/** Nothing is downloaded when the package is installed beside the gateway. */
-function launched(input: InstanceInput): InstanceInput {
+/** Runs the package that is installed beside the gateway, if it is, in place of a download. */
+function withLocalPackage(input: InstanceInput): InstanceInput {
   if (input.command === undefined) return input;
   const { command, args } = resolveLaunch({ command: input.command, args: input.args ?? [] });
   return { ...input, command, args: [...args] };

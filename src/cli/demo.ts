@@ -32,44 +32,44 @@ export interface Demo {
 }
 
 /** Prepares the demo: makes its scratch folder. `templates` is the folder of definitions. */
-export function openDemo(stage: DemoSetup, terminal: Terminal, templates?: string): Demo {
+export function openDemo(setup: DemoSetup, terminal: Terminal, templates?: string): Demo {
   // Real path: servers compare it with what they resolve themselves, and temporary folders are often links.
   const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
   return {
     play: async (signal) => {
-      const say = (text: string): void => {
+      const print = (text: string): void => {
         if (!signal.aborted) terminal.print(text);
       };
       const { servers, problems } = await planDemo(scratch, templates);
-      for (const problem of problems) say(problem);
+      for (const problem of problems) print(problem);
       const width = Math.max(...servers.map(({ id }) => id.length));
       const outcomes = servers.map(async (server) => {
         const { template, id, downloads } = server;
         const download = downloads === undefined ? '' : ` downloading ${downloads} on first start`;
-        say(`${id.padEnd(width)}  starting…${download}`);
-        const { isHealthy, text } = await start(stage.gateway, server, signal);
-        say(`${id.padEnd(width)}  ${terminal.paint(isHealthy ? 'green' : 'red', text)}`);
+        print(`${id.padEnd(width)}  starting…${download}`);
+        const { isHealthy, text } = await start(setup.gateway, server, signal);
+        print(`${id.padEnd(width)}  ${terminal.paint(isHealthy ? 'green' : 'red', text)}`);
         return isHealthy ? [template] : [];
       });
       const healthy = (await Promise.all(outcomes)).flat();
-      const [url = ''] = stage.urls;
-      const apiKey = healthy.length > 0 && stage.auth.isEnabled ? await mintKey(stage) : undefined;
+      const [url = ''] = setup.urls;
+      const apiKey = healthy.length > 0 && setup.auth.isEnabled ? await createKey(setup) : undefined;
       const calls = demoCalls({ url, folder: scratch, apiKey, healthy: new Set(healthy) });
       const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
-      say(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
+      print(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
       if (apiKey !== undefined && process.platform !== 'win32') {
-        say(`\n${terminal.paint('dim', 'The API key of the calls below, for your own calls.')}`);
-        say(`export STAGEDOOR_API_KEY=${apiKey}`);
+        print(`\n${terminal.paint('dim', 'The API key of the calls below, for your own calls.')}`);
+        print(`export STAGEDOOR_API_KEY=${apiKey}`);
       }
       if (calls.length > 0) {
         const clients = apiKey === undefined ? CLIENTS : `${CLIENTS} ${WITH_KEY}`;
-        say(`\n${terminal.paint('dim', clients)}\n${url}/mcp`);
+        print(`\n${terminal.paint('dim', clients)}\n${url}/mcp`);
       }
       for (const { what, line, file } of calls) {
         if (file !== undefined) writeFileSync(file.path, file.body);
-        say(`\n${terminal.paint('dim', what)}\n${line}`);
+        print(`\n${terminal.paint('dim', what)}\n${line}`);
       }
-      say(
+      print(
         `\nHealth of everything: ${url}/gateway/health\nConsole: ${url}/console\nCtrl-C stops the gateway and its servers.`,
       );
     },
@@ -80,7 +80,7 @@ export function openDemo(stage: DemoSetup, terminal: Terminal, templates?: strin
 const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
 const WITH_KEY = 'They send the key in the header X-API-Key.';
 
-async function mintKey({ auth }: DemoSetup): Promise<string> {
+async function createKey({ auth }: DemoSetup): Promise<string> {
   const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();
   const { key } = await auth.accounts.createApiKey({ name: 'demo', permissions: KEY_PERMISSIONS, expiresAt });
   return key;
@@ -91,14 +91,14 @@ interface DemoStart {
   readonly text: string;
 }
 
-/** A server that fails is reported like one that works: the others go on. */
+/** Never rejects: the other servers go on. */
 async function start(
   gateway: DemoSetup['gateway'],
   { template, id, input }: DemoServer,
   signal: AbortSignal,
 ): Promise<DemoStart> {
   const startedAtMs = performance.now();
-  // Listened to before the registration, so that no answer is missed.
+  // Subscribed before the registration, so that no event is missed.
   const settled = firstValueFrom(
     merge(
       gateway.events$.pipe(
@@ -115,8 +115,8 @@ async function start(
     const reason = await settled;
     if (reason !== undefined) return { isHealthy: false, text: failed(gateway, template, id, reason) };
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
-    const way = input.endpoint === undefined ? 'stdio' : 'Streamable HTTP';
-    return { isHealthy: true, text: `healthy after ${seconds} s (${way})` };
+    const transport = input.endpoint === undefined ? 'stdio' : 'Streamable HTTP';
+    return { isHealthy: true, text: `healthy after ${seconds} s (${transport})` };
   } catch (error) {
     return { isHealthy: false, text: `failed: ${error instanceof Error ? error.message : String(error)}` };
   }
@@ -125,8 +125,8 @@ async function start(
 /** The reason, and the last line the program wrote. */
 function failed(gateway: DemoSetup['gateway'], template: string, id: string, reason: string): string {
   const lastLine = gateway.instance(template, id).snapshot.stderr.at(-1);
-  const said = lastLine === undefined ? '' : `; last output: "${lastLine}"`;
-  return printable(`failed: ${reason}${said}`);
+  const output = lastLine === undefined ? '' : `; last output: "${lastLine}"`;
+  return printable(`failed: ${reason}${output}`);
 }
 
 // --- calls, as command lines that work when they are pasted into a shell of this platform ----------------------------
@@ -138,7 +138,7 @@ interface DemoCall {
   readonly file?: { readonly path: string; readonly body: string };
 }
 
-/** The template that shows most. */
+/** The template with the most features. */
 const SHOWCASE = 'everything';
 
 interface DemoCallOptions {

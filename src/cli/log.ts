@@ -22,7 +22,7 @@ export function createLog(
   if (isForPeople) {
     return pino(options, { write: (line: string) => void process.stderr.write(`${humanLine(line)}\n`) });
   }
-  // Asking for `process.stderr`, as above, has made a pipe one that says "no room" instead of blocking its writer.
+  // The use of `process.stderr` above has made a pipe non-blocking: a write to a full one fails.
   const sink = new LogSink({ notice: droppedLine, ...(write === undefined ? {} : { write }) });
   process.once('exit', () => sink.close());
   return pino(options, sink);
@@ -34,7 +34,7 @@ export function droppedLine(dropped: number): string {
   return `${JSON.stringify({ level: pino.levels.values.warn, time, dropped, msg: 'log lines were dropped' })}\n`;
 }
 
-/** One record as a person reads it: `06:03:12 warn  instance is unhealthy  template=everything reason="exited"`. */
+/** One record for a person: `06:03:12 warn  instance is unhealthy  template=everything reason="exited"`. */
 export function humanLine(line: string): string {
   const { level, time, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const clock = String(time).slice(11, 19);
@@ -61,16 +61,15 @@ function stackOf(error: unknown): string {
 
 /** Characters that are collected before they are written: one system call for many lines, and little to lose. */
 const COLLECTED_CHARACTERS = 16 * 1024;
-/** Longest time a line is kept back, in ms; also how often a reader that does not read is tried again. */
+/** Longest time a line waits to be written, in ms; also the interval of retries while the reader does not read. */
 const FLUSH_MS = 100;
-/** Most that is kept for a reader that does not read: bytes that were tried, and characters that were not yet. */
+/** Most that is kept while the reader does not read: bytes that were tried, and characters that were not yet. */
 const LONGEST_BACKLOG = 1024 * 1024;
-/** Longest wait at the end of the process for such a reader, and the pause between two tries, in ms. */
+/** Longest wait at the end of the process for such a reader, and the pause between two attempts, in ms. */
 const LAST_WAIT_MS = 200;
 const LAST_PAUSE_MS = 5;
 const LINE_END = 10;
 
-/** The outside world; replaced in specs. */
 interface LogSinkOptions {
   /** Writes some of the bytes, returns how many; throws EAGAIN when there is no room now. Default: standard error. */
   readonly write?: (bytes: Uint8Array) => number;
@@ -99,7 +98,7 @@ export class LogSink {
   #collected = '';
   #batch = NOTHING;
   #dropped = 0;
-  /** The reader has read half a line, and the other half is lost. */
+  /** The reader got half a line, and the other half is lost. */
   #isTorn = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -140,7 +139,7 @@ export class LogSink {
     }
   }
 
-  /** For the end of the process: waits a moment for a reader that is behind. */
+  /** At the end of the process: waits a moment for a reader that is behind. */
   close(): void {
     this.flushSync();
     const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -168,7 +167,7 @@ export class LogSink {
     return true;
   }
 
-  /** Gives the rest of the batch up: its lines that were not written to their end are lost, and so is an unfinished notice. */
+  /** Drops the rest of the batch: lines that were not completely written are lost, and so is an unfinished notice. */
   #drop(): void {
     const { bytes, ownBytes, reported, at } = this.#batch;
     // A line of which only the end is missing gets it by the repair.

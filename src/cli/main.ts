@@ -42,8 +42,8 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
       terminal.print(packageVersion());
       return SUCCESS;
     case 'overview':
-      if (line.asked) terminal.print(overview(COMMANDS, line.group, terminal.columns));
+      if (line.isRequested) terminal.print(overview(COMMANDS, line.group, terminal.columns));
       else terminal.complain(overview(COMMANDS, line.group, terminal.columns));
-      return line.asked ? SUCCESS : USAGE;
+      return line.isRequested ? SUCCESS : USAGE;
   }
 }

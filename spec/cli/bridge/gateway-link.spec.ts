@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import * as assert from 'uvu/assert';
-import { GatewayAway, GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
+import { GatewayLink, GatewayUnreachable, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -40,7 +40,7 @@ test('waits for a gateway that is away, and says so once', async () => {
 test('gives up in the end', async () => {
   const link = new GatewayLink(`http://127.0.0.1:${await freePort()}/mcp/x`, none, () => {}, 50);
   const error = await link.send({ ...ask, signal: forever }).catch((thrown) => thrown);
-  assert.instance(error, GatewayAway);
+  assert.instance(error, GatewayUnreachable);
   assert.match(error.message, 'ECONNREFUSED');
 });
 

@@ -1,5 +1,5 @@
-// Words and options about accounts, checked before anything is asked or sent: names, roles, permissions, templates, expiry.
-// The rules are those of the domain; the gateway checks again.
+// Reads arguments and options about accounts, before anything is asked or sent: names, roles, permissions, templates, expiry. The
+// rules are those of the domain; the gateway checks again.
 
 import type { TSchema } from 'typebox';
 import { Check } from 'typebox/schema';

@@ -1,5 +1,5 @@
-// Where a command gets a password from: the hidden prompt, or standard input. A value on the command line works, too,
-// but every user of the machine can read it there.
+// Reads a password from the hidden prompt, from standard input, or from the command line, where every user of the machine can
+// read it.
 
 import { type PasswordFault, passwordFault } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -16,11 +16,11 @@ export const PASSWORD_OPTION: OptionDefinition = {
 export interface PasswordQuestion {
   /** `Password of ada`; a colon is added. */
   readonly question: string;
-  /** For a new password: it is asked twice, and has to be one that the gateway takes. */
+  /** A new password is asked twice and must follow the rules of the gateway. */
   readonly isNew: boolean;
 }
 
-/** The password. Throws UsageError when there is no way to get one or it cannot be used, CommandFailure when cancelled. */
+/** Throws UsageError when there is no terminal to ask or the password cannot be used, CommandFailure when cancelled. */
 export async function readPassword(
   input: CommandInput,
   terminal: Terminal,
@@ -28,13 +28,15 @@ export async function readPassword(
 ): Promise<string> {
   const written = input.text('password');
   const password =
-    written === undefined ? await asked(terminal, question, isNew) : await given(written, terminal);
+    written === undefined
+      ? await askPassword(terminal, question, isNew)
+      : await readWritten(written, terminal);
   if (password === '') throw new UsageError('the password is empty');
   if (isNew) refuseUnusable(password);
   return password;
 }
 
-async function given(written: string, terminal: Terminal): Promise<string> {
+async function readWritten(written: string, terminal: Terminal): Promise<string> {
   if (written !== '-') {
     terminal.note(
       'warning: every user of this machine can read a command line; --password - reads standard input',
@@ -47,23 +49,23 @@ async function given(written: string, terminal: Terminal): Promise<string> {
   return line;
 }
 
-async function asked(terminal: Terminal, question: string, isNew: boolean): Promise<string> {
+async function askPassword(terminal: Terminal, question: string, isNew: boolean): Promise<string> {
   if (!terminal.canAsk) {
     throw new UsageError(
       'there is no terminal to ask for the password; --password - reads it from standard input',
     );
   }
-  const password = await answered(terminal, `${question}: `);
+  const password = await askHidden(terminal, `${question}: `);
   if (isNew) {
     refuseUnusable(password); // before it is typed a second time
-    if ((await answered(terminal, 'Repeat the password: ')) !== password) {
+    if ((await askHidden(terminal, 'Repeat the password: ')) !== password) {
       throw new CommandFailure('the two passwords differ; nothing was changed');
     }
   }
   return password;
 }
 
-async function answered(terminal: Terminal, question: string): Promise<string> {
+async function askHidden(terminal: Terminal, question: string): Promise<string> {
   const answer = await terminal.askHidden(question);
   if (answer === undefined) throw new CommandFailure('cancelled');
   return answer;

@@ -1,5 +1,4 @@
-// How users and API keys are shown to people. Records come from the API or look like it; a field of another version that
-// is missing shows as nothing.
+// Rows of users and API keys in tables, from records of the API. A field that a gateway of another version lacks is shown empty.
 
 import type { Fields } from '../answers.ts';
 
@@ -25,7 +24,7 @@ export const API_KEY_HEADINGS = [
 /** Reasons why a key is not valid that its record does not contain. */
 export interface KeyCircumstances {
   readonly nowMs: number;
-  /** Names of users who are disabled. */
+  /** Names of the disabled users. */
   readonly disabled: ReadonlySet<string>;
 }
 
@@ -42,7 +41,7 @@ export function apiKeyRow(key: Fields, circumstances: KeyCircumstances): readonl
   ];
 }
 
-/** A key that has expired stays expired, whatever becomes of its owner. */
+/** `expired` goes before the state of the owner. */
 export function keyState(key: Fields, { nowMs, disabled }: KeyCircumstances): string {
   if (key.is_active !== false) return 'active';
   if (hasExpired(key, nowMs)) return 'expired';

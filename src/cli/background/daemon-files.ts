@@ -1,5 +1,5 @@
-// The files of a gateway that runs in the background, all in its state folder: its process, its log, and a lock that
-// says whether it lives. Starting one is start-daemon.ts, being one is run-daemon.ts.
+// The files of a gateway in the background, all in its state folder: its process, its log, and a lock that it holds while it
+// runs. start-daemon.ts starts one, run-daemon.ts is its process.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ export interface DaemonFiles {
   /** A process id in the first line, as such files have; see `Daemon` for the others. */
   readonly pid: string;
   readonly log: string;
-  /** Locked for as long as the daemon lives, however it ends. */
+  /** Locked as long as the daemon runs, however it ends. */
   readonly lock: string;
 }
 
@@ -69,8 +69,8 @@ export function filesIn(folder: string): DaemonFiles {
 }
 
 /**
- * The daemon that runs there now. Undefined when none does: a file that a killed one left behind names none, because its
- * lock is free, whichever process has its number today.
+ * The daemon that runs there now; undefined when none does. The file of a killed daemon does not count: its lock is free, even if
+ * another process has its number by now.
  */
 export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefined> {
   const daemon = readDaemon(files);

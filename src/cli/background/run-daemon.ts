@@ -1,6 +1,6 @@
-// The detached process of `gateway start --background`. Until the gateway is ready, what it says goes to the process that
-// started it and from there to the terminal; from then on to the log. Its standard output and error are the log file, so
-// that whatever Node itself says at a crash is in it, too.
+// The detached process of `gateway start --background`. Until the gateway is ready, its output goes to the process that started
+// it and from there to the terminal; from then on to the log. Its standard output and error are the log file, so that the
+// output of Node itself at a crash is in it, too.
 
 import { copyFileSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +33,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
     if (process.connected) process.send?.(message);
     else instead();
   };
-  const afar: Terminal = {
+  const remoteTerminal: Terminal = {
     ...terminal,
     columns,
     canAsk: false,
@@ -42,11 +42,11 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
     complain: (text) => send({ kind: 'complain', text }, () => log.warn(text)),
     note: (text) => send({ kind: 'complain', text }, () => log.info(text)),
   };
-  const lock = await lockOf(files);
+  const lock = await takeLock(files);
   try {
     return await runGateway(config, {
       isDemo: false,
-      terminal: afar,
+      terminal: remoteTerminal,
       log,
       onReady: ({ urls: [url = ''] }) => {
         writeDaemon(files, {
@@ -72,7 +72,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   }
 }
 
-async function lockOf({ lock: path, folder }: DaemonFiles): Promise<{ release(): Promise<void> }> {
+async function takeLock({ lock: path, folder }: DaemonFiles): Promise<{ release(): Promise<void> }> {
   for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
     const lock = await lockFile(path);
     if (lock !== undefined) return lock;
@@ -82,11 +82,11 @@ async function lockOf({ lock: path, folder }: DaemonFiles): Promise<{ release():
 }
 
 const STANDARD_ERROR = 2;
-/** Size at which the file is set aside, in bytes, and how many of those are kept: `gateway.log.1` is the newest. */
+/** Size at which the file is rotated, in bytes, and how many old ones are kept: `gateway.log.1` is the newest. */
 const LARGEST_BYTES = 10 * 1024 * 1024;
 const KEPT_FILES = 5;
 
-/** The `write` of a log sink. It throws what the file system says about the log itself; a copy that fails is done without. */
+/** The `write` of a log sink. Throws the error of a write; a rotation that fails is left out. */
 export function rotatingLog(
   path: string,
   { descriptor = STANDARD_ERROR, largestBytes = LARGEST_BYTES } = {},
@@ -94,7 +94,7 @@ export function rotatingLog(
   let size = fstatSync(descriptor).size;
   return (bytes) => {
     if (size > 0 && size + bytes.length > largestBytes) {
-      setAside(path);
+      rotate(path);
       ftruncateSync(descriptor);
       size = 0;
     }
@@ -104,13 +104,13 @@ export function rotatingLog(
   };
 }
 
-function setAside(path: string): void {
+function rotate(path: string): void {
   try {
     for (let number = KEPT_FILES - 1; number >= 1; number -= 1)
       renameIfThere(`${path}.${number}`, `${path}.${number + 1}`);
     copyFileSync(path, `${path}.1`);
   } catch {
-    // No room, or no right to write: the newest lines are worth more than the old ones.
+    // No space, or no right to write: the newest lines are worth more than the old ones.
   }
 }
 

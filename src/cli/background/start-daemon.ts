@@ -20,7 +20,7 @@ import {
   runningDaemon,
 } from './daemon-files.ts';
 
-/** The program's front door, from src and from dist. */
+/** The program, from src and from dist. */
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
 
 /** Longest wait for the gateway to be ready, in ms. */
@@ -116,7 +116,7 @@ function openLog({ folder, log }: DaemonFiles, config: Config, workingFolder: st
   }
 }
 
-/** The addresses that it listens on. Its output until then is printed here. */
+/** Resolves with the address of the gateway; prints its output until then. */
 function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Terminal): Promise<string> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined;
@@ -148,15 +148,15 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
   });
 }
 
-/** What Node is given to run this program with these words. */
+/** The arguments with which Node runs this program with these words. */
 function ownArguments(words: readonly string[]): string[] {
   return [...process.execArgv, PROGRAM, ...words];
 }
 
-/** Interval of the check, and the wait after which a notice gives its reason, in ms. */
-const LOOK_MS = 50;
-const QUIET_MS = 500;
-/** Time for the end beyond the grace time of the calls, in ms; then a second signal ends it at once, with this time again. */
+/** Interval of the checks for its end, and the wait before a notice, in ms. */
+const CHECK_MS = 50;
+const NOTICE_MS = 500;
+/** Time to end beyond the grace time of the calls, in ms; the same again after a second signal, which ends it at once. */
 const LAST_MS = 10_000;
 
 /** The daemon that runs there. Throws CommandFailure when there is none. */
@@ -171,21 +171,20 @@ export async function requireDaemon(files: DaemonFiles): Promise<Daemon> {
 
 /** Resolves when its process is gone. Throws CommandFailure when it cannot be ended. */
 export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): Promise<void> {
-  if (!signal(pid, 'SIGTERM') || (await isGone(pid, QUIET_MS))) return;
+  if (!signal(pid, 'SIGTERM') || (await isGone(pid, NOTICE_MS))) return;
   if (terminal.columns !== undefined) {
     terminal.note(`stopping process ${pid}: its calls in flight have ${graceMs / 1000} s to finish`);
   }
   if (await terminal.busy('stopping', () => isGone(pid, graceMs + LAST_MS))) return;
-  // A second signal ends it at once, its children first.
   signal(pid, 'SIGTERM');
   if (await isGone(pid, LAST_MS)) return;
   throw new CommandFailure(`process ${pid} does not end; "kill -9 ${pid}" ends it and leaves its children`);
 }
 
 async function isGone(pid: number, withinMs: number): Promise<boolean> {
-  for (let waitedMs = 0; waitedMs < withinMs; waitedMs += LOOK_MS) {
+  for (let waitedMs = 0; waitedMs < withinMs; waitedMs += CHECK_MS) {
     if (!signal(pid, 0)) return true;
-    await sleep(LOOK_MS);
+    await sleep(CHECK_MS);
   }
   return !signal(pid, 0);
 }

@@ -1,6 +1,6 @@
-// Speaks for one client over standard input and output to the MCP endpoint of a gateway. Messages pass as they are, in both
-// directions and both eras; what the bridge adds is what HTTP wants besides: headers, the session, and the way back to
-// both when the gateway was restarted. It decides nothing that the protocol leaves to client or server.
+// Connects one client on standard input and output to the MCP endpoint of a gateway. Messages pass unchanged, in both directions
+// and both eras; the bridge adds what HTTP needs: headers, the session, and a new session when the gateway was restarted. It
+// decides nothing that the protocol leaves to client or server.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { idValue, type JsonRpcId, RPC, readMessage } from '../../domain/jsonrpc.ts';
@@ -10,7 +10,7 @@ import { fields } from '../answers.ts';
 import { type BridgeMessage, idKey, readBridgeMessage } from './client-message.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
-/** The world around a bridge. */
+/** What a bridge uses. */
 export interface BridgeOptions {
   readonly link: GatewayLink;
   /** Writes one line to the client; resolves when the next may come. */
@@ -19,10 +19,10 @@ export interface BridgeOptions {
   readonly log: (text: string) => void;
 }
 
-/** Longest wait at the end for answers that are under way, and for the farewell, in ms. */
-const [ANSWERS_MS, FAREWELL_MS] = [5_000, 2_000];
+/** Longest wait at the end for pending answers, and for the end of the session, in ms. */
+const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
 /** Longest wait of a cancellation for the begin of the answer, which shows that the gateway has the request, in ms. */
-const KNOWN_MS = 1_500;
+const BEGIN_MS = 1_500;
 /** Wait before a stream is asked for again, unless the gateway says how long, in ms. */
 const RETRY_MS = 500;
 
@@ -37,7 +37,7 @@ interface Pending {
   readonly message: BridgeMessage;
   readonly abort: AbortController;
   /** Resolves when the answer has begun. */
-  readonly known: PromiseWithResolvers<void>;
+  readonly begun: PromiseWithResolvers<void>;
 }
 
 /** One client's bridge. */
@@ -47,10 +47,10 @@ export class Bridge {
   readonly #pending = new Map<string, Pending>();
   readonly #work = new Set<Promise<void>>();
   #session: BridgeSession | undefined;
-  #greeting: BridgeMessage | undefined;
+  #initializeRequest: BridgeMessage | undefined;
   #initialized: BridgeMessage | undefined;
   #capabilities: Readonly<Record<string, unknown>> = {};
-  /** Messages of the era with sessions wait for it: the session is being opened. */
+  /** The opening of the session; later messages of the era with sessions wait for it. */
   #opening: Promise<unknown> = Promise.resolve();
   #reopening: Promise<void> | undefined;
   #listening = new AbortController();
@@ -61,7 +61,7 @@ export class Bridge {
     this.#options = options;
   }
 
-  /** Takes a line of the client. */
+  /** Handles a line of the client. */
   receive(line: string): void {
     if (line.trim() === '' || this.#ended.signal.aborted) return;
     const message = readBridgeMessage(line);
@@ -73,15 +73,15 @@ export class Bridge {
     this.#work.add(counted);
   }
 
-  /** Ends the session and everything that is open. `isHasty`: without waiting for answers that are under way. */
-  async close({ isHasty = false } = {}): Promise<void> {
-    if (!isHasty) await Promise.race([this.#answered(), delay(ANSWERS_MS, undefined, { ref: false })]);
+  /** Ends the session and everything that is open. `isImmediate`: without waiting for pending answers. */
+  async close({ isImmediate = false } = {}): Promise<void> {
+    if (!isImmediate) await Promise.race([this.#answered(), delay(ANSWERS_MS, undefined, { ref: false })]);
     const session = this.#session;
     this.#ended.abort();
     this.#listening.abort();
     for (const { abort } of this.#pending.values()) abort.abort();
     if (session?.id === undefined) return;
-    const signal = AbortSignal.timeout(FAREWELL_MS);
+    const signal = AbortSignal.timeout(DELETE_MS);
     const headers = this.#sessionHeaders(session);
     try {
       const response = await this.#options.link.send({
@@ -107,7 +107,7 @@ export class Bridge {
 
   async #pass(message: BridgeMessage): Promise<void> {
     if (message.method === 'initialize') {
-      this.#greeting = message;
+      this.#initializeRequest = message;
       this.#session = undefined;
       this.#remembered.clear();
       this.#opening = this.#request(message);
@@ -129,20 +129,20 @@ export class Bridge {
 
   async #request(message: BridgeMessage): Promise<void> {
     const abort = new AbortController();
-    const pending: Pending = { message, abort, known: Promise.withResolvers() };
+    const pending: Pending = { message, abort, begun: Promise.withResolvers() };
     for (const id of message.ids) this.#pending.set(idKey(id), pending);
     try {
-      await this.#converse(pending);
+      await this.#exchange(pending);
     } catch (error) {
       if (!abort.signal.aborted) await this.#fail(message, error);
     } finally {
-      pending.known.resolve();
+      pending.begun.resolve();
       for (const id of message.ids) this.#pending.delete(idKey(id));
     }
   }
 
-  /** Until it is answered: the request, its stream, and the rest of a stream that broke off. */
-  async #converse(pending: Pending): Promise<void> {
+  /** Sends the request and reads its stream, continuing a broken one, until the request is answered. */
+  async #exchange(pending: Pending): Promise<void> {
     const { message, abort } = pending;
     const { signal } = abort;
     let lastEventId = '';
@@ -166,8 +166,8 @@ export class Bridge {
         continue;
       }
       if (!response.ok) return this.#refuseAs(message, response);
-      pending.known.resolve();
-      if (message.method === 'initialize') this.#keep(response);
+      pending.begun.resolve();
+      if (message.method === 'initialize') this.#startSession(response);
       const end = await readMessages(response, (data) => this.#answer(pending, data));
       if (this.#isAnswered(message) || signal.aborted) return;
       if (end.lastEventId !== '' && message.modernVersion === undefined) lastEventId = end.lastEventId;
@@ -205,7 +205,7 @@ export class Bridge {
     const read = readMessage(data);
     if (read !== undefined && (read.kind === 'result' || read.kind === 'error') && read.id !== null) {
       this.#pending.delete(idKey(read.id));
-      if (message.method === 'initialize') this.#greeted(data);
+      if (message.method === 'initialize') this.#readInitializeResult(data);
       else if (read.kind === 'result') this.#remember(message);
     } else if (Array.isArray(parsed(data))) for (const id of message.ids) this.#pending.delete(idKey(id));
     await this.#options.write(oneLine(data));
@@ -229,7 +229,7 @@ export class Bridge {
     if (method === INITIALIZED) this.#initialized = message;
     const cancelled = method === CANCELLED ? this.#pendingOf(params.requestId) : undefined;
     if (cancelled !== undefined) {
-      await Promise.race([cancelled.known.promise, delay(KNOWN_MS, undefined, { ref: false })]);
+      await Promise.race([cancelled.begun.promise, delay(BEGIN_MS, undefined, { ref: false })]);
     }
     const { signal } = this.#ended;
     const response = await this.#options.link.send(this.#post(message, this.#session, signal));
@@ -254,11 +254,11 @@ export class Bridge {
 
   // --- the session ------------------------------------------------------------------------------------------------
 
-  #keep(response: Response): void {
+  #startSession(response: Response): void {
     this.#session = { id: response.headers.get('mcp-session-id') ?? undefined, version: '2025-03-26' };
   }
 
-  #greeted(data: Buffer): void {
+  #readInitializeResult(data: Buffer): void {
     const { protocolVersion, capabilities } = fields(fields(parsed(data)).result);
     if (typeof protocolVersion === 'string') {
       this.#session = { id: this.#session?.id, version: protocolVersion };
@@ -266,10 +266,10 @@ export class Bridge {
     this.#capabilities = fields(capabilities);
   }
 
-  /** Opens a session like the one that is lost; once, however many requests ask. */
+  /** Opens a session in place of the lost one; once for all requests that need it. */
   #reopen(lost: BridgeSession): Promise<void> {
     if (this.#reopening !== undefined) return this.#reopening;
-    if (this.#session?.id !== lost.id) return Promise.resolve(); // it was opened again meanwhile
+    if (this.#session?.id !== lost.id) return Promise.resolve(); // it has been reopened meanwhile
     this.#reopening = this.#openAgain().finally(() => {
       this.#reopening = undefined;
     });
@@ -278,12 +278,12 @@ export class Bridge {
   }
 
   async #openAgain(): Promise<void> {
-    if (this.#greeting === undefined) throw new Error('the session is lost');
+    if (this.#initializeRequest === undefined) throw new Error('the session is lost');
     const { signal } = this.#ended;
-    const response = await this.#options.link.send(this.#post(this.#greeting, undefined, signal));
+    const response = await this.#options.link.send(this.#post(this.#initializeRequest, undefined, signal));
     if (!response.ok) throw new Error(await reasonOf(response));
-    this.#keep(response);
-    await readMessages(response, async (data) => this.#greeted(data));
+    this.#startSession(response);
+    await readMessages(response, async (data) => this.#readInitializeResult(data));
     for (const message of [this.#initialized, ...this.#remembered.values()]) {
       if (message === undefined) continue;
       const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
@@ -321,24 +321,24 @@ export class Bridge {
       });
       if (response.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
-        return this.#reopen(session); // which listens again
+        return this.#reopen(session); // which opens this stream again
       }
-      if (!response.ok) return void (await response.arrayBuffer()); // such a server says nothing by itself
+      if (!response.ok) return void (await response.arrayBuffer()); // a server without messages of its own
       const end = await readMessages(response, (data) => this.#options.write(oneLine(data)));
       lastEventId = end.lastEventId || lastEventId;
       await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
     }
   }
 
-  // --- what goes wrong ----------------------------------------------------------------------------------------------
+  // --- failures ---------------------------------------------------------------------------------------------------
 
-  /** The answer of the gateway that is no success, for each request that waits. */
+  /** Answers each waiting request with the error that the gateway gave. */
   async #refuseAs(message: BridgeMessage, response: Response): Promise<void> {
     const { status } = response;
     const body = fields(parsed(Buffer.from(await response.arrayBuffer())));
     const { error, detail, error_code: code } = body;
-    const { message: said, data, code: rpcCode } = fields(error);
-    const text = typeof said === 'string' ? said : typeof detail === 'string' ? detail : `status ${status}`;
+    const { message: rpcMessage, data, code: rpcCode } = fields(error);
+    const text = String([rpcMessage, detail].find((each) => typeof each === 'string') ?? `status ${status}`);
     if (status === 401 || status === 403) this.#options.log(`the gateway refuses the key: ${text}`);
     const facts = data ?? { status, ...(typeof code === 'string' ? { error_code: code } : {}) };
     const number = typeof rpcCode === 'number' ? rpcCode : RPC.badRequest;
@@ -377,7 +377,7 @@ const [CANCELLED, INITIALIZED, LISTEN] = [
 const STREAM = { accept: 'text/event-stream' };
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
-/** Resolves when it has ended in either way. */
+/** Resolves when the work has ended, with or without success. */
 async function settled(work: Promise<unknown>): Promise<void> {
   await Promise.allSettled([work]);
 }

@@ -1,20 +1,19 @@
-// One HTTP request to the MCP endpoint, made again while the gateway is away and the request certainly was not delivered.
+// Sends HTTP requests to the MCP endpoint, and repeats one while the gateway is unreachable and certainly did not get it.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 
-/** Longest wait for a gateway that is away, and for one that answers 503 and has done nothing, in ms. */
+/** Longest wait for an unreachable gateway, and for one that answers 503 and has done nothing, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
-/** Waits between two tries, in ms: the first, and the longest. */
+/** Waits between two attempts, in ms: the first, and the longest. */
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
 
 /** The request may have reached the gateway: whether it took effect is unknown. */
 export class LostRequest extends Error {}
 /** The gateway could not be reached for AWAY_MS. */
-export class GatewayAway extends Error {}
+export class GatewayUnreachable extends Error {}
 
-/** What is sent. */
 export interface LinkRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
@@ -35,7 +34,7 @@ export class GatewayLink {
   readonly #awayMs: number;
   #isAway = false;
 
-  /** `credentials` is asked again when they are refused: a person may have logged in again. */
+  /** `credentials` is read again after a 401: a person may have logged in again. */
   constructor(
     endpoint: string,
     credentials: () => HeaderFields,
@@ -49,7 +48,7 @@ export class GatewayLink {
     this.#awayMs = awayMs;
   }
 
-  /** The answer, whatever its status. Rejects with LostRequest, GatewayAway, or the reason of the signal. */
+  /** The answer, whatever its status. Rejects with LostRequest, GatewayUnreachable, or the reason of the signal. */
   async send(request: LinkRequest): Promise<Response> {
     const beganAtMs = performance.now();
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
@@ -68,7 +67,7 @@ export class GatewayLink {
         continue;
       }
       if (pastMs > this.#awayMs) {
-        throw new GatewayAway(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
+        throw new GatewayUnreachable(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
       }
       if (!this.#isAway) this.#log(`the gateway is unreachable (${reason}); waiting for it`);
       this.#isAway = true;
@@ -118,7 +117,7 @@ export interface StreamEnd {
   readonly retryMs: number | undefined;
 }
 
-/** Hands over the messages of an answer as they come, and waits until each is taken. A stream that breaks just ends. */
+/** Passes on the messages of an answer as they come, one after the other. A stream that breaks just ends. */
 export async function readMessages(
   response: Response,
   take: (data: Buffer) => Promise<void>,

@@ -26,7 +26,7 @@ export const apiKeys: CommandDefinition = {
   },
 };
 
-/** Users are asked for only when a key is not valid for another reason than its time. */
+/** Requests the users only when a key is not valid for another reason than its time. */
 async function disabledOwners(
   client: AccountClient,
   keys: readonly Fields[],
@@ -97,7 +97,7 @@ function forPeople({ name, key, permissions, templates, expires_at: expiresAt }:
   ].join('\n');
 }
 
-/** Revokes a key, at once on the gateway that is asked. */
+/** The gateway that gets the request revokes the key at once, others within 10 s. */
 export const revoke: CommandDefinition = {
   name: 'gateway revoke',
   positionals: '<key>',

@@ -62,16 +62,16 @@ async function runBridge(
     },
     onOversize: ({ bytes }) => log(`a line of ${bytes} bytes was dropped`),
   });
-  const end = Promise.withResolvers<{ isHasty: boolean }>();
+  const end = Promise.withResolvers<{ isImmediate: boolean }>();
   process.stdin.on('data', (chunk: Buffer) => lines.write(chunk));
   process.stdin.once('end', () => {
     lines.write(Buffer.from('\n')); // a last line may have no end
-    end.resolve({ isHasty: false });
+    end.resolve({ isImmediate: false });
   });
-  process.stdin.once('error', () => end.resolve({ isHasty: true }));
-  process.stdout.once('error', () => end.resolve({ isHasty: true })); // the client is gone
+  process.stdin.once('error', () => end.resolve({ isImmediate: true }));
+  process.stdout.once('error', () => end.resolve({ isImmediate: true })); // the client is gone
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.once(signal, () => end.resolve({ isHasty: true }));
+    process.once(signal, () => end.resolve({ isImmediate: true }));
   }
   const how = await end.promise;
   process.stdin.destroy();

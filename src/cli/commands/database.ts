@@ -95,7 +95,7 @@ export const dbExport: CommandDefinition = {
       async ({ store }) =>
         registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
     );
-    // A document that is kept as a backup must not lack what only a restore would find missing.
+    // A backup must not lack anything that only a restore would find missing.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
     const isYaml = path !== undefined && /\.ya?ml$/i.test(path) && !input.has('json');
     const text = await written(document, isYaml);

@@ -16,10 +16,10 @@ export const doctor: CommandDefinition = {
   examples: ['doctor', 'doctor --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const { examine } = await import('../doctor/checks.ts');
-    const seen = await terminal.busy('looking', () => examine(input, terminal));
-    const hasFailed = seen.some(({ status }) => status === 'fail');
-    printResult(input, terminal, { ok: !hasFailed, checks: seen }, () =>
-      seen.map((each) => lines(terminal, each)).join('\n'),
+    const checks = await terminal.busy('checking', () => examine(input, terminal));
+    const hasFailed = checks.some(({ status }) => status === 'fail');
+    printResult(input, terminal, { ok: !hasFailed, checks }, () =>
+      checks.map((each) => lines(terminal, each)).join('\n'),
     );
     return hasFailed ? 1 : 0;
   },

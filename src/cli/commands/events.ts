@@ -79,7 +79,7 @@ async function show(
   }
 }
 
-/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. Fields that say nothing unusual are left out. */
+/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`, without fields that have their usual value. */
 function line(
   terminal: Terminal,
   { type, at, template, instance_id: id, server_id: _, is_last: __, ...rest }: Fields,
@@ -88,24 +88,24 @@ function line(
   const place = [template, id].filter((part) => part !== undefined).join('/');
   const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest)
     .filter(([name, value]) => !isUsual(name, value))
-    .map(([name, value]) => `${name}=${worded(value)}`);
-  return [`${terminal.paint('dim', clock)} ${painted(terminal, String(type))}`, place, ...details]
+    .map(([name, value]) => `${name}=${textOf(value)}`);
+  return [`${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`, place, ...details]
     .filter((part) => part !== '')
     .join('  ');
 }
 
-/** Most calls are sent to one instance, at once. */
+/** A call that was sent to one instance, at once. */
 function isUsual(name: string, value: unknown): boolean {
   return (name === 'attempt' && value === 1) || (name === 'wait_ms' && Number(value) < 1);
 }
 
-function painted(terminal: Terminal, type: string): string {
+function colouredType(terminal: Terminal, type: string): string {
   if (/\.(unhealthy|crashed|failed|refused|retried|ejected)$|^missed$/.test(type))
     return terminal.paint('red', type);
   return type === 'instance.healthy' ? terminal.paint('green', type) : type;
 }
 
-function worded(value: unknown): string {
+function textOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return typeof value === 'string' && /[\s"]/.test(value) ? JSON.stringify(value) : text;
 }

@@ -26,7 +26,7 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
-  // The usual weight says as little as a zero.
+  // The usual weight is left out like a zero.
   const isEven = !isWide && terminal.columns !== undefined && records.every(({ weight }) => weight === 1);
   const rows = records.map((record) => [
     String(record.template_name),
@@ -49,8 +49,8 @@ const HEADINGS: readonly string[] = [
 ];
 
 /**
- * The program it runs, else the address it is at. For a person the folders of the program are left out and long words are
- * cut at their front, where paths say least; programs that read this get all of it.
+ * The command of the instance, else its address. For a person the folder of the program is left out, and long words are cut at
+ * their front, the least useful part of a path.
  */
 function target({ command, args, endpoint }: Fields, isForPeople: boolean): string {
   if (typeof command !== 'string') return String(endpoint ?? '');

@@ -8,7 +8,7 @@ import { CommandFailure, errorCode } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import { untilSignal } from '../stop-signals.ts';
 
-/** Lines that are shown unless --lines says otherwise, and the most. */
+/** Default and maximum of --lines. */
 const LINES = 100;
 const MOST_LINES = 100_000;
 
@@ -48,8 +48,8 @@ interface ShowOptions {
   readonly isFollowed: boolean;
 }
 
-/** How often a followed log is looked at, in ms, and how much is read at once, in bytes. */
-const LOOK_MS = 200;
+/** Interval between reads of a followed log, in ms, and the most that is read at once, in bytes. */
+const READ_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
 
@@ -79,7 +79,7 @@ async function showLog(
       if (end >= 0) for (const line of rest.toString('utf8', 0, end).split('\n')) print(line);
       rest = rest.subarray(end + 1);
       // Rejects when it is to end.
-      if (piece.length === 0) await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
+      if (piece.length === 0) await sleep(READ_MS, undefined, { signal }).catch(() => undefined);
     }
   } finally {
     until?.dispose();
@@ -123,7 +123,7 @@ async function read(file: FileHandle, from: number, to: number): Promise<Buffer>
   return buffer.subarray(0, bytesRead);
 }
 
-/** Records as a person reads them; what Node itself writes in a crash is no record and stays as it is. */
+/** Formats records for a person; lines that Node itself writes in a crash are no records and stay as they are. */
 async function lineReader(): Promise<(line: string) => string> {
   const { humanLine } = await import('../log.ts');
   return (line) => {

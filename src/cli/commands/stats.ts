@@ -10,7 +10,7 @@ import type { Remote } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Distance of two looks, in ms. */
+/** Time between two samples, in ms. */
 const WATCH_MS = 2_000;
 
 export const stats: CommandDefinition = {
@@ -33,20 +33,20 @@ export const stats: CommandDefinition = {
       throw new UsageError('--watch requires a terminal; "gateway stats --json" is for programs');
     }
     const gateway = await gatewayOf(input, terminal);
-    const first = await lookAt(gateway);
+    const first = await sampleOf(gateway);
     if (isWatched) return watch(gateway, terminal, first);
     const isWide = input.has('wide');
-    return printResult(input, terminal, first.stats, () => drawn(terminal, first, undefined, isWide));
+    return printResult(input, terminal, first.stats, () => tableOf(terminal, first, undefined, isWide));
   },
 };
 
-interface Look {
+interface Sample {
   readonly stats: unknown;
   readonly registry: unknown;
   readonly atMs: number;
 }
 
-async function lookAt(gateway: Remote): Promise<Look> {
+async function sampleOf(gateway: Remote): Promise<Sample> {
   const [stats, registry] = await Promise.all([
     gateway.request('/gateway/stats'),
     gateway.request('/gateway/registry'),
@@ -54,15 +54,15 @@ async function lookAt(gateway: Remote): Promise<Look> {
   return { stats, registry, atMs: performance.now() };
 }
 
-async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<number> {
+async function watch(gateway: Remote, terminal: Terminal, first: Sample): Promise<number> {
   const { signal, dispose } = untilSignal();
-  let [before, now]: readonly [Look | undefined, Look] = [undefined, first];
+  let [before, now]: readonly [Sample | undefined, Sample] = [undefined, first];
   try {
     while (!signal.aborted) {
       const clock = new Date().toTimeString().slice(0, 8);
-      terminal.redraw(`${drawn(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
+      terminal.redraw(`${tableOf(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
       await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
-      if (!signal.aborted) [before, now] = [now, await lookAt(gateway)];
+      if (!signal.aborted) [before, now] = [now, await sampleOf(gateway)];
     }
     return 0;
   } finally {
@@ -70,8 +70,8 @@ async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<
   }
 }
 
-/** Calls per second need two samples. A repeated table keeps its columns. */
-function drawn(terminal: Terminal, now: Look, before: Look | undefined, isWide: boolean): string {
+/** With calls per second when there are two samples. */
+function tableOf(terminal: Terminal, now: Sample, before: Sample | undefined, isWide: boolean): string {
   const stats = fields(now.stats);
   const of = fields(stats.instances);
   const inFlight = fields(fields(stats.load_balancer).active_connections);

@@ -19,16 +19,16 @@ export const status: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const [health, details] = await Promise.all([gateway.health(), detailsOf(gateway)]);
     const { stats, registry, locked } = details;
-    const seen: GatewayReport = {
+    const report: GatewayReport = {
       url: gateway.url,
       health,
       ...(stats === undefined ? {} : { stats: fields(stats) }),
     };
     const records = instancesOf(registry);
     const isWide = input.has('wide');
-    printResult(input, terminal, seen, () => summary(terminal, seen, records, isWide));
+    printResult(input, terminal, report, () => summary(terminal, report, records, isWide));
     if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
-    return SERVING.includes(String(seen.health.status)) ? 0 : 1;
+    return SERVING.includes(String(report.health.status)) ? 0 : 1;
   },
 };
 
@@ -151,7 +151,7 @@ export const health: CommandDefinition = {
   run: async (input, terminal) => {
     const [template] = input.positionals;
     const gateway = await gatewayOf(input, terminal);
-    const seen =
+    const answer =
       template === undefined
         ? await gateway.health()
         : fields(
@@ -159,30 +159,30 @@ export const health: CommandDefinition = {
               gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
             ),
           );
-    printResult(input, terminal, seen, () =>
-      template === undefined ? gatewayHealth(terminal, seen) : templateHealth(terminal, template, seen),
+    printResult(input, terminal, answer, () =>
+      template === undefined ? gatewayHealth(terminal, answer) : templateHealth(terminal, template, answer),
     );
-    return seen.status === 'unhealthy' ? 1 : 0;
+    return answer.status === 'unhealthy' ? 1 : 0;
   },
 };
 
-function gatewayHealth(terminal: Terminal, seen: Fields): string {
-  const instances = fields(seen.instances);
+function gatewayHealth(terminal: Terminal, answer: Fields): string {
+  const instances = fields(answer.instances);
   return facts(terminal, [
-    ['status', stateWord(terminal, String(seen.status))],
-    ['database', String(seen.database)],
+    ['status', stateWord(terminal, String(answer.status))],
+    ['database', String(answer.database)],
     ['instances', `${instances.healthy} of ${instances.total} healthy`],
-    ['uptime', duration(Number(seen.uptime))],
+    ['uptime', duration(Number(answer.uptime))],
   ]);
 }
 
-function templateHealth(terminal: Terminal, template: string, seen: Fields): string {
-  const rows = Object.entries(fields(seen.instances)).map(([id, instance]) => {
+function templateHealth(terminal: Terminal, template: string, answer: Fields): string {
+  const rows = Object.entries(fields(answer.instances)).map(([id, instance]) => {
     const record = fields(instance);
     const latency = typeof record.latency_ms === 'number' ? `${record.latency_ms} ms` : '';
     return [id, stateWord(terminal, shownStateOf(record)), latency, shownReasonOf(record)];
   });
-  const { healthy_instances: healthy, total_instances: total } = seen;
+  const { healthy_instances: healthy, total_instances: total } = answer;
   const title = `${template}: ${healthy} of ${total} healthy`;
   return rows.length === 0
     ? title

@@ -75,7 +75,9 @@ export const call: CommandDefinition = {
           : argumentsText(written.pairs, findTool(await list(), template, tool));
       const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
       return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
-        resultOf(gateway, `${path}/call`, text, (event) => progress(`${tool}: ${printable(newsOf(event))}`)),
+        resultOf(gateway, `${path}/call`, text, (event) =>
+          progress(`${tool}: ${printable(progressTextOf(event))}`),
+        ),
       );
     });
     const value = fields(parseExact(result));
@@ -88,24 +90,24 @@ export const call: CommandDefinition = {
   },
 };
 
-/** JSON text of the result. `onNews` gets the notifications of the server. */
+/** JSON text of the result. `onNotification` gets the notifications of the server. */
 async function resultOf(
   gateway: Remote,
   path: string,
   text: string,
-  onNews: (event: RemoteEvent) => void,
+  onNotification: (event: RemoteEvent) => void,
 ): Promise<string> {
   let result: string | undefined;
   await gateway.follow(path, { method: 'POST', text }, (event) => {
     if (event.name === 'result') result = event.data;
-    else onNews(event);
+    else onNotification(event);
   });
   if (result === undefined) throw new CommandFailure(`${gateway.url} ended the call without a result`);
   return result;
 }
 
-/** `2 of 3 step 2` of progress; the words of a log message; else the name of what happened. */
-function newsOf({ name, data }: RemoteEvent): string {
+/** `2 of 3 step 2` for progress; the text of a log message; else the name of the notification. */
+function progressTextOf({ name, data }: RemoteEvent): string {
   const { method, params } = fields(JSON.parse(data));
   const { progress, total, message, data: words } = fields(params);
   if (name === 'log') return typeof words === 'string' ? words : JSON.stringify(words);
@@ -221,7 +223,7 @@ function checkedObject(text: string, what: string): string {
   throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);
 }
 
-/** Every type a schema allows, also by its alternatives. Text is always text, so `string` is not asked for. */
+/** Every type that a schema allows, alternatives included, except `string`: text needs no conversion. */
 function typesOf(schema: unknown): readonly string[] {
   const { type, anyOf, oneOf, enum: values } = fields(schema);
   return [
@@ -231,7 +233,7 @@ function typesOf(schema: unknown): readonly string[] {
   ].filter((each) => each !== 'string');
 }
 
-/** What JSON Schema calls the value that the text is; empty when it is no JSON. */
+/** The JSON Schema type of the value; empty when the text is not JSON. */
 function jsonTypeOf(text: string): string {
   let value: unknown;
   try {

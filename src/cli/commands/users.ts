@@ -63,8 +63,8 @@ export const createUser: CommandDefinition = {
 };
 
 /**
- * Gives a user a new password. It is meant for a lost password, so it works on the database, where no login is needed, unless
- * `--url` names a gateway. STAGEDOOR_URL, which may be set permanently, does not.
+ * For a lost password: works on the database, where no login is needed, unless `--url` names a gateway. STAGEDOOR_URL, which may
+ * be set permanently, is ignored.
  */
 export const setPassword: CommandDefinition = {
   name: 'gateway set-password',

@@ -1,5 +1,4 @@
-// Proves that a snippet works: starts its program, or sends its requests, as a client would, and lists the tools. Nothing
-// is called.
+// Proves that a snippet works: starts its program, or sends its requests, as a client would, and lists the tools. Calls none.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +15,7 @@ import { CommandFailure } from '../failures.ts';
 import { packageVersion } from '../package-version.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** What was seen. */
+/** The answers of a server that works. */
 export interface Verification {
   readonly server: string;
   readonly protocolVersion: string;
@@ -38,16 +37,16 @@ export async function verify(
 ): Promise<Verification> {
   const beganAtMs = performance.now();
   const line = connection.transport === 'http' ? endpointLine(connection, env) : programLine(connection, env);
-  const conversation = new VerificationClient(line);
+  const client = new VerificationClient(line);
   try {
-    const seen = await Promise.race([
-      conversation.lookAround(),
+    const found = await Promise.race([
+      client.listTools(),
       line.failed,
       delay(withinMs, undefined, { ref: false }).then(() => {
         throw new CommandFailure(`no answer within ${withinMs / 1000} s`);
       }),
     ]);
-    return { ...seen, ms: Math.round(performance.now() - beganAtMs) };
+    return { ...found, ms: Math.round(performance.now() - beganAtMs) };
   } finally {
     await line.close();
   }
@@ -63,7 +62,7 @@ interface ServerLine {
   close(): Promise<void>;
 }
 
-/** A client that looks and touches nothing. */
+/** A client that lists the tools and calls none. */
 class VerificationClient {
   readonly #line: ServerLine;
   readonly #waiting = new Map<number, PromiseWithResolvers<JsonObject>>();
@@ -73,14 +72,14 @@ class VerificationClient {
     line.onLine = (text) => this.#receive(text);
   }
 
-  async lookAround(): Promise<Omit<Verification, 'ms'>> {
-    const greeting = await this.#ask('initialize', {
+  async listTools(): Promise<Omit<Verification, 'ms'>> {
+    const initialized = await this.#ask('initialize', {
       protocolVersion: LEGACY_VERSIONS[0],
       capabilities: {},
       clientInfo: { name: 'stagedoor-connect', version: packageVersion() },
     });
     this.#send({ method: 'notifications/initialized' });
-    const { name = 'unnamed', version = '' } = fields(greeting.serverInfo);
+    const { name = 'unnamed', version = '' } = fields(initialized.serverInfo);
     const tools: string[] = [];
     let cursor: unknown;
     do {
@@ -90,7 +89,7 @@ class VerificationClient {
     } while (typeof cursor === 'string' && tools.length < MOST_TOOLS);
     return {
       server: `${name} ${version}`.trim(),
-      protocolVersion: String(greeting.protocolVersion),
+      protocolVersion: String(initialized.protocolVersion),
       tools,
     };
   }
@@ -137,20 +136,19 @@ function endpointLine({ endpoint, url, key }: EndpointConnection, env: Terminal[
     : key === undefined
       ? {}
       : requestCredentials(url, env).headers;
-  const trouble: string[] = [];
   const line: ServerLine = {
     onLine: () => {},
     send: (text) => bridge.receive(text),
-    failed: new Promise(() => {}), // every failure is an answer
-    close: () => bridge.close({ isHasty: true }),
+    failed: new Promise(() => {}),
+    close: () => bridge.close({ isImmediate: true }),
   };
-  const log = (text: string) => void trouble.push(text);
+  const log = () => {}; // every failure is an answer, too
   const link = new GatewayLink(endpoint, () => headers, log, AWAY_MS);
   const bridge = new Bridge({ link, write: async (text) => line.onLine(text), log });
   return line;
 }
 
-/** A gateway that is away is no reason to wait: it has just answered. */
+/** Longest wait for an unreachable gateway, in ms: it has just answered. */
 const AWAY_MS = 2_000;
 
 function programLine({ command, args, env, key }: ProgramConnection, outer: Terminal['env']): ServerLine {
@@ -160,7 +158,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
     stdio: 'pipe',
     windowsHide: true,
   });
-  let said = '';
+  let errorOutput = '';
   const line: ServerLine = {
     onLine: () => {},
     send: (text) => void child.stdin.write(`${text}\n`),
@@ -169,7 +167,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
         reject(new CommandFailure(`${command} cannot be started: ${message}`)),
       );
       child.once('close', (code, signal) => {
-        const last = said.trim().split('\n').at(-1) ?? '';
+        const last = errorOutput.trim().split('\n').at(-1) ?? '';
         const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
         reject(new CommandFailure(`${command} ${how}${last && `; it wrote last: ${last}`}`));
       });
@@ -186,10 +184,10 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
       await closed;
     },
   };
-  void Promise.allSettled([line.failed]); // it ends in the end
-  child.stdin.on('error', () => 'the end of the program says more');
+  void Promise.allSettled([line.failed]); // marks it as handled: it rejects after `close`, too
+  child.stdin.on('error', () => 'the end of the program is reported');
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-LAST_WORDS);
+    errorOutput = (errorOutput + text).slice(-LAST_CHARACTERS);
   });
   const lines = new LineDecoder({
     onLine: (bytes) => line.onLine(bytes.toString('utf8')),
@@ -199,7 +197,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
   return line;
 }
 
-const LAST_WORDS = 4_000;
+const LAST_CHARACTERS = 4_000;
 
 async function hasEnded(closed: Promise<unknown>): Promise<boolean> {
   return Promise.race([closed.then(() => true), delay(END_MS, false, { ref: false })]);
