@@ -2,32 +2,33 @@
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { EventBudget, type Spare, StreamLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { EventBudget, type Evictable, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy event log');
 const MIB = 1024 * 1024;
-const WIDE = { bytes: 1_000, spareBytes: 1_000, spares: 100 };
-const numbersAfter = (log: StreamLog, number: number) => log.after(number).map((event) => event.number);
+const WIDE = { bytes: 1_000, evictableBytes: 1_000, evictables: 100 };
+const newLog = (budget = EventBudget.ofSession()) => new MessageLog(budget, 256);
+const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
 
 /** Something that was counted, and tells by name when it goes. */
-function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Spare {
+function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Evictable {
   budget.count(bytes);
-  const spare: Spare = {
+  const part: Evictable = {
     bytes,
     discard: () => {
       gone.push(name);
-      budget.removeSpare(spare);
+      budget.removeEvictable(part);
       budget.count(-bytes);
     },
   };
-  return spare;
+  return part;
 }
 
 /** Adds spares of 10 bytes, oldest first; the names of those that have gone. */
-function withSpares(budget: EventBudget, ...names: string[]): string[] {
+function withEvictables(budget: EventBudget, ...names: string[]): string[] {
   const gone: string[] = [];
-  for (const name of names) budget.addSpare(kept(budget, name, 10, gone));
+  for (const name of names) budget.addEvictable(kept(budget, name, 10, gone));
   return gone;
 }
 
@@ -39,18 +40,18 @@ function twoOf(all: EventBudget): [EventBudget, EventBudget] {
 
 test('spares go for what needs their room, oldest first, and only as many as that takes', () => {
   const budget = new EventBudget({ ...WIDE, bytes: 40 });
-  const gone = withSpares(budget, 'a', 'b', 'c');
+  const gone = withEvictables(budget, 'a', 'b', 'c');
   assert.equal([budget.makeRoom(10), gone], [true, []]);
   assert.equal([budget.makeRoom(11), gone], [true, ['a']]);
   assert.equal([budget.makeRoom(25), gone, budget.bytes], [true, ['a', 'b'], 10]);
-  assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.spares], [true, ['a', 'b', 'c'], 0, 0]);
+  assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.evictables], [true, ['a', 'b', 'c'], 0, 0]);
 });
 
 test('what a session lacks is its own; what is lacking in all is the oldest, whose ever it is', () => {
   const all = new EventBudget({ ...WIDE, bytes: 60 });
   const [one, two] = twoOf(all);
-  const gone = withSpares(two, 'old');
-  const others = withSpares(one, 'a', 'b', 'c');
+  const gone = withEvictables(two, 'old');
+  const others = withEvictables(one, 'a', 'b', 'c');
   assert.is(one.makeRoom(20), true);
   assert.equal([gone, others], [[], ['a']]);
   one.count(20);
@@ -62,32 +63,32 @@ test('what a session lacks is its own; what is lacking in all is the oldest, who
 });
 
 test('so many of them, and bytes of them, stay: of a session and of all', () => {
-  const bounds = { bytes: 1_000, spareBytes: 50, spares: 3 };
+  const bounds = { bytes: 1_000, evictableBytes: 50, evictables: 3 };
   for (const budget of [new EventBudget(bounds), new EventBudget(WIDE, new EventBudget(bounds))]) {
-    const gone = withSpares(budget, 'a', 'b', 'c', 'd');
-    assert.equal([gone, budget.spares], [['a'], 3]);
-    budget.addSpare(kept(budget, 'e', 35, gone));
-    assert.equal([gone, budget.bytes, budget.spares], [['a', 'b', 'c'], 45, 2]);
+    const gone = withEvictables(budget, 'a', 'b', 'c', 'd');
+    assert.equal([gone, budget.evictables], [['a'], 3]);
+    budget.addEvictable(kept(budget, 'e', 35, gone));
+    assert.equal([gone, budget.bytes, budget.evictables], [['a', 'b', 'c'], 45, 2]);
   }
 });
 
 test('64 and 1 MiB of them stay in a session, 4,096 and 64 MiB in all', () => {
   const all = EventBudget.ofAll();
   const session = EventBudget.ofSession(all);
-  for (let count = 0; count < 70; count += 1) session.addSpare(kept(session, `${count}`, 1));
-  assert.is(session.spares, 64);
-  for (let count = 0; count < 3; count += 1) session.addSpare(kept(session, 'large', MIB));
-  assert.equal([session.spares, session.bytes], [1, MIB]);
+  for (let count = 0; count < 70; count += 1) session.addEvictable(kept(session, `${count}`, 1));
+  assert.is(session.evictables, 64);
+  for (let count = 0; count < 3; count += 1) session.addEvictable(kept(session, 'large', MIB));
+  assert.equal([session.evictables, session.bytes], [1, MIB]);
   for (let count = 0; count < 70; count += 1) {
     const other = EventBudget.ofSession(all);
-    other.addSpare(kept(other, 'large', MIB));
+    other.addEvictable(kept(other, 'large', MIB));
   }
-  assert.equal([all.spares, all.bytes], [64, 64 * MIB]);
+  assert.equal([all.evictables, all.bytes], [64, 64 * MIB]);
   for (let count = 0; count < 5_000; count += 1) {
     const other = EventBudget.ofSession(all);
-    other.addSpare(kept(other, 'small', 1));
+    other.addEvictable(kept(other, 'small', 1));
   }
-  assert.is(all.spares, 4_096);
+  assert.is(all.evictables, 4_096);
 });
 
 test('whatever comes and goes: nothing that is needed is refused for what is spare, and nothing is exceeded', () => {
@@ -98,8 +99,10 @@ test('whatever comes and goes: nothing that is needed is refused for what is spa
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const all = new EventBudget({ bytes: 150, spareBytes: 60, spares: 4 });
-      const sessions = [0, 1, 2].map(() => new EventBudget({ bytes: 80, spareBytes: 40, spares: 3 }, all));
+      const all = new EventBudget({ bytes: 150, evictableBytes: 60, evictables: 4 });
+      const sessions = [0, 1, 2].map(
+        () => new EventBudget({ bytes: 80, evictableBytes: 40, evictables: 3 }, all),
+      );
       const needed = [0, 0, 0];
       for (const { bytes, session: index, isSpare } of steps) {
         const session = sessions[index] ?? all;
@@ -107,34 +110,34 @@ test('whatever comes and goes: nothing that is needed is refused for what is spa
         const isFitting = mine + bytes <= 80 && needed.reduce((sum, each) => sum + each, 0) + bytes <= 150;
         assert.is(session.makeRoom(bytes), isFitting);
         if (!isFitting) continue;
-        if (isSpare) session.addSpare(kept(session, '', bytes));
+        if (isSpare) session.addEvictable(kept(session, '', bytes));
         else {
           session.count(bytes);
           needed[index] = mine + bytes;
         }
-        assert.ok(all.bytes <= 150 && all.spares <= 4 && session.bytes <= 80 && session.spares <= 3);
+        assert.ok(all.bytes <= 150 && all.evictables <= 4 && session.bytes <= 80 && session.evictables <= 3);
       }
     }),
   );
 });
 
 test('the 256 latest events of a stream stay', () => {
-  const log = new StreamLog(EventBudget.ofSession());
+  const log = newLog();
   for (let number = 1; number <= 300; number += 1) log.append(number, 'x');
-  assert.equal([numbersAfter(log, 0)[0], log.after(0).length, log.bytes], [45, 256, 256]);
+  assert.equal([numbersIn(log)[0], log.messages.length, log.bytes], [45, 256, 256]);
 });
 
 test('1 MiB of the events of a stream stays', () => {
-  const log = new StreamLog(EventBudget.ofSession());
+  const log = newLog();
   for (let number = 1; number <= 5; number += 1) log.append(number, Buffer.alloc(MIB / 4));
-  assert.equal([numbersAfter(log, 0), log.bytes], [[2, 3, 4, 5], MIB]);
+  assert.equal([numbersIn(log), log.bytes], [[2, 3, 4, 5], MIB]);
   assert.is(log.append(6, Buffer.alloc(MIB + 1)), false);
-  assert.equal(numbersAfter(log, 0), [2, 3, 4, 5]);
+  assert.equal(numbersIn(log), [2, 3, 4, 5]);
 });
 
 test('4 MiB of all streams of a session stay', () => {
   const budget = EventBudget.ofSession();
-  const logs = Array.from({ length: 5 }, () => new StreamLog(budget));
+  const logs = Array.from({ length: 5 }, () => newLog(budget));
   const kept = logs.map((log) => log.append(1, Buffer.alloc(MIB)));
   assert.equal([kept, budget.bytes], [[true, true, true, true, false], 4 * MIB]);
   logs[0]?.clear();
@@ -144,34 +147,34 @@ test('4 MiB of all streams of a session stay', () => {
 
 test('room for an event is made of its own events, never of those of others', () => {
   const budget = EventBudget.ofSession();
-  const [full, tight] = [new StreamLog(budget), new StreamLog(budget)];
+  const [full, tight] = [newLog(budget), newLog(budget)];
   budget.count(3 * MIB);
   full.append(1, Buffer.alloc(MIB / 2));
   tight.append(1, Buffer.alloc(MIB / 2));
   assert.is(tight.append(2, Buffer.alloc(MIB / 4)), true);
-  assert.equal([numbersAfter(full, 0), numbersAfter(tight, 0)], [[1], [2]]);
+  assert.equal([numbersIn(full), numbersIn(tight)], [[1], [2]]);
 });
 
 test('bytes of an event are counted, not characters', () => {
-  const log = new StreamLog(EventBudget.ofSession());
+  const log = newLog();
   log.append(1, 'é€');
   assert.is(log.bytes, 5);
 });
 
 test('what is spare goes before an event of its own, and before one is refused', () => {
   const budget = EventBudget.ofSession();
-  const log = new StreamLog(budget);
+  const log = newLog(budget);
   budget.count(3 * MIB + 10);
-  budget.addSpare(kept(budget, 'a', MIB / 2));
+  budget.addEvictable(kept(budget, 'a', MIB / 2));
   log.append(1, Buffer.alloc(MIB / 4));
   assert.is(log.append(2, Buffer.alloc(MIB / 2)), true);
-  assert.equal([numbersAfter(log, 0), budget.spares], [[1, 2], 0]);
+  assert.equal([numbersIn(log), budget.evictables], [[1, 2], 0]);
   assert.is(log.append(3, Buffer.alloc(MIB)), false);
 });
 
 test('what all sessions hold is bounded, too', () => {
   const all = EventBudget.ofAll();
-  const [log, other] = [new StreamLog(EventBudget.ofSession(all)), new StreamLog(EventBudget.ofSession(all))];
+  const [log, other] = [newLog(EventBudget.ofSession(all)), newLog(EventBudget.ofSession(all))];
   all.count(254 * MIB);
   const bytes = Buffer.alloc(MIB);
   assert.equal([log.append(1, bytes), other.append(1, bytes), log.append(2, bytes)], [true, true, true]);

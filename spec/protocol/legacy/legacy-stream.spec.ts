@@ -3,8 +3,8 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LegacyQuestions } from '../../../src/protocol/legacy/legacy-call.ts';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
-import { LegacyListener, UndeliveredMessages } from '../../../src/protocol/legacy/legacy-listener.ts';
+import { EventBudget, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -19,7 +19,7 @@ test.after.each(() => mock.timers.reset());
 /** One stream that has begun. */
 function begun() {
   const budget = EventBudget.ofSession();
-  const stream = new LegacyStream({ key: 'k1', budget, onTaken: () => {} });
+  const stream = new LegacyStream({ key: 'k1', budget, onEnded: () => {} });
   const reply = new RecordedReply();
   stream.begin(reply, true);
   return { stream, reply, budget };
@@ -59,8 +59,8 @@ test('an answer that is too large to be kept is told as an error to who comes ba
       },
     },
   ]);
-  assert.equal([again.events.isEnded, stream.checkTaken(), stream.isDone], [true, true, false]);
-  assert.is(stream.isForsaken(Date.now() + 15_000), true);
+  assert.equal([again.events.isEnded, stream.checkDelivered(), stream.isDiscarded], [true, true, false]);
+  assert.is(stream.isAbandoned(Date.now() + 15_000), true);
 });
 
 test('nothing is held after it is discarded', () => {
@@ -69,15 +69,15 @@ test('nothing is held after it is discarded', () => {
   stream.discard();
   stream.send('{}');
   stream.answer('{}', 1, true);
-  assert.equal([reply.events.isEnded, budget.bytes, stream.isDone], [true, 0, true]);
+  assert.equal([reply.events.isEnded, budget.bytes, stream.isDiscarded], [true, 0, true]);
 });
 
 test('is forsaken when its client stays away for a minute', () => {
   const { stream, reply } = begun();
   mock.timers.tick(100_000);
-  assert.is(stream.isForsaken(Date.now() + 60_000), false);
+  assert.is(stream.isAbandoned(Date.now() + 60_000), false);
   reply.lose();
-  const forsaken = [60_000, 59_999].map((ms) => stream.isForsaken(Date.now() + ms));
+  const forsaken = [60_000, 59_999].map((ms) => stream.isAbandoned(Date.now() + ms));
   assert.equal(forsaken, [true, false]);
 });
 
@@ -89,7 +89,7 @@ function setUp() {
     last += 1;
     return `${last}`;
   };
-  const streams = new LegacyStreams({ budget, nextKey, onTaken: () => {} });
+  const streams = new LegacyStreams({ budget, nextKey, onEnded: () => {} });
   const begin = (said = '{}') => {
     const reply = new RecordedReply();
     const stream = streams.open();
@@ -101,7 +101,7 @@ function setUp() {
   const take = (said?: string) => {
     const { stream } = begin(said);
     stream.finish();
-    streams.checkTaken();
+    streams.checkDelivered();
     return stream.key;
   };
   /** What a client that comes back to the beginning of a stream finds; undefined when it is told that it is gone. */
@@ -118,7 +118,7 @@ test('those that were taken are kept for 15 s: their client may not have them', 
   streams.expire(Date.now() + 14_999);
   const events = resume(key);
   assert.equal([events?.messages, events?.isEnded], [[{ a: 1 }], true]);
-  streams.checkTaken();
+  streams.checkDelivered();
   streams.expire(Date.now() + 15_000);
   assert.equal([streams.size, resume(key)], [0, undefined]);
 });
@@ -140,10 +140,10 @@ test('one whose connection turns out to have broken off was missed, and does not
   const { streams, budget, begin, resume } = setUp();
   const { reply, stream } = begin();
   stream.finish();
-  streams.checkTaken();
-  assert.is(budget.spares, 1);
+  streams.checkDelivered();
+  assert.is(budget.evictables, 1);
   reply.lose();
-  assert.is(budget.spares, 0);
+  assert.is(budget.evictables, 0);
   streams.expire(Date.now() + 59_000);
   assert.is(resume(stream.key)?.messages.length, 1);
 });
@@ -154,8 +154,8 @@ test('one that is resumed in vain was missed', () => {
   const gone = new RecordedReply();
   gone.lose();
   streams.resume(gone, { key, number: 0 });
-  streams.checkTaken();
-  assert.is(budget.spares, 0);
+  streams.checkDelivered();
+  assert.is(budget.evictables, 0);
   streams.expire(Date.now() + 59_000);
   assert.is(resume(key)?.messages.length, 1);
 });
@@ -167,8 +167,8 @@ test('one whose client was told no event to come back with is forgotten as soon 
   one.answer('{}', 1, true);
   two.notify('{}');
   two.answer('{}', 1, true);
-  streams.checkTaken();
-  assert.equal([one.isDone, two.isDone, streams.size, budget.spares], [true, false, 1, 1]);
+  streams.checkDelivered();
+  assert.equal([one.isDiscarded, two.isDiscarded, streams.size, budget.evictables], [true, false, 1, 1]);
 });
 
 test('those that were taken give way to what is not with its client yet, oldest first', () => {
@@ -192,15 +192,20 @@ test('those that were taken give way to what is not with its client yet, oldest 
 test('those that went for others are not kept by name', () => {
   const { streams, budget, take } = setUp();
   for (let count = 0; count < 1_000; count += 1) take();
-  assert.equal([streams.size, budget.spares, budget.bytes], [64, 64, 128]);
+  assert.equal([streams.size, budget.evictables, budget.bytes], [64, 64, 128]);
 });
 
 /** Messages that wait for a stream to be sent on. */
 function undelivered(budget = EventBudget.ofSession()) {
-  const waiting = new UndeliveredMessages(budget);
-  const keep = (text: string, question?: number) => waiting.store({ message: text, question });
-  const taken = () => waiting.takeAll().map(({ message }) => message[0]);
-  return { budget, waiting, keep, taken };
+  const isNotification = (question: number | undefined) => question === undefined;
+  const waiting = new MessageLog<number | undefined>(budget, 64, isNotification);
+  const keep = (text: string, question?: number) => waiting.append(question, text);
+  const taken = () => {
+    const texts = waiting.messages.map(({ data }) => String(data)[0]);
+    waiting.clear();
+    return texts;
+  };
+  return { keep, taken };
 }
 
 test('messages that wait have room for 64: the oldest notification makes room, a question never', () => {
@@ -231,28 +236,28 @@ test('messages that wait have room for 1 MiB', () => {
   assert.equal(taken(), ['d']);
 });
 
-test('messages that wait count as a part of what the session may hold, until it is handed out', () => {
-  const budget = new EventBudget({ bytes: 10, spareBytes: 10, spares: 1 });
+test('messages that wait count as a part of what the session may hold, until they are sent; a refused one evicts none', () => {
+  const budget = new EventBudget({ bytes: 10, evictableBytes: 10, evictables: 1 });
   const { keep, taken } = undelivered(budget);
   budget.count(5);
-  assert.equal([keep('aaa'), keep('bbb'), keep('cccccc'), budget.bytes], [true, true, false, 5]);
+  assert.equal([keep('aaa'), keep('bbb'), keep('cccccc'), budget.bytes], [true, true, false, 8]);
   keep('ddddd');
   assert.equal([budget.bytes, taken(), budget.bytes], [10, ['d'], 5]);
 });
 
 test('what is spare goes before a notification that waits does', () => {
-  const budget = new EventBudget({ bytes: 10, spareBytes: 10, spares: 1 });
+  const budget = new EventBudget({ bytes: 10, evictableBytes: 10, evictables: 1 });
   const { keep, taken } = undelivered(budget);
   const spare = {
     bytes: 4,
     discard: () => {
-      budget.removeSpare(spare);
+      budget.removeEvictable(spare);
       budget.count(-spare.bytes);
     },
   };
   budget.count(spare.bytes);
-  budget.addSpare(spare);
-  assert.equal([keep('aaaa'), keep('bbbb'), budget.spares, budget.bytes], [true, true, 0, 8]);
+  budget.addEvictable(spare);
+  assert.equal([keep('aaaa'), keep('bbbb'), budget.evictables, budget.bytes], [true, true, 0, 8]);
   assert.equal(taken(), ['a', 'b']);
 });
 
@@ -260,12 +265,12 @@ test('messages that wait come with the next stream, but for questions that are s
   const listener = new LegacyListener({
     canPoll: true,
     budget: EventBudget.ofSession(),
-    onTaken: () => {},
+    onEnded: () => {},
     nextKey: () => '1',
     hold: () => () => {},
     isPending: (question) => question === 2,
   });
-  for (const question of [1, 2]) listener.store({ message: `{"q":${question}}`, question });
+  for (const question of [1, 2]) listener.store(`{"q":${question}}`, question);
   listener.notify('{"n":1}');
   const reply = new RecordedReply();
   listener.open(reply);

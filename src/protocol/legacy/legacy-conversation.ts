@@ -18,7 +18,7 @@ import type { McpSession } from '../ports.ts';
 import { failureOf, invalidRequest, notificationMessage, refused, requestMessage } from '../rpc.ts';
 import { LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
 import { EventBudget } from './legacy-event-log.ts';
-import { isListenersKey, LegacyListener } from './legacy-listener.ts';
+import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
 import { LegacyStreams, positionOf } from './legacy-stream.ts';
@@ -129,7 +129,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#quietSinceMs = undefined;
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
-    if (position !== undefined && !isListenersKey(position.key)) {
+    if (position !== undefined && !isListenerKey(position.key)) {
       if (!this.#streams?.resume(reply, position))
         throw refused(400, 'The stream of this event is not kept any more');
     } else {
@@ -156,7 +156,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const message = this.#textOf(request, id);
     if (message === undefined) return;
     if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
-    if (this.#listenerOf().store({ message, question: id })) return;
+    if (this.#listenerOf().store(message, id)) return;
     this.reply(id, { error: { code: RPC.internalError, message: 'The client listens to nothing.' } });
   }
 
@@ -175,7 +175,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** As LegacyCallDeps. */
   settled(): void {
-    this.#streams?.checkTaken();
+    this.#streams?.checkDelivered();
     if (!this.#isEmpty) return;
     this.met();
     this.#deps.emptied(this.#session.id, this);
@@ -243,7 +243,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #streamDeps() {
     this.#budget ??= EventBudget.ofSession(this.#deps.budget);
     const nextKey = () => this.#deps.nextNumber().toString(36);
-    return { budget: this.#budget, nextKey, onTaken: () => this.settled() };
+    return { budget: this.#budget, nextKey, onEnded: () => this.settled() };
   }
 
   /** The newest call first: its connection is the most likely to be open. */

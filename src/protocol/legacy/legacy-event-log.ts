@@ -1,61 +1,64 @@
-// The latest events of one event stream, for a client that lost its connection. Bounded per stream here, per session and
-// endpoint by their budget.
+// Stored events of streams, for clients that lost their connection or have not opened a stream yet: a log per stream, and the
+// memory budgets per session and endpoint that bound the logs.
 // Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery.
-/** Events, and bytes of them, of one stream. */
-const MOST_EVENTS = 256;
-const MOST_BYTES = 1024 * 1024;
 
-/** One event, by its number in the stream. */
-export interface StoredEvent {
-  readonly number: number;
+const MIB = 1024 * 1024;
+/** Bytes of all messages of one log. */
+const MOST_BYTES = MIB;
+
+interface StoredMessage<N> {
+  readonly number: N;
   readonly data: Uint8Array | string;
   readonly bytes: number;
 }
 
-/** The latest events of one stream. The oldest make room for new ones. */
-export class StreamLog {
+/** The messages of one log, oldest first, each with a number that the owner of the log chooses. */
+export class MessageLog<N extends number | undefined = number> {
   readonly #budget: EventBudget;
-  #events: StoredEvent[] = [];
+  readonly #most: number;
+  readonly #mayDrop: (number: N) => boolean;
+  #stored: StoredMessage<N>[] = [];
   #bytes = 0;
 
-  constructor(budget: EventBudget) {
+  /** At most `most` messages. `mayDrop`: true for a message that makes room for new ones. Default: all do. */
+  constructor(budget: EventBudget, most: number, mayDrop: (number: N) => boolean = () => true) {
     this.#budget = budget;
+    this.#most = most;
+    this.#mayDrop = mayDrop;
   }
 
-  /** Bytes it holds. */
+  /** Bytes of the messages. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Keeps an event. False when there is no room for it, even without those before it. */
-  append(number: number, data: Uint8Array | string): boolean {
-    const bytes = typeof data === 'string' ? Buffer.byteLength(data) : data.length;
+  /** Oldest first. */
+  get messages(): readonly StoredMessage<N>[] {
+    return this.#stored;
+  }
+
+  /** Stores a message; the oldest ones make room for it. False when there is no room, even without them. */
+  append(number: N, data: Uint8Array | string): boolean {
+    const bytes = Buffer.byteLength(data);
     if (bytes > MOST_BYTES || !this.#budget.couldHold(bytes - this.#bytes)) return false;
-    while (!this.#findRoom(bytes)) this.#dropOldest();
-    this.#events.push({ number, data, bytes });
+    while (!this.#findRoom(bytes)) {
+      const oldest = this.#stored.findIndex((message) => this.#mayDrop(message.number));
+      if (oldest === -1) return false;
+      for (const dropped of this.#stored.splice(oldest, 1)) this.#count(-dropped.bytes);
+    }
+    this.#stored.push({ number, data, bytes });
     this.#count(bytes);
     return true;
   }
 
-  /** Those that came after that number, oldest first. */
-  after(number: number): readonly StoredEvent[] {
-    return this.#events.filter((event) => event.number > number);
-  }
-
-  /** Forgets them all. */
   clear(): void {
     this.#count(-this.#bytes);
-    this.#events = [];
+    this.#stored = [];
   }
 
   #findRoom(bytes: number): boolean {
-    const isBelow = this.#events.length < MOST_EVENTS && this.#bytes + bytes <= MOST_BYTES;
-    return isBelow && this.#budget.makeRoom(bytes);
-  }
-
-  #dropOldest(): void {
-    const oldest = this.#events.shift();
-    if (oldest !== undefined) this.#count(-oldest.bytes);
+    const isWithinBounds = this.#stored.length < this.#most && this.#bytes + bytes <= MOST_BYTES;
+    return isWithinBounds && this.#budget.makeRoom(bytes);
   }
 
   #count(bytes: number): void {
@@ -64,114 +67,103 @@ export class StreamLog {
   }
 }
 
-// The memory budget for clients that may come back: of one session, as a part of that of all sessions. Some of the stored
-// events are spare: they go, oldest first, as soon as anything else needs their room.
+// The memory budget of one session, which is a part of the budget of all sessions. Logs of streams that were probably delivered
+// are evictable: they are discarded, oldest first, when other events need their room.
 
-const MIB = 1024 * 1024;
-
-/** How much there may be. */
+/** Most bytes of everything; of what is evictable, most bytes and most entries. */
 interface BudgetBounds {
-  /** Of everything. */
   readonly bytes: number;
-  /** Of what is spare: bytes, and how many. */
-  readonly spareBytes: number;
-  readonly spares: number;
+  readonly evictableBytes: number;
+  readonly evictables: number;
 }
 
-/** Of all streams of one session. Its spare part has room for any one stream (legacy-event-log.ts). */
-const OF_SESSION: BudgetBounds = { bytes: 4 * MIB, spareBytes: MIB, spares: 64 };
-/** And of all sessions of one endpoint. A small answer may keep 8 KiB: those that Node cut it from. */
+/** For all streams of one session. The evictable part has room for any one stream. */
+const OF_SESSION: BudgetBounds = { bytes: 4 * MIB, evictableBytes: MIB, evictables: 64 };
+/** For all sessions of one endpoint. A small answer may retain 8 KiB: the buffer that Node cut it from. */
 const MOST_OF_ALL = 256 * MIB;
-const MOST_SPARES_OF_ALL = 4_096;
+const MOST_EVICTABLES_OF_ALL = 4_096;
 
 /** A counted part that is discarded when its room is needed. */
-export interface Spare {
-  /** Does not change while it is one. */
+export interface Evictable {
+  /** Constant while it is in the budget's list. */
   readonly bytes: number;
-  /** Gives its room back, and is no spare any more. */
+  /** Gives its room back, and leaves the budget's list. */
   discard(): void;
 }
 
-/** What several streams hold together: those of a session, or of all sessions. */
+/** Bytes that several logs hold together: those of a session, or of all sessions. */
 export class EventBudget {
   readonly #bounds: BudgetBounds;
-  readonly #whole: EventBudget | undefined;
+  readonly #parent: EventBudget | undefined;
   #bytes = 0;
-  #spareBytes = 0;
+  #evictableBytes = 0;
   /** Oldest first. */
-  readonly #spares = new Set<Spare>();
+  readonly #evictables = new Set<Evictable>();
 
-  constructor(bounds: BudgetBounds, whole?: EventBudget) {
+  constructor(bounds: BudgetBounds, parent?: EventBudget) {
     this.#bounds = bounds;
-    this.#whole = whole;
+    this.#parent = parent;
   }
 
-  /** That of all sessions. `bytes`: what the memory allows, if that is less than the usual bound. */
+  /** The budget of all sessions. `bytes`: what the memory allows, if that is less than the usual bound. */
   static ofAll(bytes: number = MOST_OF_ALL): EventBudget {
     const most = Math.min(bytes, MOST_OF_ALL);
-    return new EventBudget({ bytes: most, spareBytes: Math.floor(most / 4), spares: MOST_SPARES_OF_ALL });
+    const evictableBytes = Math.floor(most / 4);
+    return new EventBudget({ bytes: most, evictableBytes, evictables: MOST_EVICTABLES_OF_ALL });
   }
 
-  /** That of one session, as a part of another one. */
-  static ofSession(whole?: EventBudget): EventBudget {
-    return new EventBudget(OF_SESSION, whole);
+  /** The budget of one session, as a part of another one. */
+  static ofSession(parent?: EventBudget): EventBudget {
+    return new EventBudget(OF_SESSION, parent);
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** How many spares there are. */
-  get spares(): number {
-    return this.#spares.size;
+  /** Number of evictable entries. */
+  get evictables(): number {
+    return this.#evictables.size;
   }
 
-  /** True when so many bytes more would have room without anything that is spare. */
+  /** True when so many more bytes would fit after everything evictable is discarded. */
   couldHold(bytes: number): boolean {
-    const needed = this.#bytes - this.#spareBytes + bytes;
-    return needed <= this.#bounds.bytes && (this.#whole?.couldHold(bytes) ?? true);
+    const needed = this.#bytes - this.#evictableBytes + bytes;
+    return needed <= this.#bounds.bytes && (this.#parent?.couldHold(bytes) ?? true);
   }
 
-  /** Makes room for so many bytes more: spares go for it. False when that would not be enough; then they stay. */
+  /** Discards evictable entries until so many more bytes fit. False, and nothing is discarded, when that is not enough. */
   makeRoom(bytes: number): boolean {
     if (!this.couldHold(bytes)) return false;
-    this.#dropFor(bytes);
-    return this.#whole?.makeRoom(bytes) ?? true;
-  }
-
-  /** Takes so many bytes, or gives them back when there are fewer than none. */
-  count(bytes: number): void {
-    this.#bytes += bytes;
-    this.#whole?.count(bytes);
-  }
-
-  /** From now on it is kept only while there is room; the oldest ones go for it if there are too many. */
-  addSpare(spare: Spare): void {
-    this.#spares.add(spare);
-    this.#spareBytes += spare.bytes;
-    this.#whole?.addSpare(spare);
-    this.#dropSurplus();
-  }
-
-  /** It is as needed as anything else again, or gone. Ignored for what is no spare. */
-  removeSpare(spare: Spare): void {
-    if (!this.#spares.delete(spare)) return;
-    this.#spareBytes -= spare.bytes;
-    this.#whole?.removeSpare(spare);
-  }
-
-  #dropFor(bytes: number): void {
-    for (const oldest of this.#spares) {
+    for (const oldest of this.#evictables) {
       if (this.#bytes + bytes <= this.#bounds.bytes) break;
       oldest.discard();
     }
+    return this.#parent?.makeRoom(bytes) ?? true;
   }
 
-  #dropSurplus(): void {
-    const { spareBytes, spares } = this.#bounds;
-    for (const oldest of this.#spares) {
-      if (this.#spareBytes <= spareBytes && this.#spares.size <= spares) break;
+  /** Adds so many bytes; a negative number gives bytes back. */
+  count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#parent?.count(bytes);
+  }
+
+  /** Makes a counted part evictable; the oldest parts are discarded when there are too many. */
+  addEvictable(part: Evictable): void {
+    this.#evictables.add(part);
+    this.#evictableBytes += part.bytes;
+    this.#parent?.addEvictable(part);
+    const { evictableBytes, evictables } = this.#bounds;
+    for (const oldest of this.#evictables) {
+      if (this.#evictableBytes <= evictableBytes && this.#evictables.size <= evictables) break;
       oldest.discard();
     }
+  }
+
+  /** The part is needed again, or gone. Ignored for a part that is not evictable. */
+  removeEvictable(part: Evictable): void {
+    if (!this.#evictables.delete(part)) return;
+    this.#evictableBytes -= part.bytes;
+    this.#parent?.removeEvictable(part);
   }
 }

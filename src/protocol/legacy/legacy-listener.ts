@@ -1,21 +1,22 @@
 // The stream that a client opens by GET, for messages of its server outside of any call, and the messages that wait for it.
 // Each message is written on one stream only; the conversation chooses the stream of a request.
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
+
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { refused } from '../rpc.ts';
-import type { EventBudget } from './legacy-event-log.ts';
+import { MessageLog } from './legacy-event-log.ts';
 import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stream.ts';
 
 /** Distinguishes the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
 
 /** True for the key of a stream that was opened by GET. */
-export function isListenersKey(key: string): boolean {
+export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-/** What it needs of its session. */
+/** Dependencies of the listener of one session. */
 export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
   /** The client understands events without data: revision 2025-11-25 and later. */
   readonly canPoll: boolean;
@@ -31,15 +32,17 @@ export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
 export class LegacyListener {
   readonly #deps: ListenerDeps;
   #stream: LegacyStream | undefined;
-  #letGo: (() => void) | undefined;
-  readonly #waiting: UndeliveredMessages;
+  #release: (() => void) | undefined;
+  /** By the id of a request of the server; notifications have none, and make room for others. */
+  readonly #waiting: MessageLog<number | undefined>;
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps;
-    this.#waiting = new UndeliveredMessages(deps.budget);
+    const isNotification = (question: number | undefined) => question === undefined;
+    this.#waiting = new MessageLog(deps.budget, LIMITS.undeliveredMessages, isNotification);
   }
 
-  /** True while there is a stream, or one that its client may come back to. */
+  /** True while there is a stream, or one that its client may resume. */
   get isOpen(): boolean {
     return this.#stream !== undefined;
   }
@@ -51,13 +54,13 @@ export class LegacyListener {
 
   /** True when messages wait. */
   get hasWaiting(): boolean {
-    return !this.#waiting.isEmpty;
+    return this.#waiting.messages.length > 0;
   }
 
   /**
-   * Opens the stream, or goes on with it after an event that was on it; one that is not kept any more begins anew. It
+   * Opens the stream, or resumes it after an event that was on it; one that is not stored any more begins anew. It
    * begins with an event that only carries an id, like the answer to a POST, so that a client which loses it before the
-   * first message comes back to what was said meanwhile; servers need not do so here.
+   * first message can resume it; servers need not do so here.
    * Throws RpcFailure (409) for a second stream beside an open one.
    */
   open(reply: McpReply, after?: EventPosition): void {
@@ -65,7 +68,7 @@ export class LegacyListener {
     if (after !== undefined && stream?.key === after.key) {
       this.#hold();
       stream.resume(reply, after.number);
-      this.#catchUp(stream);
+      this.#sendWaiting(stream);
     } else if (stream?.isLive) {
       throw refused(409, 'Conflict: Only one SSE stream is allowed per session');
     } else {
@@ -84,114 +87,54 @@ export class LegacyListener {
   /** Writes a notification, or stores it while there is room. */
   notify(message: string): void {
     if (this.#stream?.isLive) this.#stream.notify(message);
-    else this.store({ message, question: undefined });
+    else this.store(message);
   }
 
-  /** Stores a message until the stream opens; notifications make room for it. False when the message itself has no room. */
-  store(message: Undelivered): boolean {
-    return this.#waiting.store(message);
+  /**
+   * Stores a message until the stream opens: a notification, or the request of the server with that id. Notifications make room
+   * for it. False when the message itself has no room.
+   */
+  store(message: string, question?: number): boolean {
+    return this.#waiting.append(question, message);
   }
 
-  /** Discards a stream whose client did not come back. */
+  /** Discards a stream whose client did not resume it. */
   expire(nowMs: number): void {
-    if (this.#stream?.isForsaken(nowMs)) this.close();
+    if (this.#stream?.isAbandoned(nowMs)) this.close();
   }
 
   /** Ends the stream and discards all messages. */
   close(): void {
     this.#stream?.discard();
     this.#stream = undefined;
-    this.#waiting.takeAll();
-    this.#lost();
+    this.#waiting.clear();
+    this.#unhold();
   }
 
   #begin(reply: McpReply): void {
     const key = `${KEY_PREFIX}${this.#deps.nextKey()}`;
-    const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#lost() });
+    const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#unhold() });
     this.#stream = stream;
     this.#hold();
     stream.begin(reply, this.#deps.canPoll);
-    this.#catchUp(stream);
+    this.#sendWaiting(stream);
   }
 
-  #catchUp(stream: LegacyStream): void {
+  #sendWaiting(stream: LegacyStream): void {
     if (!stream.isLive) return;
-    for (const { message, question } of this.#waiting.takeAll()) {
-      if (question === undefined || this.#deps.isPending(question)) stream.send(message);
+    const waiting = this.#waiting.messages;
+    this.#waiting.clear();
+    for (const { data, number: question } of waiting) {
+      if (question === undefined || this.#deps.isPending(question)) stream.send(data);
     }
   }
 
   #hold(): void {
-    this.#letGo ??= this.#deps.hold();
+    this.#release ??= this.#deps.hold();
   }
 
-  #lost(): void {
-    this.#letGo?.();
-    this.#letGo = undefined;
-  }
-}
-
-// The messages of a server that wait for its client to open a stream, bounded in number and size. They count in the budget of
-// the session.
-
-/** Bytes of all messages that wait in one session. */
-const MOST_BYTES = 1024 * 1024;
-
-/** A message that found no stream. */
-interface Undelivered {
-  readonly message: string;
-  /** The id of a request of the server; undefined for a notification, which gives way. */
-  readonly question: number | undefined;
-}
-
-interface StoredMessage extends Undelivered {
-  readonly bytes: number;
-}
-
-/** Those of one session, oldest first. */
-export class UndeliveredMessages {
-  readonly #budget: EventBudget;
-  #stored: StoredMessage[] = [];
-  #bytes = 0;
-
-  constructor(budget: EventBudget) {
-    this.#budget = budget;
-  }
-
-  /** True when nothing waits. */
-  get isEmpty(): boolean {
-    return this.#stored.length === 0;
-  }
-
-  /** Stores a message; the oldest notifications make room for it. False when that is not enough. */
-  store(message: Undelivered): boolean {
-    const bytes = Buffer.byteLength(message.message);
-    if (bytes > MOST_BYTES) return false;
-    while (!this.#findRoom(bytes)) {
-      const oldest = this.#stored.findIndex(({ question }) => question === undefined);
-      if (oldest === -1) return false;
-      for (const dropped of this.#stored.splice(oldest, 1)) this.#count(-dropped.bytes);
-    }
-    this.#stored.push({ ...message, bytes });
-    this.#count(bytes);
-    return true;
-  }
-
-  /** Removes and returns all messages, oldest first. */
-  takeAll(): readonly Undelivered[] {
-    const taken = this.#stored;
-    this.#stored = [];
-    this.#count(-this.#bytes);
-    return taken;
-  }
-
-  #findRoom(bytes: number): boolean {
-    const isBelow = this.#stored.length < LIMITS.undeliveredMessages && this.#bytes + bytes <= MOST_BYTES;
-    return isBelow && this.#budget.makeRoom(bytes);
-  }
-
-  #count(bytes: number): void {
-    this.#bytes += bytes;
-    this.#budget.count(bytes);
+  #unhold(): void {
+    this.#release?.();
+    this.#release = undefined;
   }
 }

@@ -1,27 +1,28 @@
 // One event stream of a session, which several connections may carry one after the other. It numbers the events, stores them
-// for a client that comes back, and ends once. It does not read the messages.
+// for a client that resumes it, and ends once. It does not read the messages.
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
-import type { EventBudget, Spare } from './legacy-event-log.ts';
-import { StreamLog } from './legacy-event-log.ts';
+import { type EventBudget, type Evictable, MessageLog } from './legacy-event-log.ts';
 
-/** How long a client that lost a stream, or did not take all of it, may take to come back. */
-const AWAITED_MS = 60_000;
+/** Latest events of one stream that are stored. */
+const MOST_EVENTS = 256;
+/** How long a client may take to resume a stream whose events were not all delivered. */
+const UNDELIVERED_MS = 60_000;
 /**
- * The same for a connection that took all of it. The kernel accepted the bytes, but the connection of the client may be dead.
+ * The same after delivery. The kernel accepted the bytes, but the connection of the client may be dead.
  * Clients that notice come back within seconds (the SDK's after 1 and 2.5 s); nearly all others have the events.
  */
-const TAKEN_MS = 15_000;
+const DELIVERED_MS = 15_000;
 
 /**
- * `open`: something may be said on it. `leaving`: it ended, and its connection may have something of it left. `taken`: it
- * has nothing left. `missed`: it broke off before, or there was none. `forgotten`: nothing is kept.
+ * `open`: messages may follow. `ending`: it ended, and its connection may have unsent bytes of it. `delivered`: the connection
+ * has none. `undelivered`: the connection broke off before, or there was none. `discarded`: nothing is stored.
  */
-type Stage = 'open' | 'leaving' | 'taken' | 'missed' | 'forgotten';
+type Stage = 'open' | 'ending' | 'delivered' | 'undelivered' | 'discarded';
 
 /** Dependencies and callbacks of a stream. */
 export interface StreamDeps {
@@ -30,37 +31,36 @@ export interface StreamDeps {
   readonly budget: EventBudget;
   /** The connection is gone before the stream ended. */
   readonly onLost?: () => void;
-  /** The stream ended, and what it kept may have been taken by now. */
-  readonly onTaken: () => void;
-  /** Nothing is stored of it any more. */
-  readonly onForgotten?: (stream: LegacyStream) => void;
+  /** The stream ended a moment ago: its delivery can be checked. */
+  readonly onEnded: () => void;
+  readonly onDiscarded?: (stream: LegacyStream) => void;
 }
 
-/** Where a client that lost a stream wants to go on. */
+/** The last event that a client has of a stream that it resumes. */
 export interface EventPosition {
   readonly key: string;
   readonly number: number;
 }
 
-/** One stream. It holds events of its budget until it is discarded, which its budget may do once they are spare. */
-export class LegacyStream implements Spare {
+/** One stream. Its events count in its budget until it is discarded, which the budget may do after delivery. */
+export class LegacyStream implements Evictable {
   readonly #deps: StreamDeps;
-  readonly #log: StreamLog;
+  readonly #log: MessageLog;
   #stage: Stage = 'open';
   #socket: McpStream | undefined;
-  /** A connection that was ended with the stream, and may still have something to hand over. */
-  #leaving: McpStream | undefined;
+  /** A connection that was ended with the stream, and may still have unsent bytes. */
+  #ending: McpStream | undefined;
   /** Connections so far: only the latest one matters. */
   #connections = 0;
   #lastNumber = 0;
   /** Its client got an event id before any message. */
-  #isNamed = false;
-  /** When a connection carried it last, or was found to have taken all of it. */
-  #leftAtMs = 0;
+  #hasFirstId = false;
+  /** When a connection carried it last, or delivery was noticed. */
+  #carriedAtMs = 0;
 
   constructor(deps: StreamDeps) {
     this.#deps = deps;
-    this.#log = new StreamLog(deps.budget);
+    this.#log = new MessageLog(deps.budget, MOST_EVENTS);
   }
 
   get key(): string {
@@ -76,59 +76,59 @@ export class LegacyStream implements Spare {
     return this.#stage !== 'open';
   }
 
-  /** True when nothing is stored any more. */
-  get isDone(): boolean {
-    return this.#stage === 'forgotten';
+  get isDiscarded(): boolean {
+    return this.#stage === 'discarded';
   }
 
-  /** Bytes it holds. */
+  /** Bytes of the stored events. */
   get bytes(): number {
     return this.#log.bytes;
   }
 
-  /** True when its client stayed away for too long. */
-  isForsaken(nowMs: number): boolean {
-    return !this.isLive && nowMs - this.#leftAtMs >= (this.#stage === 'taken' ? TAKEN_MS : AWAITED_MS);
+  /** True when its client had enough time to resume it. */
+  isAbandoned(nowMs: number): boolean {
+    const most = this.#stage === 'delivered' ? DELIVERED_MS : UNDELIVERED_MS;
+    return !this.isLive && nowMs - this.#carriedAtMs >= most;
   }
 
   /**
-   * Looks whether it ended and its connection took all of it. From then on it is spare; forgotten, if its client has no
-   * event to come back with. False when looking again may tell more.
+   * Checks whether it ended and was delivered. From then on it is evictable; it is discarded if its client has no
+   * event id to resume it with. False when a later check may find more.
    */
-  checkTaken(): boolean {
+  checkDelivered(): boolean {
     if (this.#stage === 'open') return false;
-    if (this.#leaving?.unsentBytes === 0) this.#becomeTaken();
+    if (this.#ending?.unsentBytes === 0) this.#delivered();
     if (this.#log.bytes === 0) this.discard();
-    return this.#stage !== 'leaving';
+    return this.#stage !== 'ending';
   }
 
   /**
-   * Begins it on a connection; for a client that can poll, with an id to come back with. False when the client has left
+   * Begins it on a connection; for a client that can poll, with an id to resume it with. False when the client has left
    * already.
    */
   begin(reply: McpReply, canPoll: boolean): boolean {
-    this.#carryOn(reply);
-    this.#isNamed = canPoll;
+    this.#attach(reply);
+    this.#hasFirstId = canPoll;
     if (canPoll) this.#socket?.send({ data: '', id: this.#idOf(0) });
     return this.isLive;
   }
 
   /** Begins it, and ends the connection with that: the client is to come back. False when it has left already. */
   beginSuspended(reply: McpReply, retryMs: number | undefined): boolean {
-    this.#carryOn(reply);
-    const isThere = this.isLive;
+    this.#attach(reply);
+    const wasLive = this.isLive;
     this.suspend(retryMs);
-    return isThere;
+    return wasLive;
   }
 
-  /** Goes on, on another connection: first with what came after that event. A connection that is left is ended. */
+  /** Continues on another connection, first with the events after that one. A previous connection is ended. */
   resume(reply: McpReply, after: number): void {
     const hasEnded = this.isFinished;
-    this.#release()?.end();
-    this.#become('open');
-    this.#carryOn(reply);
-    for (const { number, data } of this.#log.after(after)) {
-      this.#socket?.send({ data, id: this.#idOf(number) });
+    this.#detach()?.end();
+    this.#setStage('open');
+    this.#attach(reply);
+    for (const { number, data } of this.#log.messages) {
+      if (number > after) this.#socket?.send({ data, id: this.#idOf(number) });
     }
     if (hasEnded) this.#end();
   }
@@ -141,12 +141,12 @@ export class LegacyStream implements Spare {
     this.#socket?.send({ data, id: this.#idOf(this.#lastNumber) });
   }
 
-  /** Sends a message that is left out for a client which reads too slowly. */
+  /** Sends a message that is dropped for a client which reads too slowly. */
   notify(data: Uint8Array | string): void {
     if (this.#socket === undefined || this.#socket.unsentBytes <= LIMITS.unreadBytes) this.send(data);
   }
 
-  /** The answer to request `id`, the last one if `isLast`. One that is too large to be kept is replaced for a return. */
+  /** The answer to request `id`, the last one if `isLast`. If it is too large, an error is stored in its place. */
   answer(message: Uint8Array | string, id: JsonRpcId, isLast: boolean): void {
     if (this.isFinished) return;
     this.#lastNumber += 1;
@@ -157,77 +157,77 @@ export class LegacyStream implements Spare {
 
   /** Ends the connection, not the stream: the client is to come back for the rest. */
   suspend(retryMs: number | undefined): void {
-    const socket = this.#release();
-    this.#isNamed = true;
+    const socket = this.#detach();
+    this.#hasFirstId = true;
     const id = this.#idOf(this.#lastNumber);
     socket?.send(retryMs === undefined ? { data: '', id } : { data: '', id, retryMs });
     socket?.end();
   }
 
-  /** Nothing more will be said. What the connection has not taken is kept, and for a while what it has. */
+  /** No messages follow. Undelivered events are stored for the client, and for a shorter time delivered ones. */
   finish(): void {
     if (!this.isFinished) this.#end();
   }
 
-  /** Ends the connection and forgets everything. */
+  /** Ends the connection and discards the events. */
   discard(): void {
-    if (this.isDone) return;
-    this.#become('forgotten');
-    this.#release()?.end();
+    if (this.isDiscarded) return;
+    this.#setStage('discarded');
+    this.#detach()?.end();
     this.#log.clear();
-    this.#deps.onForgotten?.(this);
+    this.#deps.onDiscarded?.(this);
   }
 
-  #carryOn(reply: McpReply): void {
+  #attach(reply: McpReply): void {
     this.#connections += 1;
     const connection = this.#connections;
     this.#socket = reply.stream();
     reply.onGone(() => {
-      if (connection === this.#connections) this.#lose();
+      if (connection === this.#connections) this.#connectionLost();
     });
   }
 
-  /** Its connection broke off; if the stream had ended, before all of it was handed over, whatever it looked like. */
-  #lose(): void {
-    if (this.#stage === 'leaving' || this.#stage === 'taken') {
-      this.#become('missed');
-    } else if (this.#release() !== undefined) {
+  /** If the stream had ended, it counts as undelivered, even when the connection had no unsent bytes. */
+  #connectionLost(): void {
+    if (this.#stage === 'ending' || this.#stage === 'delivered') {
+      this.#setStage('undelivered');
+    } else if (this.#detach() !== undefined) {
       this.#deps.onLost?.();
     }
   }
 
   #end(): void {
-    const socket = this.#release();
-    this.#leftAtMs = Date.now();
-    this.#leaving = socket;
-    this.#stage = socket === undefined ? 'missed' : 'leaving';
+    const socket = this.#detach();
+    this.#carriedAtMs = Date.now();
+    this.#ending = socket;
+    this.#stage = socket === undefined ? 'undelivered' : 'ending';
     if (socket === undefined) return;
     socket.end();
-    // What is written in this turn leaves with it, in nearly every case.
-    if (socket.unsentBytes > 0) setImmediate(this.#deps.onTaken);
+    // Bytes that are written in this turn of the event loop are sent at its end, in nearly every case.
+    if (socket.unsentBytes > 0) setImmediate(this.#deps.onEnded);
   }
 
-  #becomeTaken(): void {
-    this.#leaving = undefined; // a response and a socket hang on it
-    if (!this.#isNamed && this.#lastNumber < 2) {
+  #delivered(): void {
+    this.#ending = undefined; // it retains a response and a socket
+    if (!this.#hasFirstId && this.#lastNumber < 2) {
       this.discard();
       return;
     }
-    this.#stage = 'taken';
-    this.#leftAtMs = Date.now();
-    this.#deps.budget.addSpare(this);
+    this.#stage = 'delivered';
+    this.#carriedAtMs = Date.now();
+    this.#deps.budget.addEvictable(this);
   }
 
-  /** Whatever it was, what it keeps is not spare, and no connection has anything left of it. */
-  #become(stage: Stage): void {
-    this.#deps.budget.removeSpare(this);
-    this.#leaving = undefined;
+  /** A stage in which the events are not evictable and no connection has unsent bytes. */
+  #setStage(stage: Stage): void {
+    this.#deps.budget.removeEvictable(this);
+    this.#ending = undefined;
     this.#stage = stage;
   }
 
-  #release(): McpStream | undefined {
+  #detach(): McpStream | undefined {
     const socket = this.#socket;
-    if (socket !== undefined) this.#leftAtMs = Date.now();
+    if (socket !== undefined) this.#carriedAtMs = Date.now();
     this.#socket = undefined;
     return socket;
   }
@@ -250,62 +250,61 @@ function tooLarge(id: JsonRpcId): string {
   return errorMessage(id, { code: RPC.internalError, message });
 }
 
-// The event streams that answer the POSTs of one session: while they are open, and as long as their client may come back.
+// The event streams that answer the POSTs of one session: while they are open, and as long as their client may resume them.
 
-/** What all of them need to know. */
-interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onForgotten'> {
+interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onDiscarded'> {
   /** Keys of streams; none comes twice in the process. */
   readonly nextKey: () => string;
 }
 
 /** The streams of one session. */
 export class LegacyStreams {
-  readonly #deps: StreamsDeps & Pick<StreamDeps, 'onForgotten'>;
+  readonly #deps: StreamsDeps & Pick<StreamDeps, 'onDiscarded'>;
   readonly #streams = new Map<string, LegacyStream>();
-  /** Those of which it is not known yet whether they were taken: a call only looks at these. */
-  readonly #unsettled = new Set<LegacyStream>();
+  /** Streams to be checked for delivery. */
+  readonly #unchecked = new Set<LegacyStream>();
 
   constructor(deps: StreamsDeps) {
-    const onForgotten = (stream: LegacyStream) => {
+    const onDiscarded = (stream: LegacyStream) => {
       this.#streams.delete(stream.key);
-      this.#unsettled.delete(stream);
+      this.#unchecked.delete(stream);
     };
-    this.#deps = { ...deps, onForgotten };
+    this.#deps = { ...deps, onDiscarded };
   }
 
   get size(): number {
     return this.#streams.size;
   }
 
-  /** One that is not begun yet. */
+  /** A stream that has not begun yet. */
   open(): LegacyStream {
     const stream = new LegacyStream({ ...this.#deps, key: this.#deps.nextKey() });
     this.#streams.set(stream.key, stream);
-    this.#unsettled.add(stream);
+    this.#unchecked.add(stream);
     return stream;
   }
 
-  /** Goes on with the stream of that event. False when it is gone, or another session's. */
+  /** Resumes the stream of that event. False when it is gone, or belongs to another session. */
   resume(reply: McpReply, { key, number }: EventPosition): boolean {
     const stream = this.#streams.get(key);
     if (stream === undefined) return false;
-    this.#unsettled.add(stream);
+    this.#unchecked.add(stream);
     stream.resume(reply, number);
     return true;
   }
 
-  /** Looks which of those that ended were taken by now. */
-  checkTaken(): void {
-    for (const stream of this.#unsettled) {
-      if (stream.checkTaken()) this.#unsettled.delete(stream);
+  /** Checks which streams were delivered. */
+  checkDelivered(): void {
+    for (const stream of this.#unchecked) {
+      if (stream.checkDelivered()) this.#unchecked.delete(stream);
     }
   }
 
-  /** Discards those that ended and whose client did not come back. */
+  /** Discards the ended streams that their client did not resume. */
   expire(nowMs: number): void {
-    this.checkTaken();
+    this.checkDelivered();
     for (const stream of this.#streams.values()) {
-      if (stream.isFinished && stream.isForsaken(nowMs)) stream.discard();
+      if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     }
   }
 
