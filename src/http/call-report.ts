@@ -7,7 +7,8 @@ import type { CallRecord, ExchangeRequest, SentTo } from '../domain/exchange.ts'
 import type { JsonFields } from '../domain/json.ts';
 import type { RequestTrace } from '../domain/trace.ts';
 
-export interface ReportedRequest extends Pick<ExchangeRequest, 'method' | 'params'> {
+export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
+  readonly params?: ExchangeRequest['params'] | undefined;
   /** Id of the JSON-RPC message. */
   readonly id?: unknown;
   readonly address?: string | undefined;

@@ -4,8 +4,7 @@ import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { CallReport } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import type { ExchangeRequest } from '../domain/exchange.ts';
-import type { JsonRpcId } from '../domain/jsonrpc.ts';
+import type { ClientRequest } from './client-message.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -29,7 +28,7 @@ export interface McpRequest {
    */
   readonly holdBody?: (() => () => void) | undefined;
   /** Opens the report of one request of its message, or of a batch. Default: requests are not reported. */
-  report?(request: Pick<ExchangeRequest, 'method' | 'params'> & { readonly id?: JsonRpcId }): CallReport;
+  report?(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
   /**
    * Counts JSON-RPC requests against the caller's rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise
    * when this process counts on its own.

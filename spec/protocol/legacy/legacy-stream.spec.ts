@@ -280,7 +280,7 @@ test('messages that wait come with the next stream, but for questions that are s
 test('a question beyond 256 that wait is refused', () => {
   const replies: unknown[] = [];
   let last = 0;
-  const questions = new LegacyQuestions<object>(() => {
+  const questions = new LegacyQuestions(() => {
     last += 1;
     return last;
   });

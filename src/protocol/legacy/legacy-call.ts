@@ -1,6 +1,6 @@
-// One request of a legacy client that is under way: reads the events of its exchange and has them written where the client waits. It
-// ends once: answered, failed or cancelled. A lost connection does not end it. Meanwhile requests of the server wait for the
-// client's answer, within deadlines; the conversation sends them.
+// One request of a legacy client that is under way: reads the events of its exchange, and writes them to the POST that carried
+// the request. It ends once: answered, failed or cancelled. A lost connection does not end it. Below it, the requests of the
+// server that wait for an answer of the client.
 // Source: MCP 2025-11-25 basic/utilities/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
@@ -14,17 +14,17 @@ import { sentToName } from '../aggregate/aggregate-names.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
-/** What a call needs of its conversation. */
+/** The conversation of a call. */
 export interface LegacyCallDeps {
-  /** Where the session is, as far as it is one. */
+  /** The instance of the session; undefined for all templates together. */
   readonly instanceId: string | undefined;
-  /** The server asks its client in the middle of this call. */
+  /** Passes on a request of the server that belongs to this call. */
   ask(request: ServerRequest, call: LegacyCall): void;
-  /** It is over; before its answer is written. */
+  /** The call is over; its answer is not written yet. */
   ended(call: LegacyCall): void;
   /** Receives an internal error that the answer does not show. */
   onFault(error: unknown): void;
-  /** Its answer is written. */
+  /** The answer of the call is written. */
   settled(): void;
 }
 
@@ -55,11 +55,10 @@ export class LegacyCall implements Slow {
     return this.#isOver;
   }
 
-  /** Called by SlowWatch: begins the stream, so that its connection lives and can be resumed. */
+  /** Called by SlowWatch: begins the stream, which keeps the connection alive and can be resumed. */
   lasts(): void {
     if (this.#isOver) return;
     const { sentTo } = this.#report ?? this.post;
-    // A session with all templates is bound to no single instance.
     const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));
     if (instanceId !== undefined) this.post.from(instanceId);
     this.post.open();
@@ -119,9 +118,9 @@ export class LegacyCall implements Slow {
         this.#answer(errorMessage(this.id, event.error), event);
         return;
       case 'notification':
-        // A question that the server takes back has another id there than here; it ends with its call at the latest.
+        // The server cancels its own request, whose id is another one here; the request ends with the call at the latest.
         if (event.method === 'notifications/cancelled') return;
-        // Progress that only the gateway asked for, which restarts its deadline. Source: basic/utilities/progress.
+        // Only the gateway asked for this progress, to restart its deadline. Source: basic/utilities/progress.
         if (event.method === 'notifications/progress' && event.params.progressToken === undefined) return;
         this.post.notify(notificationMessage(event.method, event.params));
         return;
@@ -150,21 +149,22 @@ export class LegacyCall implements Slow {
   }
 }
 
-/** Questions of one session that wait; more are refused. */
+/** Pending questions of one session; more are refused. */
 const MOST_QUESTIONS = 256;
 /** Longest wait for the answer of a client: a person may have to read first. */
 const LONGEST_MS = 10 * 60_000;
 
-interface PendingQuestion<Asker> {
+interface PendingQuestion {
   readonly answer: (reply: ClientReply) => void;
-  readonly asker: Asker | undefined;
+  /** The call that it belongs to; undefined when it came outside of any call. */
+  readonly call: LegacyCall | undefined;
   readonly askedAtMs: number;
 }
 
-/** The questions of one session. An asker is what a question belongs to; undefined if it came outside of any call. */
-export class LegacyQuestions<Asker extends object> {
+/** The questions of one session: requests of its server that wait for an answer of the client. */
+export class LegacyQuestions {
   readonly #nextId: () => number;
-  readonly #waiting = new Map<JsonRpcId, PendingQuestion<Asker>>();
+  readonly #waiting = new Map<JsonRpcId, PendingQuestion>();
 
   /** `nextId` never gives the same number twice in a session. */
   constructor(nextId: () => number) {
@@ -180,13 +180,13 @@ export class LegacyQuestions<Asker extends object> {
   }
 
   /** Stores a question, and returns its id for the client. Undefined when too many wait: then the server got an error. */
-  add({ answer, method }: ServerRequest, asker: Asker | undefined): number | undefined {
+  add({ answer, method }: ServerRequest, call: LegacyCall | undefined): number | undefined {
     if (this.#waiting.size >= MOST_QUESTIONS) {
       answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
       return undefined;
     }
     const id = this.#nextId();
-    this.#waiting.set(id, { answer, asker, askedAtMs: Date.now() });
+    this.#waiting.set(id, { answer, call, askedAtMs: Date.now() });
     return id;
   }
 
@@ -199,31 +199,28 @@ export class LegacyQuestions<Asker extends object> {
   }
 
   /** Removes the questions of a call that is over, and returns their ids. */
-  withdraw(asker: Asker): number[] {
-    return this.#remove((question) => question.asker === asker).map(([id]) => Number(id));
+  withdraw(call: LegacyCall): number[] {
+    return this.#remove((question) => question.call === call).map(([id]) => Number(id));
   }
 
-  /**
-   * Answers the questions that waited too long with an error. The client gets a cancellation of each of them before, since the
-   * first answer may end the call.
-   */
-  expire(nowMs: number, takeBack: (id: number, asker: Asker | undefined) => void): void {
+  /** Answers the questions that waited too long with an error. Cancels them all before, since the first answer may end the call. */
+  expire(nowMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
     const late = this.#remove(({ askedAtMs }) => nowMs - askedAtMs >= LONGEST_MS);
-    for (const [id, { asker }] of late) takeBack(Number(id), asker);
+    for (const [id, { call }] of late) cancel(Number(id), call);
     for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
   }
 
   /** Answers those outside of any call with an error: the session is over. Those of a call end with it. */
   close(): void {
-    for (const [, { answer }] of this.#remove(({ asker }) => asker === undefined)) {
+    for (const [, { answer }] of this.#remove(({ call }) => call === undefined)) {
       answer(failed('The session of the client is over.'));
     }
   }
 
-  #remove(isToGo: (question: PendingQuestion<Asker>) => boolean): [JsonRpcId, PendingQuestion<Asker>][] {
-    const gone = [...this.#waiting].filter(([, question]) => isToGo(question));
-    for (const [id] of gone) this.#waiting.delete(id);
-    return gone;
+  #remove(isMatch: (question: PendingQuestion) => boolean): [JsonRpcId, PendingQuestion][] {
+    const removed = [...this.#waiting].filter(([, question]) => isMatch(question));
+    for (const [id] of removed) this.#waiting.delete(id);
+    return removed;
   }
 }
 

@@ -28,11 +28,11 @@ const MOST_CALLS = 1_000;
 /** Longest reason for a cancellation that is passed on, in UTF-16 units. */
 const MOST_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
-const HEARD_MS = 60_000;
+const IDLE_MS = 60_000;
 
 /** Shared by the conversations of one endpoint. */
 export interface ConversationDeps {
-  /** What all conversations may hold for clients that lost their streams. */
+  /** The stored events of all conversations. */
   readonly budget: EventBudget;
   /** Watches the calls under way. */
   readonly slow: SlowWatch;
@@ -49,14 +49,14 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: ConversationDeps;
   readonly #calls = new CallMap<LegacyCall>();
-  // Most calls are one request and one answer: the rest is made at its first use.
+  // Most calls are one request and one answer: these fields are set at their first use.
   #streams: LegacyStreams | undefined;
   #listener: LegacyListener | undefined;
-  #questions: LegacyQuestions<LegacyCall> | undefined;
+  #questions: LegacyQuestions | undefined;
   #budget: EventBudget | undefined;
   #messages: Subscription | undefined;
-  #quietSinceMs: number | undefined;
-  /** Since when calls are under way without a stream or a message of their client, and whether the session knows. */
+  #idleSinceMs: number | undefined;
+  /** Since when calls are under way without a stream or a message of their client, and whether the session was told. */
   #awaySinceMs: number | undefined;
   #isAway = false;
   #cancelReason: string | undefined;
@@ -72,14 +72,14 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     if (this.#calls.size >= MOST_CALLS) throw failureOf(queueFull('this session'), id);
   }
 
-  /** A message of the client has come. */
-  met(): void {
+  /** Notes a message of the client. */
+  clientSeen(): void {
     this.#awaySinceMs = undefined;
     if (this.#isAway) this.#session.setAway(false);
     this.#isAway = false;
   }
 
-  /** The answer to one POST with so many requests, in that revision. */
+  /** The answer to one POST with so many requests, in revision `version`. */
   post(reply: McpReply, requests: number, version: string): LegacyPost {
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
   }
@@ -88,29 +88,25 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report?: CallReport): void {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
-    this.met();
-    this.#quietSinceMs = undefined;
-    if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#listen();
+    this.clientSeen();
+    this.#idleSinceMs = undefined;
+    if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#receiveMessages();
     call.start(answers$);
     if (!call.isOver) this.#deps.slow.add(call);
   }
 
-  /**
-   * Cancels a request of the client, which may give a reason. An unknown or answered request is ignored: the messages may have
-   * crossed.
-   */
+  /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
     this.#cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
     this.#calls.get(id)?.cancel();
     this.#cancelReason = undefined;
   }
 
-  /** As LegacyCallDeps. */
   get instanceId(): string | undefined {
     return this.#session.instanceId;
   }
 
-  /** As a Canceller. */
+  /** As a Canceller: set while a request is cancelled. */
   get cancelReason(): string | undefined {
     return this.#cancelReason;
   }
@@ -121,12 +117,12 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * A GET: a stream for what the server says by itself, or the rest of the stream that this event was on. Throws
-   * RpcFailure: 409 for a second stream, 400 when nothing is known of the event.
+   * A GET: opens the stream for messages outside of calls, or resumes the stream of `lastEventId`. Throws RpcFailure: 409 for a
+   * second stream, 400 for an unknown event.
    */
   open(reply: McpReply, lastEventId: string | undefined): void {
-    this.met();
-    this.#quietSinceMs = undefined;
+    this.clientSeen();
+    this.#idleSinceMs = undefined;
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     if (position !== undefined && !isListenerKey(position.key)) {
@@ -134,70 +130,75 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
         throw refused(400, 'The stream of this event is not kept any more');
     } else {
       this.#listenerOf().open(reply, position);
-      this.#listen();
+      this.#receiveMessages();
     }
     this.settled();
   }
 
   /**
-   * Receives messages outside of calls, which are stored until their stream is open. Resolves when no message can be missed any
-   * more; undefined when that is so already.
+   * Receives messages outside of calls, which are stored until their stream is open. Resolves when the stream of the backend is
+   * open; undefined when there is nothing to wait for.
    */
   listen(): Promise<void> | undefined {
-    this.#quietSinceMs = undefined;
-    this.#listen();
+    this.#idleSinceMs = undefined;
+    this.#receiveMessages();
     return this.#session.opening;
   }
 
-  /** As LegacyCallDeps. Tries the stream of the call, the stream of the GET, and those of other calls; else the message waits. */
+  /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. */
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#questionsOf().add(request, call);
     if (id === undefined) return;
-    const message = this.#textOf(request, id);
-    if (message === undefined) return;
+    let message: string;
+    try {
+      message = requestMessage(id, request.method, request.params);
+    } catch (thrown) {
+      this.onFault(thrown);
+      this.#refuse(id, 'The request is nested too deeply to be passed on.');
+      return;
+    }
     if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
     if (this.#listenerOf().store(message, id)) return;
-    this.reply(id, { error: { code: RPC.internalError, message: 'The client listens to nothing.' } });
+    this.#refuse(id, 'The client listens to nothing.');
   }
 
-  /** As LegacyCallDeps. Withdraws the questions of the call. */
+  /** Cancels the questions of the call. */
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
     this.#deps.slow.delete(call);
     if (this.#questions === undefined || this.#questions.size === 0) return;
-    for (const id of this.#questions.withdraw(call)) this.#takeBack(id, call);
+    for (const id of this.#questions.withdraw(call)) this.#cancelQuestion(id, call);
   }
 
-  /** As LegacyCallDeps. */
   onFault(error: unknown): void {
     this.#deps.onFault(error);
   }
 
-  /** As LegacyCallDeps. */
+  /** Something ended: reports when no state is left. */
   settled(): void {
     this.#streams?.checkDelivered();
     if (!this.#isEmpty) return;
-    this.met();
+    this.clientSeen();
     this.#deps.emptied(this.#session.id, this);
   }
 
-  /** Expires what waited too long. To be called periodically. */
+  /** Expires questions, streams and the subscription to messages. To be called periodically. */
   sweep(nowMs: number): void {
-    this.#lookForClient(nowMs);
-    this.#questions?.expire(nowMs, (id, call) => this.#takeBack(id, call));
+    this.#checkClient(nowMs);
+    this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
     this.#streams?.expire(nowMs);
     this.#listener?.expire(nowMs);
     if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size)
-      this.#quietSinceMs = undefined;
-    else this.#quietSinceMs ??= nowMs;
-    if (this.#quietSinceMs !== undefined && nowMs - this.#quietSinceMs >= HEARD_MS) this.#stopListening();
+      this.#idleSinceMs = undefined;
+    else this.#idleSinceMs ??= nowMs;
+    if (this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
     this.settled();
   }
 
-  #lookForClient(nowMs: number): void {
-    const isThere = this.#listener?.isLive || [...this.#calls.values()].some(({ post }) => post.isLive);
-    if (isThere || this.#calls.size === 0) {
-      this.met();
+  #checkClient(nowMs: number): void {
+    const isConnected = this.#listener?.isLive || [...this.#calls.values()].some(({ post }) => post.isLive);
+    if (isConnected || this.#calls.size === 0) {
+      this.clientSeen();
       return;
     }
     this.#awaySinceMs ??= nowMs;
@@ -209,10 +210,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Ends everything: calls that are left are answered with the error, streams end. */
   close(error: Error): void {
     for (const call of [...this.#calls.values()]) call.fail(error);
-    this.#questions?.close();
     this.#streams?.close();
-    this.#stopListening();
-    this.settled();
+    this.#sessionEnded();
   }
 
   readonly #openStream = () => {
@@ -235,7 +234,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#listener;
   }
 
-  #questionsOf(): LegacyQuestions<LegacyCall> {
+  #questionsOf(): LegacyQuestions {
     this.#questions ??= new LegacyQuestions(() => this.#deps.nextNumber());
     return this.#questions;
   }
@@ -247,18 +246,18 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   /** The newest call first: its connection is the most likely to be open. */
-  #askElsewhere(message: string, asker: LegacyCall | undefined): boolean {
-    return [...this.#calls.values()].reverse().some((call) => call !== asker && call.post.ask(message));
+  #askElsewhere(message: string, asking: LegacyCall | undefined): boolean {
+    return [...this.#calls.values()].reverse().some((call) => call !== asking && call.post.ask(message));
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */
-  #takeBack(requestId: number, call: LegacyCall | undefined): void {
+  #cancelQuestion(requestId: number, call: LegacyCall | undefined): void {
     const message = notificationMessage('notifications/cancelled', { requestId });
-    if (call !== undefined) call.post.add(message);
+    if (call !== undefined) call.post.notifyIfBegun(message);
     else if (this.#listener?.isOpen) this.#listener.notify(message);
   }
 
-  #listen(): void {
+  #receiveMessages(): void {
     if (this.#messages !== undefined) return;
     const messages = this.#session.messages$.subscribe({
       next: (message) => this.#receive(message),
@@ -267,7 +266,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     if (!messages.closed) this.#messages = messages;
   }
 
-  #stopListening(): void {
+  #stopReceiving(): void {
     this.#messages?.unsubscribe();
     this.#messages = undefined;
     this.#listener?.close();
@@ -275,7 +274,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   #sessionEnded(): void {
     this.#questions?.close();
-    this.#stopListening();
+    this.#stopReceiving();
     this.settled();
   }
 
@@ -285,26 +284,19 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       else if (message.method !== 'notifications/cancelled')
         this.#listenerOf().notify(notificationMessage(message.method, message.params));
     } catch (thrown) {
-      this.onFault(thrown); // nested too deeply to be serialized; no answer is lost with it
+      this.onFault(thrown); // nested too deeply to be serialized
     }
   }
 
-  /** Undefined for a question that cannot be serialized: its server gets an error. */
-  #textOf({ method, params }: ServerRequest, id: number): string | undefined {
-    try {
-      return requestMessage(id, method, params);
-    } catch (thrown) {
-      this.onFault(thrown);
-      const message = 'The request is nested too deeply to be passed on.';
-      this.reply(id, { error: { code: RPC.internalError, message } });
-      return undefined;
-    }
+  /** Answers a question of the server that cannot reach the client. */
+  #refuse(id: number, message: string): void {
+    this.reply(id, { error: { code: RPC.internalError, message } });
   }
 }
 
 // The conversations of one endpoint, by session: made at the first use, removed when no state is left. One timer for all.
 
-/** How often what waited too long is looked for, in ms. */
+/** How often the conversations are swept, in ms. */
 const SWEEP_MS = 10_000;
 
 /** The caller closes them. */
@@ -326,23 +318,21 @@ export class LegacyConversations {
       },
       onFault,
       emptied: (sessionId, conversation) => {
-        // One that was dropped may say so again after the next one began.
+        // A removed conversation may report this again after the next one of the session began.
         if (this.#bySession.get(sessionId) === conversation) this.#bySession.delete(sessionId);
       },
     };
   }
 
-  /** How many there are. */
   get size(): number {
     return this.#bySession.size;
   }
 
-  /** That of a session, if there is one. */
   find(sessionId: string): LegacyConversation | undefined {
     return this.#bySession.get(sessionId);
   }
 
-  /** The conversation of a session; a new one if need be. A caller that does not use it calls `settled`, which removes it. */
+  /** The conversation of a session, made if need be. A caller that does not use it calls `settled`, which removes it. */
   of(session: McpSession): LegacyConversation {
     const known = this.#bySession.get(session.id);
     if (known !== undefined) return known;
@@ -352,7 +342,7 @@ export class LegacyConversations {
     return conversation;
   }
 
-  /** Ends them all: calls that are left are answered with the error, streams end. */
+  /** Ends them all, as their own `close` does. */
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
     this.#deps.slow.close();

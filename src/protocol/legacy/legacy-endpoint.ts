@@ -56,7 +56,7 @@ export class LegacyEndpoint {
     this.#tasks = new LegacyTasks(tasks);
   }
 
-  /** Number of sessions with a conversation. */
+  /** Number of conversations. */
   get conversations(): number {
     return this.#conversations.size;
   }
@@ -75,9 +75,12 @@ export class LegacyEndpoint {
       return this.#initialize(message, request, reply, backends);
     }
     const session = sessionOf(request, backends);
-    if (message.kind !== 'request') return this.#take(message, session, reply);
+    if (message.kind !== 'request') {
+      this.#tell(message, session);
+      return reply.empty(202);
+    }
     if (message.method === 'ping') {
-      this.#conversations.find(session.id)?.met();
+      this.#conversations.find(session.id)?.clientSeen();
       return reply.event(resultMessage(message.id, NOTHING));
     }
     return after(consumeRateLimit(request, message), () =>
@@ -96,7 +99,7 @@ export class LegacyEndpoint {
     const isNew = lastEventId === undefined || lastEventId === '';
     const opening = isNew ? this.#conversations.of(session).listen() : undefined;
     if (opening === undefined) return this.#open(session, reply, lastEventId);
-    const open = () => this.#open(sessionOf(request, backends), reply, lastEventId); // it may have ended by now
+    const open = () => this.#open(sessionOf(request, backends), reply, lastEventId); // the session may have ended
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
   }
 
@@ -112,7 +115,7 @@ export class LegacyEndpoint {
     this.#conversations.find(session.id)?.close(sessionNotFound());
   }
 
-  /** Ends every open stream, answers every call that is left with SHUTTING_DOWN, and forgets everything. */
+  /** Ends every open stream, and answers every call under way with SHUTTING_DOWN. */
   close(): Promise<void> {
     return this.#conversations.close(shuttingDown());
   }
@@ -126,14 +129,14 @@ export class LegacyEndpoint {
     }
   }
 
-  async #initialize(message: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
+  async #initialize({ id, params }: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
     if (hasSession(request, backends)) throw invalidRequest('the session is initialized already');
     try {
-      const profile = profileOf(message.params);
+      const profile = profileOf(params);
       await request.consumeRateLimit(1);
-      await openSession({ id: message.id, owner: request.principal, profile }, reply, backends);
+      await openSession(id, profile, request.principal, reply, backends);
     } catch (thrown) {
-      throw failureOf(thrown, message.id);
+      throw failureOf(thrown, id);
     }
   }
 
@@ -179,7 +182,7 @@ export class LegacyEndpoint {
     }
   }
 
-  /** The path of nearly every message: one look-up, one subscription. */
+  /** The path of nearly every message: one lookup, one subscription. */
   #call(
     message: ClientRequest,
     session: McpSession,
@@ -201,13 +204,14 @@ export class LegacyEndpoint {
 
   /** Starts a request; answers `ping` and too long cursors and URIs here. Source: MCP 2025-11-25 basic/utilities/ping. */
   #begin(
-    { id, method, params }: ClientRequest,
+    message: ClientRequest,
     conversation: LegacyConversation,
     post: LegacyPost,
     session: McpSession,
     from: McpRequest,
     backends: Backends,
   ): void {
+    const { id, method, params } = message;
     if (method === 'ping') {
       post.answer(resultMessage(id, NOTHING), id);
       return;
@@ -222,7 +226,7 @@ export class LegacyEndpoint {
     }
     const caller = session.ownerId;
     const canceller = conversation;
-    const report = from.report?.(params === undefined ? { id, method } : { id, method, params });
+    const report = from.report?.(message);
     const tracker = report ?? post;
     const { template, principal: owner, requestId } = from;
     const request =
@@ -239,14 +243,9 @@ export class LegacyEndpoint {
     conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$), report);
   }
 
-  #take(message: Exclude<McpMessage, ClientRequest>, session: McpSession, reply: McpReply): void {
-    this.#tell(message, session);
-    reply.empty(202);
-  }
-
   #tell(message: Exclude<McpMessage, ClientRequest>, session: McpSession): void {
     const conversation = this.#conversations.find(session.id);
-    conversation?.met();
+    conversation?.clientSeen();
     if (message.kind === 'answer') {
       conversation?.reply(message.id, message.reply);
     } else if (message.method === 'notifications/cancelled') {
@@ -319,22 +318,22 @@ function badParams(why: string): RpcFailure {
   return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
 }
 
-// Opens a session and answers `initialize`. A session whose id does not reach its client is closed.
-
-/** The request for a session, and its client. */
-interface SessionRequest {
-  readonly id: JsonRpcId;
-  readonly owner: Owner;
-  readonly profile: ClientProfile;
-}
-
-/** Opens and answers. Rejects before anything was answered; then, and when the client has left, nothing is left open. */
-async function openSession(opener: SessionRequest, reply: McpReply, backends: Backends): Promise<void> {
+/**
+ * Opens a session and answers `initialize`. A session whose id does not reach its client is closed. Rejects only before anything
+ * was answered.
+ */
+async function openSession(
+  id: JsonRpcId,
+  profile: ClientProfile,
+  owner: Owner,
+  reply: McpReply,
+  backends: Backends,
+): Promise<void> {
   const leaving = new AbortController();
   reply.onGone(() => leaving.abort());
-  const session = await backends.openSession(opener.owner, opener.profile, leaving.signal);
+  const session = await backends.openSession(owner, profile, leaving.signal);
   try {
-    const body = resultMessage(opener.id, JsonText.ofValue(initializeResult(session)));
+    const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
     reply.opens(session.id);
     if (session.instanceId !== undefined) reply.from(session.instanceId);
     if (leaving.signal.aborted) await session.close();

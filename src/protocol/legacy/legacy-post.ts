@@ -1,5 +1,5 @@
-// The answer to one POST with requests: an event stream. A single answer that nothing went before is written as one,
-// whole; else it goes on until the last answer. A batch has several answers, each of which is sent when it comes.
+// The answer to one POST with requests: an event stream. A single answer without messages before it is written as a complete
+// stream; else the stream is open until the last answer. The answers of a batch are sent when they come.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
 import type { ErrorCode } from '../../domain/errors.ts';
@@ -8,79 +8,76 @@ import type { JsonRpcId } from '../../domain/jsonrpc.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 
-/** Opens the event stream of a POST. */
-export type StreamFactory = () => LegacyStream;
-
 /** Answers one POST: at once, or over a stream. */
 export class LegacyPost implements Tracker {
   /** As a Tracker of its requests. */
   sentTo: SentTo | undefined;
   readonly #reply: McpReply;
-  readonly #openStream: StreamFactory;
+  readonly #openStream: () => LegacyStream;
   readonly #canPoll: boolean;
   #awaited: number;
   #hasAnswered = false;
   #stream: LegacyStream | undefined;
-  /** The client left before it got an event id to come back with: nothing reaches it any more. */
-  #isDeaf = false;
-  #isNamed = false;
+  /** The client left before it got an event id to resume with: nothing can reach it. */
+  #isGone = false;
+  #hasInstance = false;
 
-  /** `awaited`: answers that will come. `canPoll`: its client understands what polling needs (legacy-request.ts). */
-  constructor(reply: McpReply, openStream: StreamFactory, awaited: number, canPoll: boolean) {
+  /** `awaited`: number of answers that will come. `canPoll`: see legacy-request.ts. */
+  constructor(reply: McpReply, openStream: () => LegacyStream, awaited: number, canPoll: boolean) {
     this.#reply = reply;
     this.#openStream = openStream;
     this.#awaited = awaited;
     this.#canPoll = canPoll;
   }
 
-  /** True while a connection of the client carries it. Without a stream yet the connection counts as open. */
+  /** True while a connection carries the stream, and before the stream has begun. */
   get isLive(): boolean {
-    return this.#stream?.isLive ?? !this.#isDeaf;
+    return this.#stream?.isLive ?? !this.#isGone;
   }
 
   /** Notes the instance that answers; the first one counts. */
   from(instanceId: string): void {
-    if (this.#isNamed) return;
-    this.#isNamed = true;
+    if (this.#hasInstance) return;
+    this.#hasInstance = true;
     this.#reply.from(instanceId);
   }
 
   /** Begins its event stream without a message. */
   open(): void {
-    this.#begun();
+    this.#streamBegun();
   }
 
   /** Sends a notification about one of its requests, before the answer. */
   notify(message: string): void {
-    this.#begun()?.notify(message);
+    this.#streamBegun()?.notify(message);
   }
 
-  /** Sends a message that only matters on a stream that has begun. */
-  add(message: string): void {
+  /** Sends a notification only if the stream has begun. */
+  notifyIfBegun(message: string): void {
     this.#stream?.notify(message);
   }
 
   /** Sends a request of the server. False when it cannot reach the client here. */
   ask(message: string): boolean {
-    const stream = this.#begun();
+    const stream = this.#streamBegun();
     stream?.send(message);
     return stream !== undefined;
   }
 
-  /** The backend wants to be polled: it takes long. A client that can poll gets the same; for others a stream stays open. */
+  /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream stays open. */
   interrupted(retryMs: number | undefined): void {
-    if (!this.#canPoll) this.#begun();
+    if (!this.#canPoll) this.#streamBegun();
     else if (this.#stream !== undefined) this.#stream.suspend(retryMs);
-    else if (!this.#isDeaf) this.#begin((stream) => stream.beginSuspended(this.#reply, retryMs));
+    else if (!this.#isGone) this.#begin((stream) => stream.beginSuspended(this.#reply, retryMs));
   }
 
-  /** One of the awaited answers. `status` is for a single answer that nothing went before; over 200 it is plain JSON. */
+  /** One of the awaited answers. `status`: of a single answer without messages before it; one that is not 200 is plain JSON. */
   answer(message: Uint8Array | string, id: JsonRpcId, status = 200): void {
     this.#awaited -= 1;
     const isLast = this.#awaited === 0;
-    if (!isLast || this.#stream !== undefined || this.#isDeaf) {
+    if (!isLast || this.#stream !== undefined || this.#isGone) {
       this.#hasAnswered = true;
-      this.#begun()?.answer(message, id, isLast);
+      this.#streamBegun()?.answer(message, id, isLast);
     } else if (status === 200) {
       this.#reply.event(message);
     } else {
@@ -88,7 +85,7 @@ export class LegacyPost implements Tracker {
     }
   }
 
-  /** One of the answers is an error of that code: for the log. */
+  /** Notes for the log that one of the answers is an error. */
   fails(code: number, errorCode?: ErrorCode): void {
     this.#reply.fails(code, errorCode);
   }
@@ -99,16 +96,16 @@ export class LegacyPost implements Tracker {
    */
   skip(): void {
     this.#awaited -= 1;
-    if (this.#awaited > 0 || this.#isDeaf) return;
+    if (this.#awaited > 0 || this.#isGone) return;
     if (this.#stream === undefined) this.#reply.stream().end();
-    // A client that is not answered must not find a stream to come back to, or it comes back for ever.
+    // A client that gets no answer must not find a stream to resume, or it resumes it for ever.
     else if (this.#hasAnswered) this.#stream.finish();
     else this.#stream.discard();
   }
 
-  /** The stream; undefined when the client is not there to see it begin. */
-  #begun(): LegacyStream | undefined {
-    if (this.#stream !== undefined || this.#isDeaf) return this.#stream;
+  /** The stream, begun if need be; undefined when the client has left before. */
+  #streamBegun(): LegacyStream | undefined {
+    if (this.#stream !== undefined || this.#isGone) return this.#stream;
     return this.#begin((stream) => stream.begin(this.#reply, this.#canPoll));
   }
 
@@ -118,7 +115,7 @@ export class LegacyPost implements Tracker {
       this.#stream = stream;
       return stream;
     }
-    this.#isDeaf = true;
+    this.#isGone = true;
     stream.discard();
     return undefined;
   }
