@@ -12,7 +12,6 @@ import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { InquiryOptions } from '../../src/protocol/ports.ts';
 import {
   instanceOfTask,
-  instanceOfTaskAnywhere,
   isTaskId,
   NOT_FOUND,
   TaskFinder,
@@ -105,12 +104,9 @@ test.after.each(() => {
 });
 
 /** Searches; what was found so far, `done` at the end. */
-function search(
-  answers: Readonly<Record<string, Observable<ExchangeEvent>>>,
-  among = instanceOfTask,
-): unknown[] {
+function search(answers: Readonly<Record<string, Observable<ExchangeEvent>>>, template?: string): unknown[] {
   const heard: unknown[] = [];
-  among(Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
+  instanceOfTask(template, Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
     next: (found) => heard.push(found),
     complete: () => heard.push('done'),
   });
@@ -119,7 +115,7 @@ function search(
 
 test('gives a search up after five seconds, and lets go of those that were asked', () => {
   const slow = new Subject<ExchangeEvent>();
-  const heard = search({ a: slow });
+  const heard = search({ a: slow }, 't');
   mock.timers.tick(4_999);
   assert.equal([heard, slow.observed], [[], true]);
   mock.timers.tick(1);
@@ -128,19 +124,19 @@ test('gives a search up after five seconds, and lets go of those that were asked
 
 test('over all templates hears everybody out, since two of them may have given the id', () => {
   const late = new Subject<ExchangeEvent>();
-  const heard = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) }, instanceOfTaskAnywhere);
+  const heard = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) });
   assert.equal(heard, []);
   late.next(UNKNOWN);
   late.complete();
   assert.equal(heard, ['a/1', 'done']);
-  assert.equal(search({ 'a/1': of(KNOWN), 'b/1': of(KNOWN) }, instanceOfTaskAnywhere), [undefined, 'done']);
-  assert.equal(search({ 'a/1': of(UNKNOWN) }, instanceOfTaskAnywhere), [undefined, 'done']);
+  assert.equal(search({ 'a/1': of(KNOWN), 'b/1': of(KNOWN) }), [undefined, 'done']);
+  assert.equal(search({ 'a/1': of(UNKNOWN) }), [undefined, 'done']);
 });
 
 test('over all templates takes those of one for one, and waits a second for the others once it is found', () => {
   const [first, silent] = [new Subject<ExchangeEvent>(), new Subject<ExchangeEvent>()];
   const answers = { 'a/1': first, 'a/2': of(UNKNOWN), 'b/1': silent };
-  const heard = search(answers, instanceOfTaskAnywhere);
+  const heard = search(answers);
   mock.timers.tick(3_000);
   first.next(KNOWN);
   mock.timers.tick(999);
@@ -148,7 +144,7 @@ test('over all templates takes those of one for one, and waits a second for the 
   mock.timers.tick(1);
   assert.equal([heard, silent.observed], [['a/1', 'done'], false]);
   const both = { 'a/1': of(KNOWN), 'a/2': of(KNOWN), 'b/1': silent };
-  const replicas = search(both, instanceOfTaskAnywhere);
+  const replicas = search(both);
   mock.timers.tick(1_000);
   assert.equal(replicas, ['a/1', 'done']);
 });

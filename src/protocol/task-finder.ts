@@ -1,5 +1,5 @@
-// Finds the instance that runs a task of an owner, for clients of both eras: from memory, which is one for all paths, or by asking
-// the instances. The eras word, refuse and answer the requests.
+// Finds the instance that runs a task of an owner, for clients of both eras: from one memory for all paths, or by asking the
+// instances. The code of each era refuses and answers the requests.
 
 import {
   catchError,
@@ -43,14 +43,10 @@ export interface TaskQuery {
   readonly meta: JsonObject;
 }
 
-/** Of all clients, at all paths. */
+/** Finds tasks of all clients, at all paths. */
 export class TaskFinder {
-  readonly memory: TaskMemory;
+  readonly memory = new TaskMemory();
   readonly #searches = new TaskSearches();
-
-  constructor(memory: TaskMemory = new TaskMemory()) {
-    this.memory = memory;
-  }
 
   /**
    * Looks for the instance that runs an unknown task: emits the instance, NOT_FOUND when all instances deny it, or undefined
@@ -59,14 +55,14 @@ export class TaskFinder {
    * may give the same id. Returns undefined at the path of a template where there is no choice: fewer than two instances can
    * run the task, and no owner is known to have it.
    */
-  seek(question: TaskQuery): Observable<SearchResult> | undefined {
-    const { taskId, owner, template, backends } = question;
+  seek(query: TaskQuery): Observable<SearchResult> | undefined {
+    const { taskId, owner, template, backends } = query;
     const scope = { ownerId: owner.id, template };
     const all = backends.modernInstanceIds(owner);
     if (all.length < 2 && template !== undefined && !this.memory.isTaken(template, taskId)) return undefined;
     const instanceIds = all.filter((id) => !this.memory.isOthers(scope, taskId, id));
     if (instanceIds.length === 0) return of(NOT_FOUND);
-    return this.#searches.search(scope, taskId, () => this.#search(question, scope, instanceIds));
+    return this.#searches.search(scope, taskId, () => this.#search(query, scope, instanceIds));
   }
 
   #search(
@@ -80,17 +76,16 @@ export class TaskFinder {
       if (event.kind === 'error' && isDenial(event.error)) denials.push(event.error.code);
     };
     const get = (instanceId: string) => backends.inquire(request, { owner, instanceId }).pipe(tap(count));
-    const search = scope.template === undefined ? instanceOfTaskAnywhere : instanceOfTask;
-    return search(instanceIds, get).pipe(
+    return instanceOfTask(scope.template, instanceIds, get).pipe(
       map((found) => {
         if (found !== undefined) {
           this.memory.found(scope, taskId, found);
           return found;
         }
-        // The server itself answers that it has no tasks at all.
-        const isForServer =
+        // Not decided: the server itself is to answer that it has no tasks at all.
+        const hasNoTasks =
           scope.template !== undefined && denials.every((code) => code === RPC.methodNotFound);
-        return denials.length === instanceIds.length && !isForServer ? NOT_FOUND : undefined;
+        return denials.length === instanceIds.length && !hasNoTasks ? NOT_FOUND : undefined;
       }),
     );
   }
@@ -107,12 +102,12 @@ function isDenial({ code }: JsonRpcError): boolean {
 /** Instances asked at the same time. */
 const MOST_ASKED = 32;
 /** Longest wait for an instance that knows the task. */
-const PATIENCE_MS = 5_000;
+const SEARCH_MS = 5_000;
 /** Longest wait for further instances after the first one that knows the task. */
-const HEARING_MS = 1_000;
+const FURTHER_MS = 1_000;
 /** Searches under way, and those of one owner. */
 const MOST_SEARCHES = 64;
-const MOST_OF_ONE = 4;
+const MOST_OF_OWNER = 4;
 /** How long a search without a result is remembered, in ms, and how many of them. */
 const MISS_MS = 1_000;
 const MOST_MISSES = 1_000;
@@ -126,15 +121,16 @@ type SearchResult = string | typeof NOT_FOUND | undefined;
 /** A search without a result, and until when it is not repeated. */
 interface Miss {
   readonly untilMs: number;
-  readonly sought: Exclude<SearchResult, string>;
+  readonly result: Exclude<SearchResult, string>;
 }
 
 /** The searches under way. */
 export class TaskSearches {
   readonly #now: () => number;
-  readonly #underWay = new Map<string, Observable<SearchResult>>();
-  /** How many each owner has under way. */
-  readonly #owners = new Map<string, number>();
+  readonly #underWay = new Map<
+    string,
+    { readonly ownerId: string; readonly search$: Observable<SearchResult> }
+  >();
   readonly #misses = new LruMap<Miss>(MOST_MISSES);
 
   /** `now`: monotonic clock in ms. */
@@ -142,7 +138,6 @@ export class TaskSearches {
     this.#now = now;
   }
 
-  /** How many are under way. */
   get size(): number {
     return this.#underWay.size;
   }
@@ -160,57 +155,51 @@ export class TaskSearches {
     return defer(() => {
       const key = JSON.stringify([ownerId, template, taskId]);
       const miss = this.#misses.get(key);
-      if (miss !== undefined && this.#now() < miss.untilMs) return of(miss.sought);
-      return this.#underWay.get(key) ?? this.#begin(key, ownerId, begin);
+      if (miss !== undefined && this.#now() < miss.untilMs) return of(miss.result);
+      return this.#underWay.get(key)?.search$ ?? this.#begin(key, ownerId, begin);
     });
   }
 
   #begin(key: string, ownerId: string, begin: () => Observable<SearchResult>): Observable<SearchResult> {
-    const own = this.#owners.get(ownerId) ?? 0;
-    const most = ownerId === ANONYMOUS.id ? MOST_SEARCHES : MOST_OF_ONE;
-    if (own >= most || this.#underWay.size >= MOST_SEARCHES) throw tooManySearches();
+    const own = [...this.#underWay.values()].filter((search) => search.ownerId === ownerId);
+    const most = ownerId === ANONYMOUS.id ? MOST_SEARCHES : MOST_OF_OWNER;
+    if (own.length >= most || this.#underWay.size >= MOST_SEARCHES) throw tooManySearches();
     const search$ = defer(begin).pipe(
-      tap((sought) => {
-        if (typeof sought !== 'string') this.#misses.set(key, { untilMs: this.#now() + MISS_MS, sought });
+      tap((result) => {
+        if (typeof result !== 'string') this.#misses.set(key, { untilMs: this.#now() + MISS_MS, result });
       }),
-      finalize(() => this.#end(key, ownerId)),
+      finalize(() => this.#underWay.delete(key)),
       share(),
     );
-    this.#owners.set(ownerId, own + 1);
-    this.#underWay.set(key, search$);
+    this.#underWay.set(key, { ownerId, search$ });
     return search$;
   }
-
-  #end(key: string, ownerId: string): void {
-    this.#underWay.delete(key);
-    const left = (this.#owners.get(ownerId) ?? 0) - 1;
-    if (left > 0) this.#owners.set(ownerId, left);
-    else this.#owners.delete(ownerId);
-  }
 }
 
 /**
- * Emits the first instance that answers for the task with a result, or undefined when none does within PATIENCE_MS; then
- * completes. `get` asks one of them. Cold; never errors: one that cannot be asked does not know it.
+ * Emits the first instance whose answer about the task is a result, or undefined when there is none within SEARCH_MS; then
+ * completes. `get` asks one of them. Cold; never errors: an instance that cannot be asked does not know the task.
+ *
+ * Without a template, the servers of several templates are asked, which know nothing of each other: two of them may give
+ * one id to two callers. Then no instance is emitted, and after the first one the others have FURTHER_MS. Instances of one
+ * template are taken for one server, as they are at its own path.
  */
 export function instanceOfTask(
+  template: string | undefined,
   instanceIds: readonly string[],
   get: (instanceId: string) => Observable<ExchangeEvent>,
 ): Observable<string | undefined> {
-  return answeringInstances(instanceIds, get).pipe(take(1), defaultIfEmpty(undefined));
-}
-
-/**
- * The same over all templates, whose servers know nothing of each other: two of them may give one id to two callers, and
- * which one is meant cannot be known, so that none is. The others have HEARING_MS for that from the first one on. Instances
- * of one template are taken for one server, as they are at its own path.
- */
-export function instanceOfTaskAnywhere(
-  instanceIds: readonly string[],
-  get: (instanceId: string) => Observable<ExchangeEvent>,
-): Observable<string | undefined> {
-  return answeringInstances(instanceIds, get).pipe(
-    connect((found$) => found$.pipe(takeUntil(found$.pipe(take(1), delay(HEARING_MS))))),
+  const answers = instanceIds.slice(0, MOST_ASKED).map((instanceId) =>
+    get(instanceId).pipe(
+      filter(({ kind }) => kind === 'result'),
+      map(() => instanceId),
+      catchError(() => EMPTY),
+    ),
+  );
+  const found$ = merge(...answers).pipe(takeUntil(timer(SEARCH_MS)));
+  if (template !== undefined) return found$.pipe(take(1), defaultIfEmpty(undefined));
+  return found$.pipe(
+    connect((shared$) => shared$.pipe(takeUntil(shared$.pipe(take(1), delay(FURTHER_MS))))),
     toArray(),
     map((found) => {
       const templates = new Set(found.map((instanceId) => splitInstance(instanceId)?.template));
@@ -219,22 +208,7 @@ export function instanceOfTaskAnywhere(
   );
 }
 
-/** Emits each that answers for the task with a result; completes when all have answered, or PATIENCE_MS are over. */
-function answeringInstances(
-  instanceIds: readonly string[],
-  get: (instanceId: string) => Observable<ExchangeEvent>,
-): Observable<string> {
-  const answering = instanceIds.slice(0, MOST_ASKED).map((instanceId) =>
-    get(instanceId).pipe(
-      filter(({ kind }) => kind === 'result'),
-      map(() => instanceId),
-      catchError(() => EMPTY),
-    ),
-  );
-  return merge(...answering).pipe(takeUntil(timer(PATIENCE_MS)));
-}
-
-/** Tasks remembered, of all clients together; QuotaLruMap decides which one goes first. */
+/** Tasks remembered, of all clients together; QuotaLruMap decides which one is evicted. */
 const MOST_TASKS = 10_000;
 /** Instances remembered that gave one client the same task id. */
 const MOST_LOCATIONS = 8;
@@ -262,12 +236,11 @@ interface OwnedTask {
 /** The known tasks. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
 export class TaskMemory {
   readonly #known = new QuotaLruMap<OwnedTask>(MOST_TASKS, ({ taskId, locations }) => {
-    for (const location of locations) this.#leave(location, taskId);
+    for (const location of locations) this.#forget(location, taskId);
   });
-  /** By template and task id: the number of owners that began such a task, by instance. */
-  readonly #begun = new Map<string, Map<string, number>>();
+  /** Number of owners that began a task: by template and task id, and by template, task id and instance. */
+  readonly #begun = new Map<string, number>();
 
-  /** How many are remembered. */
   get size(): number {
     return this.#known.size;
   }
@@ -281,9 +254,9 @@ export class TaskMemory {
   all({ ownerId, template }: TaskScope, taskId: string): readonly string[] {
     const locations = isTaskId(taskId) ? this.#known.get(ownerId, taskId)?.locations : undefined;
     return (locations ?? [])
-      .filter((one) => (template ?? one.template) === one.template)
-      .filter((one) => one.isBegun || !this.#isBegun(one, taskId))
-      .map((one) => (template === undefined ? aggregateInstance(one) : one.instanceId));
+      .filter((location) => (template ?? location.template) === location.template)
+      .filter((location) => location.isBegun || !this.#isBegun(location, taskId))
+      .map((location) => (template === undefined ? aggregateInstance(location) : location.instanceId));
   }
 
   /** True when an owner began a task of that id at the template. */
@@ -296,7 +269,7 @@ export class TaskMemory {
     const own = ownOf(scope, instanceId);
     if (own === undefined || !isTaskId(taskId) || !this.#isBegun(own, taskId)) return false;
     const locations = this.#known.get(scope.ownerId, taskId)?.locations ?? [];
-    return !locations.some((one) => one.isBegun && isSame(one, own));
+    return !locations.some((location) => location.isBegun && isSame(location, own));
   }
 
   /** The owner found the task there, which does not exclude other owners. */
@@ -309,7 +282,7 @@ export class TaskMemory {
     this.#store(scope, taskId, instanceId, true);
   }
 
-  /** Learns of the task that a request begins. */
+  /** Remembers the task that a request begins. */
   following(scope: TaskScope): MonoTypeOperatorFunction<Answer> {
     return tap(({ event, instanceId }) => {
       const taskId = event.kind === 'result' ? taskIdIn(event.result) : undefined;
@@ -321,12 +294,12 @@ export class TaskMemory {
     const own = ownOf(scope, instanceId);
     if (own === undefined || !isTaskId(taskId)) return;
     const { locations = [] } = this.#known.get(scope.ownerId, taskId) ?? {};
-    const before = locations.find((one) => isSame(one, own));
-    const others = locations.filter((one) => one !== before);
+    const before = locations.find((location) => isSame(location, own));
+    const others = locations.filter((location) => location !== before);
     const [oldest] = others;
-    if (oldest !== undefined && others.length >= MOST_LOCATIONS) this.#leave(oldest, taskId);
+    if (oldest !== undefined && others.length >= MOST_LOCATIONS) this.#forget(oldest, taskId);
     const location = { ...own, isBegun: isBegun || before?.isBegun === true };
-    if (location.isBegun && before?.isBegun !== true) this.#take(location, taskId);
+    if (location.isBegun && before?.isBegun !== true) this.#count(location, taskId, 1);
     this.#known.set(scope.ownerId, taskId, {
       taskId,
       locations: [...others.slice(1 - MOST_LOCATIONS), location],
@@ -334,24 +307,19 @@ export class TaskMemory {
   }
 
   #isBegun({ template, instanceId }: OwnInstance, taskId: string): boolean {
-    return this.#begun.get(keyOf(template, taskId))?.has(instanceId) === true;
+    return this.#begun.has(keyOf(template, taskId, instanceId));
   }
 
-  #take({ template, instanceId }: TaskLocation, taskId: string): void {
-    const key = keyOf(template, taskId);
-    const instances = this.#begun.get(key) ?? new Map<string, number>();
-    instances.set(instanceId, (instances.get(instanceId) ?? 0) + 1);
-    this.#begun.set(key, instances);
+  #forget(location: TaskLocation, taskId: string): void {
+    if (location.isBegun) this.#count(location, taskId, -1);
   }
 
-  #leave({ template, instanceId, isBegun }: TaskLocation, taskId: string): void {
-    const key = keyOf(template, taskId);
-    const instances = this.#begun.get(key);
-    if (!isBegun || instances === undefined) return;
-    const left = (instances.get(instanceId) ?? 0) - 1;
-    if (left > 0) instances.set(instanceId, left);
-    else instances.delete(instanceId);
-    if (instances.size === 0) this.#begun.delete(key);
+  #count({ template, instanceId }: TaskLocation, taskId: string, difference: 1 | -1): void {
+    for (const key of [keyOf(template, taskId), keyOf(template, taskId, instanceId)]) {
+      const count = (this.#begun.get(key) ?? 0) + difference;
+      if (count > 0) this.#begun.set(key, count);
+      else this.#begun.delete(key);
+    }
   }
 }
 
@@ -360,7 +328,7 @@ export function isTaskId(taskId: unknown): taskId is string {
   return typeof taskId === 'string' && taskId.length <= LONGEST_ID;
 }
 
-/** True for the methods that name a task by its `taskId`, which means nothing in any other. */
+/** True for the methods that name a task by `taskId`; that field has no meaning in other methods. */
 export function isTaskMethod(method: string): boolean {
   return method.startsWith('tasks/');
 }
@@ -381,8 +349,8 @@ function ownOf({ template }: TaskScope, instanceId: string): OwnInstance | undef
   return template === undefined ? splitInstance(instanceId) : { template, instanceId };
 }
 
-function isSame(one: OwnInstance, other: OwnInstance): boolean {
-  return one.template === other.template && one.instanceId === other.instanceId;
+function isSame(a: OwnInstance, b: OwnInstance): boolean {
+  return a.template === b.template && a.instanceId === b.instanceId;
 }
 
 function keyOf(...parts: readonly string[]): string {

@@ -8,7 +8,7 @@ import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
-import { TaskFinder, TaskMemory } from '../../../src/protocol/task-finder.ts';
+import { TaskFinder } from '../../../src/protocol/task-finder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered } from '../listing-backends.ts';
 import { ModernScriptedBackends } from '../modern/modern-harness.ts';
@@ -30,8 +30,9 @@ function refusedTo(ownerId: string, tasks: LegacyTasks, request: ExchangeRequest
 }
 
 test('a task that another one began is none where he began it', () => {
-  const memory = new TaskMemory();
-  const tasks = new LegacyTasks(new TaskFinder(memory));
+  const finder = new TaskFinder();
+  const { memory } = finder;
+  const tasks = new LegacyTasks(finder);
   memory.begun(ANN, '1', 'a');
   for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
     assert.is(refusedTo('eve', tasks, { ...get('1'), method }, 'a'), -32602, method);
@@ -41,13 +42,9 @@ test('a task that another one began is none where he began it', () => {
 });
 
 test('one that is begun after the request was made is looked at when it is sent', () => {
-  const memory = new TaskMemory();
-  const { refusedAt } = new LegacyTasks(new TaskFinder(memory)).withTaskCheck(
-    get('1'),
-    sessionOf('eve'),
-    't',
-  );
-  memory.begun(ANN, '1', 'a');
+  const finder = new TaskFinder();
+  const { refusedAt } = new LegacyTasks(finder).withTaskCheck(get('1'), sessionOf('eve'), 't');
+  finder.memory.begun(ANN, '1', 'a');
   assert.is(refusedAt?.('a')?.kind, 'error');
 });
 
@@ -70,8 +67,9 @@ test('what is about no task, or about a text that is no id of one, is left as it
 });
 
 test('learns of the task that is begun by who asks for one, or by who takes one unasked', () => {
-  const memory = new TaskMemory();
-  const tasks = new LegacyTasks(new TaskFinder(memory));
+  const finder = new TaskFinder();
+  const { memory } = finder;
+  const tasks = new LegacyTasks(finder);
   const taker = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
   const plain = { method: 'tools/call', params: { name: 'slow' } };
   const hear = (request: ExchangeRequest, result: JsonObject, capabilities: JsonObject = {}) => {
@@ -88,8 +86,9 @@ test('learns of the task that is begun by who asks for one, or by who takes one 
 
 /** A session at the instance `one`; others are beside it. */
 function setUp(where: { readonly template: string | undefined } = { template: 't' }) {
-  const memory = new TaskMemory();
-  const tasks = new LegacyTasks(new TaskFinder(memory));
+  const finder = new TaskFinder();
+  const { memory } = finder;
+  const tasks = new LegacyTasks(finder);
   const session = sessionOf('ann');
   const backends = new ModernScriptedBackends();
   const path = { owner: { id: 'ann' }, backends, ...where };

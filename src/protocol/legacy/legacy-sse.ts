@@ -1,6 +1,6 @@
 // HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path first;
-// messages are posted there, and all answers come on that stream. A connection carries one legacy session, which
-// legacy-endpoint.ts serves as any other; here its answers only take another way.
+// messages are posted there, and all answers are sent on that stream. A connection carries one legacy session, which
+// legacy-endpoint.ts serves like any other.
 // Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50.
 
 import { randomBytes } from 'node:crypto';
@@ -10,20 +10,19 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { readBody } from '../client-message.ts';
-import type { FaultListener, McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
+import type { McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { failureOf, faultOf, refused } from '../rpc.ts';
-import type { LegacyEndpoint } from './legacy-endpoint.ts';
+import type { LegacyEndpoint, LegacyOptions } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
 const MOST_UNOPENED = 1_000;
 /** How long a connection may have no session, in ms; then its stream ends. */
 const UNOPENED_MS = 60_000;
 
-/** In which the gateway serves a connection, whatever revision its session has: no stream of it is ended to be polled. */
+/** Revision of the requests of a connection, whatever revision its session has: it excludes polling. */
 const SERVED_VERSION = '2024-11-05';
 
 /** Headers that a client of HTTP+SSE does not know when it opens its stream. */
@@ -39,23 +38,16 @@ export function opensSse({ method, headers, sse }: McpRequest): SseOpening | und
   return isOld ? sse : undefined;
 }
 
-export interface LegacySseOptions {
-  /** Receives internal errors that no answer shows. It never throws. */
-  readonly onFault: FaultListener;
-  /** At which many connections end together. */
-  readonly scheduler: TaskScheduler;
-}
+type SseOptions = Pick<LegacyOptions, 'onFault' | 'scheduler'>;
 
 /** The connections of one endpoint, by id. Its owner closes it. */
 export class LegacySse {
   readonly #legacy: LegacyEndpoint;
-  readonly #options: LegacySseOptions;
+  readonly #options: SseOptions;
   readonly #connections = new Map<string, SseConnection>();
-  /** Those without a session. */
-  readonly #unopened = new Set<SseConnection>();
   #isClosed = false;
 
-  constructor(legacy: LegacyEndpoint, options: LegacySseOptions) {
+  constructor(legacy: LegacyEndpoint, options: SseOptions) {
     this.#legacy = legacy;
     this.#options = options;
   }
@@ -69,14 +61,9 @@ export class LegacySse {
     const connection = new SseConnection(request, reply, backends, {
       legacy: this.#legacy,
       onFault: this.#options.onFault,
-      opened: () => this.#unopened.delete(connection),
-      ended: () => {
-        this.#connections.delete(id);
-        this.#unopened.delete(connection);
-      },
+      ended: () => this.#connections.delete(id),
     });
     this.#connections.set(id, connection);
-    this.#unopened.add(connection);
     connection.begin(`${messagesPath}?sessionId=${id}`);
   }
 
@@ -93,28 +80,25 @@ export class LegacySse {
     return connection.take(readBody(request.body), request, reply, backends);
   }
 
-  /** Ends every stream, and with it its session; none is opened any more. */
+  /** Ends every stream with its session, and refuses new ones. */
   close(): Promise<void> {
     this.#isClosed = true;
     return this.#options.scheduler.each([...this.#connections.values()], (connection) => connection.close());
   }
 
-  /** Those with a session are bounded as sessions are. */
+  /** Bounds the connections without a session; the others are bounded as sessions. */
   #checkRoom(ownerId: string): void {
-    if (this.#unopened.size >= MOST_UNOPENED) throw sessionLimit(MOST_UNOPENED);
+    const unopened = [...this.#connections.values()].filter(({ hasSession }) => !hasSession);
+    if (unopened.length >= MOST_UNOPENED) throw sessionLimit(MOST_UNOPENED);
     const share = MOST_UNOPENED * LIMITS.ownerShare;
-    const own = [...this.#unopened].filter((connection) => connection.ownerId === ownerId).length;
-    if (ownerId !== ANONYMOUS.id && own >= share) throw sessionShareLimit(share);
+    const own = unopened.filter((connection) => connection.ownerId === ownerId);
+    if (ownerId !== ANONYMOUS.id && own.length >= share) throw sessionShareLimit(share);
   }
 }
 
-/** What a connection needs of the table that it is in. */
-interface SseConnectionDeps {
+interface SseConnectionDeps extends Pick<LegacyOptions, 'onFault'> {
   readonly legacy: LegacyEndpoint;
-  readonly onFault: FaultListener;
-  /** It has a session. */
-  opened(): void;
-  /** It is over. */
+  /** The connection is over. */
   ended(): void;
 }
 
@@ -127,7 +111,7 @@ class SseConnection {
   readonly #deps: SseConnectionDeps;
   readonly #stream: McpStream;
   /** Listeners of answers that are not complete. */
-  readonly #leaving = new Set<() => void>();
+  readonly #onGone = new Set<() => void>();
   #session: McpSession | undefined;
   #isOpening = false;
   #isClosed = false;
@@ -146,6 +130,10 @@ class SseConnection {
     return this.#stream.unsentBytes;
   }
 
+  get hasSession(): boolean {
+    return this.#session !== undefined;
+  }
+
   /** Names the path for messages. */
   begin(messagesPath: string): void {
     this.#stream.send({ name: 'endpoint', data: messagesPath });
@@ -157,7 +145,7 @@ class SseConnection {
     return principal.id === this.ownerId && template === this.#opened.template;
   }
 
-  /** A message that its client posted. */
+  /** Takes a message that the client posted. */
   take(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
       return this.#initialize(parsed, request, reply, backends);
@@ -185,11 +173,11 @@ class SseConnection {
     if (!this.#isClosed) this.#stream.send({ data });
   }
 
-  /** Calls back when the stream is over, until the returned function is called; at once if it is. */
+  /** Calls back when the stream is over, at once if it is already, until the returned function is called. */
   onGone(listener: () => void): () => void {
     if (this.#isClosed) listener();
-    else this.#leaving.add(listener);
-    return () => this.#leaving.delete(listener);
+    else this.#onGone.add(listener);
+    return () => this.#onGone.delete(listener);
   }
 
   /** Ends the stream, and the session with all that it owns. */
@@ -199,8 +187,8 @@ class SseConnection {
     clearTimeout(this.#expiry);
     this.#deps.ended();
     this.#stream.end();
-    for (const leave of this.#leaving) leave();
-    this.#leaving.clear();
+    for (const listener of this.#onGone) listener();
+    this.#onGone.clear();
     if (this.#session !== undefined) this.#deps.legacy.end(this.#session);
   }
 
@@ -226,13 +214,12 @@ class SseConnection {
       });
   }
 
-  /** From now on the stream is that of a session. Messages outside of calls come on it, too. */
+  /** Carries the session from now on. Messages outside of calls are sent on the stream, too. */
   async #carry(sessionId: string | undefined): Promise<void> {
     const { principal } = this.#opened;
     const session = sessionId === undefined ? undefined : this.#backends.session(sessionId, principal);
-    if (session === undefined) return; // its client left, or it is over already
+    if (session === undefined) return; // the client left, or the session ended
     this.#session = session;
-    this.#deps.opened();
     if (this.#isClosed) return this.#deps.legacy.end(session);
     this.#reply.opens(session.id);
     // Calls that end with the session are answered in the same turn.
@@ -247,7 +234,7 @@ class SseConnection {
     }
   }
 
-  /** A request as if its client had named the session. */
+  /** The request with headers that name the session. */
   #asOf(request: McpRequest, { id }: McpSession): McpRequest {
     const accept = 'text/event-stream';
     const headers = { accept, 'mcp-session-id': id, 'mcp-protocol-version': SERVED_VERSION };

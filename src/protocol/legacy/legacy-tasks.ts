@@ -1,5 +1,5 @@
-// Tasks of sessions of the legacy era: an owner reaches its tasks from any of its sessions, and not those of other owners. A
-// server of the legacy era distinguishes sessions; other servers know only the id of the task.
+// Requests about tasks in sessions of the legacy era: an owner reaches its tasks from any of its sessions, and not those of other
+// owners. A server of the legacy era distinguishes sessions; other servers know only the id of the task.
 
 import {
   catchError,
@@ -37,7 +37,7 @@ interface TaskRequest extends SessionPath {
   readonly session: McpSession;
 }
 
-/** Of all sessions, at all paths. */
+/** Serves all sessions, at all paths. */
 export class LegacyTasks {
   readonly #finder: TaskFinder;
 
@@ -63,11 +63,11 @@ export class LegacyTasks {
       const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
       if (found$ === undefined) return this.#here(query);
       return found$.pipe(
-        switchMap((sought) => {
-          if (typeof sought === 'string') return this.#at(sought, query);
-          // Then the search used the conversation of the session.
+        switchMap((result) => {
+          if (typeof result === 'string') return this.#at(result, query);
+          // The search asked the conversation of the session, too.
           const wasAsked = session.peer.era === 'modern' && session.isShared;
-          return sought === NOT_FOUND && wasAsked ? of(answerHere(UNKNOWN)) : this.#here(query);
+          return result === NOT_FOUND && wasAsked ? of(answerHere(UNKNOWN)) : this.#here(query);
         }),
       );
     });
@@ -91,7 +91,7 @@ export class LegacyTasks {
     return { ...request, refusedAt: (instanceId) => (isOthers(instanceId) ? UNKNOWN : undefined) };
   }
 
-  /** Learns of the task that a request begins; undefined for one that cannot begin any. */
+  /** Remembers the task that a request begins; undefined for a request that cannot begin any. */
   following(
     { method, params }: ExchangeRequest,
     { ownerId, profile }: McpSession,
