@@ -61,6 +61,9 @@ export interface InputRequest {
   readonly params: JsonObject;
 }
 
+/** Input requests by a key that the responses carry. */
+export type InputRequests = Readonly<Record<string, InputRequest>>;
+
 /** The capabilities that the requests need and the client did not declare; undefined when none is missing. */
 export function missingCapabilities(
   questions: Iterable<InputRequest>,

@@ -29,19 +29,13 @@ import { invalidParams, type ModernCall } from './modern-call.ts';
 const MOST_OF_ALL = 10_000;
 const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 
-/** Capabilities and name of the server. */
-export interface ListenServer {
-  readonly capabilities: JsonObject;
-  readonly serverInfo: JsonObject;
-}
-
 /** The streams of all clients of one endpoint. */
 export class Listens {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
   readonly #open = new Set<Listen>();
-  /** How many each owner has. */
-  readonly #ofOwner = new Map<string, number>();
+  /** Number of open streams by owner. */
+  readonly #byOwner = new Map<string, number>();
 
   /** `onFault` gets the error of a message that could not be serialized, and was left out. */
   constructor(onFault: FaultListener, scheduler: TaskScheduler) {
@@ -49,7 +43,6 @@ export class Listens {
     this.#scheduler = scheduler;
   }
 
-  /** How many are open. */
   get size(): number {
     return this.#open.size;
   }
@@ -58,11 +51,15 @@ export class Listens {
    * Answers `subscriptions/listen`: acknowledges what is granted, then sends it. Ends at once when nothing is granted. Throws
    * RpcFailure: -32602 for an invalid filter; QUEUE_FULL when too many are open.
    */
-  open(call: ModernCall, reply: McpReply, server: ListenServer): void {
-    const granted = grant(call.params, server.capabilities);
+  open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
+    const granted = grant(call.params, capabilities);
     const { id } = call.owner;
     this.#checkRoom(id);
-    const listen = new Listen(call, granted, reply.stream(), server.serverInfo, {
+    const listen = new Listen({
+      call,
+      granted,
+      stream: reply.stream(),
+      serverInfo,
       ended: () => {
         if (this.#open.delete(listen)) this.#count(id, -1);
       },
@@ -81,58 +78,49 @@ export class Listens {
 
   #checkRoom(ownerId: string): void {
     if (this.#open.size >= MOST_OF_ALL) throw listenLimit(MOST_OF_ALL, false);
-    const hasShare = ownerId === ANONYMOUS.id || (this.#ofOwner.get(ownerId) ?? 0) < MOST_OF_OWNER;
+    const hasShare = ownerId === ANONYMOUS.id || (this.#byOwner.get(ownerId) ?? 0) < MOST_OF_OWNER;
     if (!hasShare) throw listenLimit(MOST_OF_OWNER, true);
   }
 
   #count(ownerId: string, difference: 1 | -1): void {
-    const count = (this.#ofOwner.get(ownerId) ?? 0) + difference;
-    if (count > 0) this.#ofOwner.set(ownerId, count);
-    else this.#ofOwner.delete(ownerId);
+    const count = (this.#byOwner.get(ownerId) ?? 0) + difference;
+    if (count > 0) this.#byOwner.set(ownerId, count);
+    else this.#byOwner.delete(ownerId);
   }
 }
 
-/** Callbacks of one stream. */
 interface ListenDeps {
+  readonly call: ModernCall;
+  readonly granted: Granted;
+  readonly stream: McpStream;
+  readonly serverInfo: JsonObject;
   ended(): void;
   onFault(error: unknown): void;
 }
 
+/** One stream. */
 class Listen {
-  readonly #call: ModernCall;
-  readonly #granted: Granted;
-  readonly #stream: McpStream;
-  readonly #serverInfo: JsonObject;
   readonly #deps: ListenDeps;
   #subscription: Subscription | undefined;
   #isOver = false;
 
-  constructor(
-    call: ModernCall,
-    granted: Granted,
-    stream: McpStream,
-    serverInfo: JsonObject,
-    deps: ListenDeps,
-  ) {
-    this.#call = call;
-    this.#granted = granted;
-    this.#stream = stream;
-    this.#serverInfo = serverInfo;
+  constructor(deps: ListenDeps) {
     this.#deps = deps;
   }
 
   start(): void {
     if (this.#isOver) return;
-    const { shown, wanted } = this.#granted;
+    const { call, granted } = this.#deps;
+    const { shown, wanted } = granted;
     this.#tell('notifications/subscriptions/acknowledged', { notifications: shown });
     if (Object.keys(shown).length === 0) {
       this.finish();
       return;
     }
-    const { backends, owner, envelope } = this.#call;
+    const { backends, owner, envelope } = call;
     this.#subscription = backends.changes(owner, envelope.profile, wanted).subscribe({
       next: (change) => this.#take(change),
-      error: () => this.finish(), // a stream that never fails did: for the client it is over all the same
+      error: () => this.finish(), // contrary to its contract: over for the client all the same
       complete: () => this.finish(),
     });
     if (this.#isOver) this.#subscription.unsubscribe();
@@ -141,10 +129,10 @@ class Listen {
   /** Ends it with its answer. */
   finish(): void {
     if (this.#isOver) return;
-    const _meta = { [META.subscriptionId]: this.#call.id, [META.serverInfo]: this.#serverInfo };
-    const result = JsonText.ofValue({ resultType: 'complete', _meta });
-    this.#stream.send({ data: resultMessage(this.#call.id, result) });
-    this.#stream.end();
+    const { call, stream, serverInfo } = this.#deps;
+    const _meta = { [META.subscriptionId]: call.id, [META.serverInfo]: serverInfo };
+    stream.send({ data: resultMessage(call.id, JsonText.ofValue({ resultType: 'complete', _meta })) });
+    stream.end();
     this.leave();
   }
 
@@ -156,9 +144,9 @@ class Listen {
   }
 
   #take({ method, params }: ServerNotification): void {
-    if (this.#isOver || !isGranted(method, params, this.#granted.wanted)) return;
-    // A client that leaves so much unread does not read any more.
-    if (this.#stream.unsentBytes > LIMITS.unreadBytes) {
+    if (this.#isOver || !isGranted(method, params, this.#deps.granted.wanted)) return;
+    // A client that leaves so much unread has stopped reading.
+    if (this.#deps.stream.unsentBytes > LIMITS.unreadBytes) {
       this.finish();
       return;
     }
@@ -170,16 +158,16 @@ class Listen {
   }
 
   #tell(method: string, params: JsonObject): void {
+    const { call, stream } = this.#deps;
     const meta = isJsonObject(params._meta) ? params._meta : {};
-    const _meta = { ...meta, [META.subscriptionId]: idValue(this.#call.id) };
-    this.#stream.send({ data: notificationMessage(method, { ...params, _meta }) });
+    const _meta = { ...meta, [META.subscriptionId]: idValue(call.id) };
+    stream.send({ data: notificationMessage(method, { ...params, _meta }) });
   }
 }
 
-// The filter of a client: what it opts in to, what the servers announce of that, and which messages are part of it. Source: MCP
-// 2026-07-28 basic/patterns/subscriptions.
+// The filter of a client: the changes that it opts in to, as far as the servers announce them.
 
-/** What is granted: as the client sees it, and as the backends are asked for it. */
+/** The granted changes: as the client sees them, and as the backends are asked for them. */
 interface Granted {
   readonly shown: JsonObject;
   readonly wanted: WantedChanges;
@@ -206,7 +194,7 @@ export function grant(params: JsonFields, capabilities: JsonObject): Granted {
   return { shown, wanted: { lists, resources: new Set(uris) } };
 }
 
-/** True for a message that is part of what was granted. */
+/** True for a message about a granted change. */
 export function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
   const list = changedList(method);
   if (list !== undefined) return lists.has(list);

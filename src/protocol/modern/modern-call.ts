@@ -34,12 +34,6 @@ export interface ModernCall extends Tracker {
   readonly backends: Backends;
 }
 
-/** The call as the backend gets it, and the instance that must get it, if not any may. */
-export interface RoutedRequest {
-  readonly params: JsonFields;
-  readonly instanceId?: string;
-}
-
 /** A key for an owner, a path and a purpose. */
 export function pathKey(
   purpose: string,

@@ -4,7 +4,7 @@
 import { type Observable, switchMap } from 'rxjs';
 import { type ClientReply, mayBeAsked } from '../../domain/client.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Answer } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
@@ -23,12 +23,9 @@ import { Listens } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
 import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
-import { callNotHere, ModernRounds } from './modern-rounds.ts';
-import { ModernCursors, ModernTasks } from './modern-routing.ts';
+import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
-import { StateCipher } from './state-cipher.ts';
 
-/** What it needs besides the backends. */
 export interface ModernOptions {
   readonly parked: CallParking;
   /** At least 32 random bytes; nodes that share it decrypt each other's texts. */
@@ -54,11 +51,8 @@ export class ModernEndpoint {
     this.#parked = parked;
     this.#own = serverInfo;
     this.#listens = new Listens(onFault, scheduler);
-    const cipher = new StateCipher(stateKey);
     this.#deps = {
-      cursors: new ModernCursors(cipher),
-      tasks: new ModernTasks(tasks),
-      rounds: new ModernRounds(cipher),
+      routing: new ModernRouting(stateKey, tasks),
       slow: new SlowWatch(scheduler),
       serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
       onFault,
@@ -66,7 +60,7 @@ export class ModernEndpoint {
     };
   }
 
-  /** Number of open `subscriptions/listen`. */
+  /** Number of open `subscriptions/listen` streams. */
   get listens(): number {
     return this.#listens.size;
   }
@@ -156,10 +150,12 @@ export class ModernEndpoint {
         reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call))));
         return;
       case 'subscriptions/listen':
-        this.#listens.open(call, reply, {
-          capabilities: commonCapabilities(call.backends.peers(call.owner)),
-          serverInfo: this.#deps.serverInfo(call),
-        });
+        this.#listens.open(
+          call,
+          reply,
+          commonCapabilities(call.backends.peers(call.owner)),
+          this.#deps.serverInfo(call),
+        );
         return;
       default:
         call.report = request.report?.(call);
@@ -178,28 +174,31 @@ export class ModernEndpoint {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
-    const round = this.#deps.rounds.open(call);
-    if (round?.kind === 'parked') {
-      const resumed = this.#parked.resume(round.id, owner, method, round.replies);
+    const { routing } = this.#deps;
+    const route = routing.route(call);
+    if (route !== undefined && 'parkedId' in route) {
+      const resumed = this.#parked.resume(route.parkedId, owner, method, route.replies);
       if (resumed === undefined) throw callNotHere();
       return resumed;
     }
-    const routed = round ?? this.#deps.cursors.route(call) ?? this.#deps.tasks.route(call);
     const request = {
       method,
-      params: routed?.params ?? call.params,
+      params: route?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
       tracker: call.report ?? call,
       requestId: from.requestId,
     };
-    const sought$ = routed === undefined ? this.#deps.tasks.seek(call) : undefined;
-    if (sought$ !== undefined) return fromFound(sought$, request, call);
-    const answers$ = backends.exchange(request, { owner, profile, instanceId: routed?.instanceId });
+    const found$ = route === undefined ? routing.seek(call) : undefined;
+    if (found$ !== undefined) {
+      const send = (instanceId?: string) => backends.exchange(request, { owner, profile, instanceId });
+      return found$.pipe(switchMap(send));
+    }
+    const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });
     if (!hasRounds(method) || !mayBeAsked(profile)) return answers$;
-    return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may go on without its request
+    return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
 
-  /** Answers the requests of the backend with an error first, so that it waits for nothing; then cancels the call. */
+  /** Answers the requests of the backend with an error, so that it does not wait for them; then cancels the call. */
   #abandon({ owner, method }: ModernCall, { id, requests }: ClientQuestion): void {
     const refusal: ClientReply = {
       error: {
@@ -208,21 +207,20 @@ export class ModernEndpoint {
       },
     };
     const replies = new Map([...requests.keys()].map((key) => [key, refusal]));
-    this.#parked.resume(id, owner, method, replies)?.subscribe({ error: unheard }).unsubscribe();
+    this.#parked
+      .resume(id, owner, method, replies)
+      ?.subscribe({ error: () => undefined })
+      .unsubscribe();
   }
 }
 
-/** Sends the request to the instance that was found, else to any. */
-function fromFound(
-  sought$: Observable<string | undefined>,
-  request: ExchangeRequest,
-  { backends, owner, envelope: { profile } }: ModernCall,
-): Observable<Answer> {
-  return sought$.pipe(switchMap((instanceId) => backends.exchange(request, { owner, profile, instanceId })));
+/** The refusal of answers to a call that is not parked here, although the state is valid. */
+function callNotHere(): RpcFailure {
+  return invalidParams(
+    'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
+    { reason: 'call_not_here' },
+  );
 }
-
-/** An error of an abandoned call has no receiver. */
-function unheard(): void {}
 
 /** Methods of the legacy era only: a backend of that era would answer them, a modern server must not. */
 const REMOVED: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 // One request of a modern client that is under way: reads the events of its exchange and writes the answer, as JSON when
-// nothing came before it and it takes no longer than a second, else as an event stream. When the client closes the
-// connection, the request is cancelled. modern-endpoint.ts chose the destination before.
+// no message came before it and it takes no longer than a second, else as an event stream. The request is cancelled when the
+// client closes the connection. modern-endpoint.ts chose the destination before.
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
@@ -26,14 +26,11 @@ import type { ClientQuestion } from '../ports.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
-import type { ModernRounds } from './modern-rounds.ts';
-import type { ModernCursors, ModernTasks } from './modern-routing.ts';
+import type { ModernRouting } from './modern-routing.ts';
 
 /** Dependencies of an exchange. */
 export interface ModernExchangeDeps {
-  readonly cursors: ModernCursors;
-  readonly tasks: ModernTasks;
-  readonly rounds: ModernRounds;
+  readonly routing: ModernRouting;
   /** Watches the exchanges under way. */
   readonly slow: SlowWatch;
   serverInfo(call: ModernCall): JsonObject;
@@ -52,7 +49,7 @@ export class ModernExchange implements Slow {
   readonly #deps: ModernExchangeDeps;
   #subscription: Subscription | undefined;
   #stream: McpStream | undefined;
-  #isNamed = false;
+  #hasInstance = false;
   #isOver = false;
 
   constructor(call: ModernCall, reply: McpReply, deps: ModernExchangeDeps) {
@@ -111,7 +108,7 @@ export class ModernExchange implements Slow {
   }
 
   #take({ event, instanceId, isRemembered }: Answer): void {
-    if (!isRemembered) this.#name(instanceId);
+    if (!isRemembered) this.#noteInstance(instanceId);
     if (isFinal(event)) this.#call.report?.ended(event);
     switch (event.kind) {
       case 'result':
@@ -134,11 +131,11 @@ export class ModernExchange implements Slow {
   /** The call is parked; its client repeats the request with the responses. */
   #ask(asked: ClientQuestion): void {
     const call = this.#call;
-    const { rounds, serverInfo, abandon } = this.#deps;
-    this.#name(asked.instanceId);
+    const { routing, serverInfo, abandon } = this.#deps;
+    this.#noteInstance(asked.instanceId);
     const missing = this.#missing(asked.requests.values());
     if (missing === undefined) {
-      const result = rounds.askParked(call, asked, serverInfo(call));
+      const result = routing.askParked(call, asked, serverInfo(call));
       call.report?.ended({ kind: 'result', result });
       this.#answer(resultMessage(call.id, result), 200);
     } else {
@@ -149,7 +146,7 @@ export class ModernExchange implements Slow {
 
   #takeError(error: JsonRpcError, instanceId: string): void {
     const call = this.#call;
-    const { rounds, serverInfo } = this.#deps;
+    const { routing, serverInfo } = this.#deps;
     const visits = hasRounds(call.method) ? requestedVisits(error) : undefined;
     if (visits === undefined) {
       this.#fail(modernError(call.method, call.params, error));
@@ -158,28 +155,29 @@ export class ModernExchange implements Slow {
     const missing = this.#missing(Object.values(visits));
     if (missing !== undefined) this.#fail(missingCapabilityError(missing));
     else
-      this.#answer(resultMessage(call.id, rounds.askFirst(call, visits, instanceId, serverInfo(call))), 200);
+      this.#answer(resultMessage(call.id, routing.askFirst(call, visits, instanceId, serverInfo(call))), 200);
   }
 
-  /** A server asks a client that declared no capability for requests. */
-  #refuse(question: ServerRequest): void {
-    const error = missingCapabilityError(this.#missing([question]) ?? {});
-    question.answer({ error });
+  /** Refuses a request of the server: the client declared no capability for it. */
+  #refuse(request: ServerRequest): void {
+    const error = missingCapabilityError(this.#missing([request]) ?? {});
+    request.answer({ error });
     this.#fail(error);
   }
 
-  #missing(questions: Iterable<InputRequest>): JsonObject | undefined {
-    return missingCapabilities(questions, this.#call.envelope.profile.capabilities);
+  #missing(requests: Iterable<InputRequest>): JsonObject | undefined {
+    return missingCapabilities(requests, this.#call.envelope.profile.capabilities);
   }
 
   #finished(result: JsonText, instanceId: string): JsonText {
-    const { cursors, tasks, rounds, serverInfo } = this.#deps;
+    const { routing, serverInfo } = this.#deps;
     const call = this.#call;
     const type = resultTypeOf(result);
-    if (type === 'input_required' && hasRounds(call.method)) return rounds.encrypt(call, result, instanceId);
+    if (type === 'input_required' && hasRounds(call.method))
+      return routing.encryptState(call, result, instanceId);
     if ((type !== undefined && type !== 'complete') || call.params.task !== undefined)
-      tasks.learn(call, result, instanceId);
-    const listed = cursors.encrypt(call, result, instanceId);
+      routing.learnTask(call, result, instanceId);
+    const listed = routing.encryptCursor(call, result, instanceId);
     return type === undefined ? completed(call.method, listed, serverInfo(call)) : listed;
   }
 
@@ -187,10 +185,10 @@ export class ModernExchange implements Slow {
     if (!this.#isWanted(method, params)) return;
     this.#stream ??= this.#reply.stream();
     if (this.#stream.unsentBytes > LIMITS.unreadBytes) return; // messages before the answer may be left out
-    this.#stream.send({ data: notificationMessage(method, this.#addressed(method, params)) });
+    this.#stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
   }
 
-  /** Only notifications about this request, and of those only what the request opted in to. */
+  /** Only notifications about this request, and of those only the ones that the request opted in to. */
   #isWanted(method: string, params: JsonObject): boolean {
     const { progressToken, logRank } = this.#call.envelope;
     if (method === 'notifications/progress') return progressToken !== undefined;
@@ -199,8 +197,8 @@ export class ModernExchange implements Slow {
     return logRank !== undefined && (logRankOf(params.level) ?? logRank) >= logRank;
   }
 
-  /** A call that continues with a retry began with the token of another request, or with none. */
-  #addressed(method: string, params: JsonObject): JsonFields {
+  /** A call that a retry continues began with the progress token of another request, or with none. */
+  #withOwnToken(method: string, params: JsonObject): JsonFields {
     const { progressToken } = this.#call.envelope;
     const isOther = method === 'notifications/progress' && params.progressToken !== progressToken;
     return isOther ? { ...params, progressToken } : params;
@@ -228,13 +226,13 @@ export class ModernExchange implements Slow {
     stream.end();
   }
 
-  #name(instanceId: string): void {
-    if (this.#isNamed || instanceId === '') return;
-    this.#isNamed = true;
+  #noteInstance(instanceId: string): void {
+    if (this.#hasInstance || instanceId === '') return;
+    this.#hasInstance = true;
     this.#reply.from(instanceId);
   }
 
-  /** The cursor, state or task of an instance is lost with it. */
+  /** The cursor, state or task of an instance is lost with the instance. */
   #explained(thrown: unknown): unknown {
     if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
     return invalidParams('The instance that this request goes on with is gone: start again.', {

@@ -7,7 +7,7 @@ import { closingQuote, skipSpace } from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
-import type { InputRequests } from './modern-rounds.ts';
+import type { InputRequests } from '../input-requests.ts';
 
 /**
  * What kind of result it is: `complete`, `input_required`, `task`, or another one; undefined when it does not say, as in

@@ -1,25 +1,58 @@
-// Finds the instance that a modern request must go to: the one that runs a task (task-finder.ts), or that gave a cursor. Ids of
-// tasks are not wrapped: they stand in results, notifications and headers of an extension that the gateway only passes on.
+// Finds the instance, or the parked call, that a modern request must go to: by the state of a call that takes several rounds, by a
+// cursor, or by the id of a task. The client carries states and cursors encrypted, together with their instance. Ids of tasks are
+// not encrypted: they stand in results, notifications and headers of an extension that the gateway only passes on.
+// Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import { map, type Observable } from 'rxjs';
-import { asBuffer, isJsonObject, JsonText } from '../../domain/json.ts';
-import { listOf } from '../../domain/mcp.ts';
+import type { ClientReply } from '../../domain/client.ts';
+import {
+  asBuffer,
+  fieldValue,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+} from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { listOf, META, withoutMeta } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { isTaskId, isTaskMethod, NOT_FOUND, TaskFinder, type TaskScope, taskIdIn } from '../task-finder.ts';
-import { invalidParams, type ModernCall, pathKey, type RoutedRequest } from './modern-call.ts';
-import type { StateCipher } from './state-cipher.ts';
+import { hasRounds, type InputRequests } from '../input-requests.ts';
+import type { ClientQuestion } from '../ports.ts';
+import { RpcFailure } from '../rpc.ts';
+import {
+  isTaskId,
+  isTaskMethod,
+  NOT_FOUND,
+  type TaskFinder,
+  type TaskScope,
+  taskIdIn,
+} from '../task-finder.ts';
+import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.ts';
+import { StateCipher } from './state-cipher.ts';
 
-/** Of modern clients, at all paths. */
-export class ModernTasks {
+/** A retry that continues a parked call, or a request for one instance with the params that it understands. */
+export type Route =
+  | { readonly parkedId: string; readonly replies: ReadonlyMap<string, ClientReply> }
+  | { readonly params: JsonFields; readonly instanceId: string };
+
+/** Routes the requests of modern clients, at all paths, and writes into their results what later requests are routed by. */
+export class ModernRouting {
+  readonly #cipher: StateCipher;
   readonly #finder: TaskFinder;
 
-  constructor(finder: TaskFinder = new TaskFinder()) {
+  constructor(stateKey: Buffer, finder: TaskFinder) {
+    this.#cipher = new StateCipher(stateKey);
     this.#finder = finder;
   }
 
-  /** The destination of a request about a task; undefined for any other request, and for an unknown task. */
-  route(call: ModernCall): RoutedRequest | undefined {
+  /**
+   * Undefined for a request that any instance may answer, and for an unknown task. Throws RpcFailure (-32602) when the state
+   * or the cursor was not given out here, to this client, for this call or list, within the hour.
+   */
+  route(call: ModernCall): Route | undefined {
     const { method, params } = call;
+    if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
+    if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(call);
     if (!isTaskMethod(method) || !isTaskId(params.taskId)) return undefined;
     const instanceId = this.#finder.memory.find(scopeOf(call), params.taskId);
     return instanceId === undefined ? undefined : { params, instanceId };
@@ -27,8 +60,8 @@ export class ModernTasks {
 
   /**
    * Looks for the instance that runs a task which its caller is not known to have; see TaskFinder.seek. Undefined when the
-   * call is about no task, too. RpcFailure (-32602), emitted, when there is none, or it is known to be another's and was not
-   * found where it is not: the two look alike.
+   * call is about no task, too. RpcFailure (-32602), emitted, when there is none, or when it is known to be another owner's and
+   * no other instance has one of that id: the two look alike.
    */
   seek(call: ModernCall): Observable<string | undefined> | undefined {
     const { method, params, owner, template, backends } = call;
@@ -38,20 +71,92 @@ export class ModernTasks {
     const meta = isJsonObject(_meta) ? _meta : {};
     const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
     return found$?.pipe(
-      map((sought) => {
-        if (sought === NOT_FOUND || (isTaken && sought === undefined)) throw invalidParams('Unknown task');
-        return sought;
+      map((found) => {
+        if (found === NOT_FOUND || (isTaken && found === undefined)) throw invalidParams('Unknown task');
+        return found;
       }),
     );
   }
 
-  /** Learns of a task from a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
-  learn(call: ModernCall, result: JsonText, instanceId: string): void {
+  /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
+  learnTask(call: ModernCall, result: JsonText, instanceId: string): void {
     const taskId = taskIdIn(result);
     if (taskId === undefined) return;
     const { memory } = this.#finder;
     if (call.method === 'tools/call') memory.begun(scopeOf(call), taskId, instanceId);
     else memory.found(scopeOf(call), taskId, instanceId);
+  }
+
+  /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
+  encryptCursor(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+    if (listOf(call.method) === undefined || !asBuffer(result.bytes).includes('"nextCursor"')) return result;
+    const value = result.exactValue;
+    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
+    const { nextCursor, ...rest } = value;
+    const encrypted = this.#cipher.encrypt({ i: instanceId, c: nextCursor }, cursorKey(call));
+    const isKept = encrypted !== undefined && !isTooLong(encrypted);
+    return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
+  }
+
+  /** An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next. */
+  encryptState(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+    const value = result.exactValue;
+    if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
+    const requestState = this.#encryptFor(call, { i: instanceId, s: value.requestState });
+    return JsonText.ofValue({ ...value, requestState });
+  }
+
+  /** The result for a call whose legacy backend asks for input: the call is parked here. */
+  askParked(call: ModernCall, { id, requests }: ClientQuestion, serverInfo: JsonObject): JsonText {
+    const entries = Array.from(requests, ([key, { method, params }]) => [
+      key,
+      { method, params: withoutProgressToken(params) },
+    ]);
+    return this.#ask(call, Object.fromEntries(entries), { p: id }, serverInfo);
+  }
+
+  /** The result for a call that its legacy instance refused until the client has answered. */
+  askFirst(call: ModernCall, requests: InputRequests, instanceId: string, serverInfo: JsonObject): JsonText {
+    return this.#ask(call, requests, { i: instanceId }, serverInfo);
+  }
+
+  #byState(call: ModernCall): Route {
+    const { requestState, ...params } = call.params;
+    const content =
+      typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
+    if (typeof content?.p === 'string') return { parkedId: content.p, replies: repliesOf(params) };
+    if (typeof content?.i !== 'string')
+      throw invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
+    const own = typeof content.s === 'string' ? { requestState: content.s } : {};
+    return { params: { ...params, ...own }, instanceId: content.i };
+  }
+
+  /** An empty cursor is a cursor like any other. */
+  #byCursor(call: ModernCall): Route {
+    const { cursor } = call.params;
+    const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(call)) : undefined;
+    if (typeof content?.i !== 'string' || typeof content.c !== 'string') {
+      throw invalidParams('Invalid or expired cursor', { reason: 'invalid_cursor' });
+    }
+    return { params: { ...call.params, cursor: content.c }, instanceId: content.i };
+  }
+
+  #ask(call: ModernCall, requests: InputRequests, content: JsonObject, serverInfo: JsonObject): JsonText {
+    return JsonText.ofValue({
+      resultType: 'input_required',
+      inputRequests: requests,
+      requestState: this.#encryptFor(call, content),
+      _meta: { [META.serverInfo]: serverInfo },
+    });
+  }
+
+  #encryptFor(call: ModernCall, content: JsonObject): string {
+    const encrypted = this.#cipher.encrypt(content, callKey(call));
+    if (encrypted !== undefined) return encrypted;
+    throw new RpcFailure(200, {
+      code: RPC.internalError,
+      message: 'The server wants the client to carry more state than may be carried',
+    });
   }
 }
 
@@ -59,45 +164,27 @@ function scopeOf({ owner, template }: ModernCall): TaskScope {
   return { ownerId: owner.id, template };
 }
 
-// A cursor is valid only at the instance that gave it. The client gets it encrypted together with that instance, and its next
-// request goes there. Source: MCP 2026-07-28 server/utilities/pagination (cursors are opaque).
-
-const QUOTED = '"nextCursor"';
-
-/** Encrypts cursors and decrypts them. */
-export class ModernCursors {
-  readonly #cipher: StateCipher;
-
-  constructor(cipher: StateCipher) {
-    this.#cipher = cipher;
-  }
-
-  /**
-   * The request with the instance's own cursor; undefined for one without. Throws RpcFailure (-32602) for a cursor that
-   * was not given out here, to this client, for this list, within the hour. An empty one is a cursor like any other.
-   */
-  route(call: ModernCall): RoutedRequest | undefined {
-    const { cursor } = call.params;
-    if (cursor === undefined || listOf(call.method) === undefined) return undefined;
-    const decrypted = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, boundOf(call)) : undefined;
-    if (typeof decrypted?.i !== 'string' || typeof decrypted.c !== 'string') {
-      throw invalidParams('Invalid or expired cursor', { reason: 'invalid_cursor' });
-    }
-    return { params: { ...call.params, cursor: decrypted.c }, instanceId: decrypted.i };
-  }
-
-  /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
-  encrypt(call: ModernCall, result: JsonText, instanceId: string): JsonText {
-    if (listOf(call.method) === undefined || !asBuffer(result.bytes).includes(QUOTED)) return result;
-    const value = result.exactValue;
-    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
-    const { nextCursor, ...rest } = value;
-    const encrypted = this.#cipher.encrypt({ i: instanceId, c: nextCursor }, boundOf(call));
-    const isKept = encrypted !== undefined && !isTooLong(encrypted);
-    return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
-  }
+function cursorKey(call: ModernCall): string {
+  return pathKey(`cursor of ${call.method}`, call);
 }
 
-function boundOf(call: ModernCall): string {
-  return pathKey(`cursor of ${call.method}`, call);
+/** The request becomes a part of a result, for which there is no progress. */
+function withoutProgressToken(params: JsonObject): JsonObject {
+  const { _meta } = params;
+  const wantsProgress = isJsonObject(_meta) && _meta[META.progressToken] !== undefined;
+  return wantsProgress ? withoutMeta(params, [META.progressToken]) : params;
+}
+
+/**
+ * The answers in a retry. They are bare results: a wrapped one, or a value that is no object, is dropped, and the server
+ * asks again. Throws RpcFailure (-32602) when they are no object themselves.
+ */
+function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
+  const inputResponses = fieldValue(params.inputResponses) ?? {};
+  if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');
+  const replies = new Map<string, ClientReply>();
+  for (const [key, result] of Object.entries(inputResponses)) {
+    if (isJsonObject(result) && !('method' in result) && !('result' in result)) replies.set(key, { result });
+  }
+  return replies;
 }

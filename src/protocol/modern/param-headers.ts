@@ -1,6 +1,5 @@
-// Arguments of a tool that a modern client repeats in headers: finding them among those of a request, and comparing them
-// with the body. What a tool asks for is found in domain/param-headers.ts; transports/http/tool-headers.ts writes them for
-// others.
+// Arguments of a tool that a modern client repeats in headers: finds these headers in a request, and compares them with the
+// body. domain/param-headers.ts finds the headers that a tool asks for; transports/http/tool-headers.ts writes them to backends.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 import { fieldValue, type JsonFields } from '../../domain/json.ts';
@@ -29,15 +28,37 @@ export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string,
   return found;
 }
 
-/** Remembers what the tools ask for, which is looked up for each call. */
-export class ParamHeaders {
+/**
+ * Checks the headers of calls against the listed tool. A client may know a newer list than the gateway, so that the tools are
+ * listed again before a refusal.
+ */
+export class ListedHeaders {
+  /** The headers that a tool asks for, which are read for each call. */
   readonly #declarations = new WeakMap<Tool, readonly Declaration[]>();
 
   /**
-   * The refusal, 400 with -32020, of a header that is missing or says something else than the arguments; undefined when none
-   * does. A tool whose declarations break the rules has no such headers.
+   * Undefined, without a wait, for the right headers and for any other request than a call of a tool. Otherwise throws
+   * RpcFailure, 400 with -32020, or resolves when a renewed list finds them right, and rejects in the same way when none does.
    */
-  mismatch(
+  check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): Promise<void> | undefined {
+    const { name, arguments: args } = params;
+    if (method !== 'tools/call' || typeof name !== 'string') return undefined;
+    if (this.#mismatch(backends.tool(name, owner), args, headers) === undefined) return undefined;
+    const relisted = backends.relisted(name, owner);
+    if (relisted instanceof Promise) return relisted.then((tools) => this.#checkAny(tools, args, headers));
+    this.#checkAny(relisted, args, headers);
+    return undefined;
+  }
+
+  /** While a server is replaced its instances differ, and the instance that gets the call is not chosen yet. */
+  #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: RequestHeaders): void {
+    const mismatches = tools.map((tool) => this.#mismatch(tool, args, headers));
+    const [first] = mismatches;
+    if (first !== undefined && !mismatches.includes(undefined)) throw first;
+  }
+
+  /** The refusal of a header that is missing or differs from the arguments. A tool whose declarations break the rules has none. */
+  #mismatch(
     tool: Tool | undefined,
     args: JsonFields[string],
     headers: RequestHeaders,
@@ -78,32 +99,3 @@ function mismatchOf(
 
 const NUMERIC: ReadonlySet<string> = new Set(['integer', 'number']);
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
-
-// Checks the headers of a call against the listed tool. A client may know a newer list than the gateway, so that the tools are
-// listed again before a refusal.
-
-/** Checks calls of tools; other calls pass. */
-export class ListedHeaders {
-  readonly #params = new ParamHeaders();
-
-  /**
-   * Undefined, without a wait, when they are right. Otherwise throws RpcFailure, 400 with -32020, or resolves when a
-   * list that was renewed finds them right, and rejects in the same way when none does.
-   */
-  check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): Promise<void> | undefined {
-    const { name, arguments: args } = params;
-    if (method !== 'tools/call' || typeof name !== 'string') return undefined;
-    if (this.#params.mismatch(backends.tool(name, owner), args, headers) === undefined) return undefined;
-    const relisted = backends.relisted(name, owner);
-    if (relisted instanceof Promise) return relisted.then((tools) => this.#checkAny(tools, args, headers));
-    this.#checkAny(relisted, args, headers);
-    return undefined;
-  }
-
-  /** While a server is replaced its instances differ, and the instance that gets the call is not chosen yet. */
-  #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: RequestHeaders): void {
-    const mismatches = tools.map((tool) => this.#params.mismatch(tool, args, headers));
-    const [first] = mismatches;
-    if (first !== undefined && !mismatches.includes(undefined)) throw first;
-  }
-}
