@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { AggregateDirectory, AggregateItems } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateDirectory, aggregateItem } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import {
   aggregateInstance,
@@ -18,7 +18,7 @@ import { destinationOf } from '../../../src/protocol/aggregate/aggregate-request
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 
-const test = suite('joined directory');
+const test = suite('aggregate directory');
 
 const LONG = 'l'.repeat(100);
 
@@ -42,7 +42,7 @@ function setUp(visible = ['a', 'b']) {
     ],
   ]);
   const of = (template: string) => all.get(template) ?? new ListingBackends({});
-  const directory = new AggregateDirectory({ lists: new AggregateLists(of), templates: () => visible });
+  const directory = new AggregateDirectory(new AggregateLists(of), () => visible);
   const named = (joined: string) => directory.ownerOfName(joined, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
   return { directory, named, resource, all };
@@ -149,7 +149,7 @@ test('makes a name that is never longer than clients accept, and is stable', () 
   );
 });
 
-test('tells long toolNames apart', () => {
+test('tells long names apart', () => {
   const long = 'x'.repeat(100);
   const cut = [
     aggregateName({ template: 'a', name: `${long}1` }),
@@ -170,7 +170,7 @@ test('never leaves half a character', () => {
   assert.ok(joined.length <= MOST_NAME_CHARACTERS);
 });
 
-test('toolNames an instance with its template, and tells the two apart', () => {
+test('names an instance with its template, and tells the two apart', () => {
   const seen = seenFrom('t')({ ...answered({}, 'a/b'), isRemembered: true });
   assert.equal([seen.instanceId, seen.isRemembered], ['t/a/b', true]);
   assert.is(aggregateInstance({ template: 't', instanceId: 'a/b' }), 't/a/b');
@@ -179,30 +179,25 @@ test('toolNames an instance with its template, and tells the two apart', () => {
 });
 
 test('adds to items what clients insist on', () => {
-  const items = new AggregateItems();
   const schemas = [undefined, 'none', null, { type: 'string' }].map((inputSchema) =>
-    items.of('tools', 't', { name: 'x', ...(inputSchema === undefined ? {} : { inputSchema }) }),
+    aggregateItem('tools', 't', { name: 'x', ...(inputSchema === undefined ? {} : { inputSchema }) }),
   );
   for (const item of schemas) assert.equal(item?.shown, shownTool('t__x'));
-  assert.equal(items.of('resources', 't', { uri: 'a:1' })?.shown, { uri: 'a:1', name: 'a:1' });
+  assert.equal(aggregateItem('resources', 't', { uri: 'a:1' })?.shown, { uri: 'a:1', name: 'a:1' });
   const resource = { uri: 'a:1', name: 'one' };
-  assert.is(items.of('resources', 't', resource)?.shown, resource);
-  assert.equal(items.of('resourceTemplates', 't', { uriTemplate: 'a:{x}' })?.key, 'a:{x}');
+  assert.is(aggregateItem('resources', 't', resource)?.shown, resource);
+  assert.equal(aggregateItem('resourceTemplates', 't', { uriTemplate: 'a:{x}' })?.key, 'a:{x}');
 });
 
 test('leaves out items that nobody could ask for', () => {
-  const items = new AggregateItems();
   for (const name of [undefined, 7, '', 'x'.repeat(100_000)])
-    assert.is(items.of('tools', 't', name === undefined ? {} : { name }), undefined);
-  for (const uri of [7, '']) assert.is(items.of('resources', 't', { uri, name: 'x' }), undefined);
-  assert.is(items.of('resourceTemplates', 't', { uri: 'a:1' }), undefined);
+    assert.is(aggregateItem('tools', 't', name === undefined ? {} : { name }), undefined);
+  for (const uri of [7, '']) assert.is(aggregateItem('resources', 't', { uri, name: 'x' }), undefined);
+  assert.is(aggregateItem('resourceTemplates', 't', { uri: 'a:1' }), undefined);
 });
 
 const ofAll = new ListingBackends({ resources: [{ uri: 'a:1' }] });
-const joined = new AggregateDirectory({
-  lists: new AggregateLists(() => ofAll),
-  templates: () => ['a', 'b'],
-});
+const joined = new AggregateDirectory(new AggregateLists(() => ofAll), () => ['a', 'b']);
 const find = (request: ExchangeRequest) => destinationOf(request, joined, CLIENT);
 
 test('answers requests for lists from all', async () => {

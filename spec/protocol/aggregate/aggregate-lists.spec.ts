@@ -8,7 +8,7 @@ import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
 import {
   AggregateLists,
-  ListCrawler,
+  crawlList,
   type TemplateListChange,
 } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
@@ -16,7 +16,7 @@ import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 
-const test = suite('joined lists');
+const test = suite('aggregate lists');
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
@@ -220,8 +220,7 @@ async function crawled(...pages: readonly Answer[]) {
     assert.ok(page);
     return of(page);
   };
-  const crawler = new ListCrawler(() => backends);
-  const { items, bytes } = await crawler.crawl('tools', 't', CLIENT);
+  const { items, bytes } = await crawlList('tools', backends, CLIENT, new WeakMap());
   return { names: items.map(({ name }) => name), bytes, asked };
 }
 

@@ -16,7 +16,7 @@ import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
-const test = suite('joined session');
+const test = suite('aggregate session');
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
@@ -27,10 +27,9 @@ function setUp(owner: Owner = ADA) {
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<TemplateListChange>();
-  const directory = new AggregateDirectory({
-    lists: new AggregateLists(of),
-    templates: (owner) => ['a', 'b'].filter((template) => mayUse(owner, template)),
-  });
+  const directory = new AggregateDirectory(new AggregateLists(of), (owner) =>
+    ['a', 'b'].filter((template) => mayUse(owner, template)),
+  );
   const uses: unknown[] = [];
   const session: AggregateSession = new AggregateSession({
     owner,
@@ -150,16 +149,16 @@ test('tells that its lists are others when its owner may use other templates, al
   const { session } = setUp({ id: 'key:1', templates: new Set(['a']) });
   const heard: string[] = [];
   const listen = () => session.messages$.subscribe(({ method }) => heard.push(method));
-  session.servesAs({ id: 'key:1', templates: new Set(['a']) });
+  session.updateOwner({ id: 'key:1', templates: new Set(['a']) });
   const first = listen();
   mock.timers.tick(5_000);
   assert.equal(heard, [], 'they are the same ones, however often they are read');
-  session.servesAs({ id: 'key:1', templates: new Set(['b']) });
+  session.updateOwner({ id: 'key:1', templates: new Set(['b']) });
   mock.timers.tick(50);
   const all = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
   assert.equal(heard.splice(0), all);
   first.unsubscribe();
-  session.servesAs({ id: 'key:1', templates: new Set(['a', 'b']) });
+  session.updateOwner({ id: 'key:1', templates: new Set(['a', 'b']) });
   listen();
   mock.timers.tick(50);
   assert.equal(heard, all);
@@ -222,7 +221,7 @@ test('ends what its owner may use no longer, and offers it no more', async () =>
   await call('b__y');
   const heard: ServerMessage[] = [];
   session.messages$.subscribe((message) => heard.push(message));
-  session.servesAs({ ...ADA, templates: new Set(['b']) });
+  session.updateOwner({ ...ADA, templates: new Set(['b']) });
   await settled();
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
   a.sessions[0]?.messages$.next({ kind: 'notification', method: 'x', params: {} });
@@ -235,7 +234,7 @@ test('ends what its owner may use no longer, and offers it no more', async () =>
   assert.equal(await call('a__x'), unknown);
   assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('b__y')] });
   assert.equal([a.sessions.length, b.sessions.length, session.ownerId], [1, 1, ADA.id]);
-  session.servesAs(ADA);
+  session.updateOwner(ADA);
   assert.equal(await call('a__x'), { called: { name: 'x' } });
 });
 
@@ -249,7 +248,7 @@ test('a session that was being opened while its template was taken away is close
   };
   const failed = call('a__x').catch(({ code }) => code);
   await settled();
-  session.servesAs({ ...ADA, templates: new Set(['b']) });
+  session.updateOwner({ ...ADA, templates: new Set(['b']) });
   opening.resolve();
   assert.is(await failed, 'SESSION_NOT_FOUND');
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
@@ -270,7 +269,7 @@ test('is where its session with a template is, as long as its owner may use that
   assert.is(session.at('a/one'), undefined);
   await call('a__x');
   assert.is(session.at('a/one'), a.sessions[1]);
-  session.servesAs({ ...ADA, templates: new Set(['b']) });
+  session.updateOwner({ ...ADA, templates: new Set(['b']) });
   assert.is(session.at('a/one'), undefined);
 });
 
@@ -282,11 +281,11 @@ const using = (...templates: string[]) => ({ id: 'key:1', templates: new Set(tem
 
 test('tells apart what its owner may use, not how often he was read', () => {
   const grant = new AggregateGrant(using('a', 'b'));
-  assert.is(grant.take(using('b', 'a')), false);
-  assert.is(grant.take(using('a', 'c')), true);
-  assert.is(grant.take({ id: 'key:1' }), true);
-  assert.is(grant.take({ id: 'key:1' }), false);
-  assert.is(grant.take(using('a')), true);
+  assert.is(grant.update(using('b', 'a')), false);
+  assert.is(grant.update(using('a', 'c')), true);
+  assert.is(grant.update({ id: 'key:1' }), true);
+  assert.is(grant.update({ id: 'key:1' }), false);
+  assert.is(grant.update(using('a')), true);
   assert.equal(grant.owner, using('a'));
 });
 
@@ -302,9 +301,9 @@ test('to tell what its owner may use looks at no more templates than it takes to
     }
   }
   const grant = new AggregateGrant(using('a', 'b', 'c'));
-  assert.is(grant.take({ id: 'key:1', templates: new Counted(['d', 'a', 'b']) }), true);
+  assert.is(grant.update({ id: 'key:1', templates: new Counted(['d', 'a', 'b']) }), true);
   assert.is(looks, 1);
-  assert.is(grant.take({ id: 'key:1', templates: new Counted(['d', 'a']) }), true);
+  assert.is(grant.update({ id: 'key:1', templates: new Counted(['d', 'a']) }), true);
   assert.is(looks, 1);
 });
 

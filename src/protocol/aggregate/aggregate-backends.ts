@@ -45,9 +45,8 @@ import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession } from './aggregate-session.ts';
 
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
-const LOOK_MS = 1_000;
+const LOOKUP_MS = 1_000;
 
-/** What the aggregate is made from. */
 export interface AggregateOptions extends Clock {
   /** Owns the sessions. */
   readonly sessions: SessionTable;
@@ -74,10 +73,7 @@ export class AggregateBackends implements Backends {
   constructor(options: AggregateOptions) {
     this.#options = options;
     this.#lists = new AggregateLists(options.of, options.memory);
-    this.#directory = new AggregateDirectory({
-      lists: this.#lists,
-      templates: (owner) => this.#templates(owner),
-    });
+    this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
   }
@@ -111,7 +107,7 @@ export class AggregateBackends implements Backends {
     const session = sessions.findAny(id);
     if (!(session instanceof AggregateSession)) return undefined;
     sessions.used(session);
-    if (session.ownerId === owner.id) session.servesAs(owner);
+    if (session.ownerId === owner.id) session.updateOwner(owner);
     return session;
   }
 
@@ -127,8 +123,8 @@ export class AggregateBackends implements Backends {
         .exchange(own, there)
         .pipe(map(seenFrom(template)));
     };
-    const goesOnWith = isTheirs ? bound.template : undefined;
-    return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, goesOnWith);
+    const boundTemplate = isTheirs ? bound.template : undefined;
+    return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, boundTemplate);
   }
 
   modernInstanceIds(owner: Owner): readonly string[] {
@@ -140,7 +136,7 @@ export class AggregateBackends implements Backends {
           .modernInstanceIds(owner)
           .map((id) => `${template}/${id}`),
       );
-    return inTurn(named);
+    return interleaved(named);
   }
 
   inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
@@ -179,7 +175,7 @@ export class AggregateBackends implements Backends {
     return defer(() => {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
-      const look = async () => {
+      const lookUp = async () => {
         if (unknown.size === 0) return [];
         const owned = await this.#directory.ownersOfResources(unknown, client);
         for (const uri of [...owned.values()].flatMap((uris) => [...uris])) unknown.delete(uri);
@@ -187,11 +183,11 @@ export class AggregateBackends implements Backends {
       };
       const listed$ = changes$.pipe(
         filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
-        throttleTime(LOOK_MS, undefined, { leading: true, trailing: true }),
+        throttleTime(LOOKUP_MS, undefined, { leading: true, trailing: true }),
       );
       return listed$.pipe(
         startWith(undefined),
-        concatMap(look),
+        concatMap(lookUp),
         mergeMap((owned) => owned),
         mergeMap(([template, uris]) =>
           this.#options.of(template).changes(owner, profile, { lists: new Set(), resources: uris }),
@@ -221,7 +217,7 @@ export class AggregateBackends implements Backends {
     return this.#options.templates().filter((template) => mayUse(owner, template));
   }
 
-  /** The aggregate always announces lists and their changes, since templates come and go; else whatever one template offers. */
+  /** Announces lists and their changes always, since templates come and go, and completions and logging if a template has them. */
   #peer(owner: Owner): Peer {
     const { serverInfo, of: backendsOf } = this.#options;
     const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
@@ -249,8 +245,8 @@ function runsTasks({ capabilities: { tasks, extensions } }: Peer): boolean {
   return tasks !== undefined || (isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined);
 }
 
-/** The first ones of all lists, then the second ones, and so on. */
-function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
+/** Interleaves lists: the first items of all, then the second ones, and so on. */
+function interleaved<T>(lists: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, turn) =>
     lists.flatMap((list) => list.slice(turn, turn + 1)),

@@ -17,35 +17,32 @@ const MOST_PATTERNS = 1_000;
 /** Longest URI template that is turned into a pattern. */
 const MOST_PATTERN_CHARACTERS = 2_048;
 
-/** Source of the lists, and the templates of an owner. */
-export interface DirectoryDeps {
-  readonly lists: AggregateLists;
-  readonly templates: (owner: Owner) => readonly string[];
-}
-
-/** Remembers lists of all callers; each answer respects the permissions of its caller. */
+/** Remembers the lists of all callers; each answer respects the permissions of its caller. */
 export class AggregateDirectory {
-  readonly #deps: DirectoryDeps;
-  readonly #items = new AggregateItems();
+  readonly #lists: AggregateLists;
+  readonly #templates: (owner: Owner) => readonly string[];
+  /** Each item is made once, since cached lists come repeatedly. */
+  readonly #items = new WeakMap<JsonObject, AggregateItem>();
   readonly #cut = new LruMap<OwnName>(MOST_REMEMBERED);
   /** By URI, the templates that list it. */
   readonly #resources = new LruMap<Set<string>>(MOST_REMEMBERED);
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
 
-  constructor(deps: DirectoryDeps) {
-    this.#deps = deps;
+  /** `templates`: those that an owner may use. */
+  constructor(lists: AggregateLists, templates: (owner: Owner) => readonly string[]) {
+    this.#lists = lists;
+    this.#templates = templates;
   }
 
   /** One list over all templates of the owner: with aggregate names and without duplicates. Items without a name are left out. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    const { lists, templates } = this.#deps;
-    const gathered = await lists.gather(list, templates(client.owner), client);
+    const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     for (const { template, items } of gathered) {
-      for (const one of items) {
-        const item = this.#items.of(list, template, one);
+      for (const listedItem of items) {
+        const item = this.#itemOf(list, template, listedItem);
         if (item === undefined) continue;
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
@@ -62,10 +59,8 @@ export class AggregateDirectory {
     client: Client,
   ): Promise<OwnName | undefined> {
     if (mayBeCut(aggregated) && this.#cut.get(aggregated) === undefined) await this.list(list, client);
-    const meant = this.#cut.get(aggregated) ?? splitName(aggregated);
-    return meant !== undefined && this.#deps.templates(client.owner).includes(meant.template)
-      ? meant
-      : undefined;
+    const own = this.#cut.get(aggregated) ?? splitName(aggregated);
+    return own !== undefined && this.#templates(client.owner).includes(own.template) ? own : undefined;
   }
 
   /** The template of a resource: one that lists it, one with a URI template that fits, or the only template there is. */
@@ -76,20 +71,19 @@ export class AggregateDirectory {
 
   /** These resources by template; unknown ones are left out. Reads the lists at most once. */
   async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
-    const { lists } = this.#deps;
-    const templates = this.#deps.templates(client.owner);
-    const offering = (one: string) => lists.offers('resources', one, client.owner);
+    const templates = this.#templates(client.owner);
+    const isOffering = (template: string) => this.#lists.offers('resources', template, client.owner);
     const owners = new Map<string, Set<string>>();
     const assign = (uri: string, template: string | undefined): boolean => {
       if (template === undefined) return false;
       owners.set(template, (owners.get(template) ?? new Set<string>()).add(uri));
       return true;
     };
-    const unknown = [...uris].filter((uri) => !assign(uri, this.#knownOwner(uri, templates, offering)));
+    const unknown = [...uris].filter((uri) => !assign(uri, this.#knownOwner(uri, templates, isOffering)));
     if (unknown.length === 0) return owners;
     await Promise.all([this.list('resources', client), this.list('resourceTemplates', client)]);
     const only = templates.length === 1 ? templates[0] : undefined;
-    for (const uri of unknown) assign(uri, this.#knownOwner(uri, templates, offering) ?? only);
+    for (const uri of unknown) assign(uri, this.#knownOwner(uri, templates, isOffering) ?? only);
     return owners;
   }
 
@@ -97,15 +91,24 @@ export class AggregateDirectory {
   #knownOwner(
     uri: string,
     templates: readonly string[],
-    isThere: (template: string) => boolean,
+    isOffering: (template: string) => boolean,
   ): string | undefined {
     const listing = this.#resources.get(uri);
     const fits = (template: string) =>
       [...(this.#patterns.get(template)?.values() ?? [])].some((literals) => fitsBetween(literals, uri));
     return (
-      templates.find((template) => listing?.has(template) && isThere(template)) ??
-      templates.find((template) => fits(template) && isThere(template))
+      templates.find((template) => listing?.has(template) && isOffering(template)) ??
+      templates.find((template) => fits(template) && isOffering(template))
     );
+  }
+
+  /** Undefined for an item without a usable name. */
+  #itemOf(list: ListField, template: string, listed: JsonObject): AggregateItem | undefined {
+    const known = this.#items.get(listed);
+    if (known?.template === template) return known;
+    const item = aggregateItem(list, template, listed);
+    if (item !== undefined) this.#items.set(listed, item);
+    return item;
   }
 
   /** Of two items with one name the first one counts. */
@@ -154,24 +157,18 @@ interface AggregateItem {
   readonly own: OwnName | undefined;
 }
 
-/** Makes items, each once, since cached lists come repeatedly. */
-export class AggregateItems {
-  readonly #made = new WeakMap<JsonObject, AggregateItem>();
-
-  /** Undefined for an item without a usable name. */
-  of(list: ListField, template: string, item: JsonObject): AggregateItem | undefined {
-    const known = this.#made.get(item);
-    if (known?.template === template) return known;
-    const made =
-      list === 'tools' || list === 'prompts' ? named(list, template, item) : located(list, template, item);
-    if (made !== undefined) this.#made.set(item, made);
-    return made;
-  }
-}
-
-function named(list: 'tools' | 'prompts', template: string, item: JsonObject): AggregateItem | undefined {
-  const { name } = item;
+/** Undefined for an item without a usable name. */
+export function aggregateItem(
+  list: ListField,
+  template: string,
+  item: JsonObject,
+): AggregateItem | undefined {
+  const name = item[KEY_FIELDS[list]];
   if (typeof name !== 'string' || name === '' || isTooLong(name)) return undefined;
+  if (list === 'resources' || list === 'resourceTemplates') {
+    const shown = typeof item.name === 'string' ? item : { ...item, name };
+    return { template, key: name, shown, own: undefined };
+  }
   const own = { template, name };
   const key = aggregateName(own);
   const isPlain = splitName(key)?.name === name && !mayBeCut(key);
@@ -184,16 +181,12 @@ function named(list: 'tools' | 'prompts', template: string, item: JsonObject): A
   };
 }
 
-function located(
-  list: 'resources' | 'resourceTemplates',
-  template: string,
-  item: JsonObject,
-): AggregateItem | undefined {
-  const key = list === 'resources' ? item.uri : item.uriTemplate;
-  if (typeof key !== 'string' || key === '' || isTooLong(key)) return undefined;
-  const shown = typeof item.name === 'string' ? item : { ...item, name: key };
-  return { template, key, shown, own: undefined };
-}
+const KEY_FIELDS: Readonly<Record<ListField, string>> = {
+  tools: 'name',
+  prompts: 'name',
+  resources: 'uri',
+  resourceTemplates: 'uriTemplate',
+};
 
 /** Source: MCP 2025-11-25 schema, Tool: an object schema, which may say nothing else. */
 function schemaOf({ inputSchema }: JsonObject): JsonObject {

@@ -1,9 +1,8 @@
-// Gathers the lists of all templates that a caller may use. A template that does not answer in time is represented by its last
-// list, or by nothing; a late answer that differs counts as a change. A template without an instance that offers the list is
-// left out.
+// Gathers the lists of all templates that a caller may use. For a template that does not answer in time its last list is used, or
+// an empty one; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
 
 import { filter, firstValueFrom, Subject, timer } from 'rxjs';
-import { isFinalAnswer } from '../../domain/exchange.ts';
+import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
@@ -12,15 +11,15 @@ import { DEEPEST } from '../client-message.ts';
 import { ListMemory, StoredLists } from '../lists/list-cache.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 
-/** Longest wait for one template, from when it was asked. */
-const PATIENCE_MS = 1_000;
-/** Lists remembered, to stand in. */
+/** Longest wait for one template, from the start of its crawl. */
+const CRAWL_MS = 1_000;
+/** Lists remembered for templates that do not answer. */
 const MOST_REMEMBERED = 5_000;
 /** Bytes of JSON of one list of all templates. */
 const MOST_BYTES = LIMITS.backendMessageBytes;
 
 /** What one template lists. */
-export interface ListItems {
+interface ListItems {
   readonly template: string;
   readonly items: readonly JsonObject[];
 }
@@ -47,20 +46,19 @@ export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<TemplateListChange>();
   readonly #of: (template: string) => Backends;
-  readonly #crawler: ListCrawler;
+  readonly #accepted: AcceptedItems = new WeakMap();
   readonly #remembered: StoredLists<Crawled>;
   /** Requests under way, by list, template and owner. */
   readonly #crawls = new Map<string, Crawl>();
 
   constructor(of: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
     this.#of = of;
-    this.#crawler = new ListCrawler(of);
     this.#remembered = new StoredLists(MOST_REMEMBERED, memory);
   }
 
   /**
-   * What each template lists, in the order of the templates; nothing of those that all together have no room for.
-   * Resolves within a second or so, and never rejects.
+   * What each template lists, in the order of the templates; nothing of a template beyond the bytes of all lists together.
+   * Resolves within about a second, and never rejects.
    */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
     const gathered = await Promise.all(templates.map((template) => this.#inTime(list, template, client)));
@@ -83,11 +81,11 @@ export class AggregateLists {
     if (!this.offers(list, template, owner)) return NOTHING;
     const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
     const crawl = this.#crawls.get(key) ?? this.#begin(key, list, template, client);
-    const standingIn = crawl.late.then(() => {
+    const lastList = crawl.late.then(() => {
       crawl.isMissed = true;
-      return this.#standIn(key);
+      return this.#lastList(key);
     });
-    return Promise.race([crawl.listed, standingIn]);
+    return Promise.race([crawl.listed, lastList]);
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Crawl {
@@ -97,18 +95,18 @@ export class AggregateLists {
     const take = (listed: Crawled) => {
       // What was asked for before a change is not remembered after it.
       if (this.#crawls.get(key) !== crawl) return listed;
-      const before = this.#standIn(key);
+      const before = this.#lastList(key);
       this.#remembered.set(key, listed, listed.bytes);
       if (crawl.isMissed && JSON.stringify(before.items) !== JSON.stringify(listed.items))
         this.late$.next({ template, list });
       return listed;
     };
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const patience = timer(PATIENCE_MS).subscribe(() => resolve());
+    const deadline = timer(CRAWL_MS).subscribe(() => resolve());
     const listed = this.#crawl(list, template, client, forget)
-      .then(take, () => this.#standIn(key))
+      .then(take, () => this.#lastList(key))
       .finally(() => {
-        patience.unsubscribe();
+        deadline.unsubscribe();
         forget();
       });
     const crawl: Crawl = { listed, late, isMissed: false };
@@ -119,23 +117,23 @@ export class AggregateLists {
   /** Calls `changed` when the list changes before it was read: later requests must not get the old list. */
   async #crawl(list: ListField, template: string, client: Client, changed: () => void): Promise<Crawled> {
     const announced = list === 'resourceTemplates' ? 'resources' : list;
-    const subscription = this.#of(template).listChanged$.subscribe((one) => {
-      if (one === list || one === announced) changed();
+    const subscription = this.#of(template).listChanged$.subscribe((changedList) => {
+      if (changedList === list || changedList === announced) changed();
     });
     try {
-      return await this.#crawler.crawl(list, template, client);
+      return await crawlList(list, this.#of(template), client, this.#accepted);
     } finally {
       subscription.unsubscribe();
     }
   }
 
-  #standIn(key: string): Crawled {
+  #lastList(key: string): Crawled {
     return this.#remembered.get(key) ?? NOTHING;
   }
 }
 
-// Reads all pages of one list of one template, and takes only items that can be handled: a bad item of one backend must not
-// spoil the list of all.
+// Reads one list of one template, and accepts only items that can be serialized: a bad item of one backend must not spoil the
+// list of all.
 
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
 const MOST_LIST_BYTES = 4 * 1024 * 1024;
@@ -146,53 +144,48 @@ interface Crawled {
   readonly bytes: number;
 }
 
-/** Reads lists, page by page. */
-export class ListCrawler {
-  readonly #of: (template: string) => Backends;
-  /** The accepted items of pages, since pages from the cache come repeatedly. */
-  readonly #sound = new WeakMap<JsonText, readonly JsonObject[]>();
+/** The accepted items of pages, since pages from the cache come repeatedly. */
+type AcceptedItems = WeakMap<JsonText, readonly JsonObject[]>;
 
-  constructor(of: (template: string) => Backends) {
-    this.#of = of;
+/** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
+export async function crawlList(
+  list: ListField,
+  backends: Backends,
+  client: Client,
+  accepted: AcceptedItems,
+): Promise<Crawled> {
+  const items: JsonObject[] = [];
+  let bytes = 0;
+  let request: ExchangeRequest = { method: LIST_METHODS[list] };
+  let instanceId: string | undefined;
+  for (let pages = 0; pages < LIMITS.listPages && items.length < LIMITS.listItems; pages += 1) {
+    const { event, ...from } = await firstValueFrom(
+      backends.exchange(request, { ...client, instanceId }).pipe(filter(isFinalAnswer)),
+    );
+    if (event.kind !== 'result') break;
+    const pageBytes = event.result.bytes.byteLength;
+    if (bytes + pageBytes > MOST_LIST_BYTES) break;
+    bytes += pageBytes;
+    for (const item of itemsIn(event.result, list, accepted)) items.push(item);
+    const { value } = event.result;
+    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
+    request = { method: LIST_METHODS[list], params: { cursor: value.nextCursor } };
+    instanceId = from.instanceId;
   }
+  return { items, bytes };
+}
 
-  /** Rejects when there is no such template, or no instance answers. An error answer means that the list is not offered. */
-  async crawl(list: ListField, template: string, client: Client): Promise<Crawled> {
-    const backends = this.#of(template);
-    const method = LIST_METHODS[list];
-    const items: JsonObject[] = [];
-    let bytes = 0;
-    let page: { readonly params?: JsonObject; readonly instanceId?: string } = {};
-    for (let pages = 0; pages < LIMITS.listPages && items.length < LIMITS.listItems; pages += 1) {
-      const { instanceId, params } = page;
-      const request = params === undefined ? { method } : { method, params };
-      const { event, ...from } = await firstValueFrom(
-        backends.exchange(request, { ...client, instanceId }).pipe(filter(isFinalAnswer)),
-      );
-      if (event.kind !== 'result') break;
-      const pageBytes = event.result.bytes.byteLength;
-      if (bytes + pageBytes > MOST_LIST_BYTES) break;
-      bytes += pageBytes;
-      for (const item of this.#itemsIn(event.result, list)) items.push(item);
-      const { value } = event.result;
-      if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
-      page = { params: { cursor: value.nextCursor }, instanceId: from.instanceId };
-    }
-    return { items, bytes };
-  }
-
-  #itemsIn(page: JsonText, list: ListField): readonly JsonObject[] {
-    const known = this.#sound.get(page);
-    if (known !== undefined) return known;
-    const found = isJsonObject(page.value) ? page.value[list] : undefined;
-    const items = Array.isArray(found) ? found.filter(isSound) : [];
-    this.#sound.set(page, items);
-    return items;
-  }
+function itemsIn(page: JsonText, list: ListField, accepted: AcceptedItems): readonly JsonObject[] {
+  const known = accepted.get(page);
+  if (known !== undefined) return known;
+  const found = isJsonObject(page.value) ? page.value[list] : undefined;
+  const items = Array.isArray(found) ? found.filter(isAcceptable) : [];
+  accepted.set(page, items);
+  return items;
 }
 
 /** An item that is nested too deeply cannot be serialized again. */
-function isSound(item: unknown): item is JsonObject {
+function isAcceptable(item: unknown): item is JsonObject {
   return isJsonObject(item) && !isDeeper(item, DEEPEST);
 }
 

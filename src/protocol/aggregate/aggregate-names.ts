@@ -6,7 +6,7 @@ import type { Answer, SentTo } from '../../domain/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
 export const MOST_NAME_CHARACTERS = 64;
-const BETWEEN = '__';
+const SEPARATOR = '__';
 const MOST_TEMPLATE_CHARACTERS = 24;
 const HASH_CHARACTERS = 8;
 
@@ -18,19 +18,19 @@ export interface OwnName {
 
 /** The aggregate name. A name that is too long is cut and ends in eight digits of its SHA-256. */
 export function aggregateName({ template, name }: OwnName): string {
-  const whole = `${template}${BETWEEN}${name}`;
-  if (whole.length <= MOST_NAME_CHARACTERS) return whole;
-  const hash = createHash('sha256').update(whole).digest('hex').slice(0, HASH_CHARACTERS);
+  const full = `${template}${SEPARATOR}${name}`;
+  if (full.length <= MOST_NAME_CHARACTERS) return full;
+  const hash = createHash('sha256').update(full).digest('hex').slice(0, HASH_CHARACTERS);
   const head = template.slice(0, MOST_TEMPLATE_CHARACTERS);
-  const room = MOST_NAME_CHARACTERS - head.length - BETWEEN.length - HASH_CHARACTERS - 1;
-  return `${head}${BETWEEN}${name.slice(0, room).toWellFormed()}_${hash}`;
+  const room = MOST_NAME_CHARACTERS - head.length - SEPARATOR.length - HASH_CHARACTERS - 1;
+  return `${head}${SEPARATOR}${name.slice(0, room).toWellFormed()}_${hash}`;
 }
 
 /** The two parts of a name that was not cut; undefined for any other text. */
 export function splitName(aggregated: string): OwnName | undefined {
-  const at = aggregated.indexOf(BETWEEN);
+  const at = aggregated.indexOf(SEPARATOR);
   if (at <= 0) return undefined;
-  return { template: aggregated.slice(0, at), name: aggregated.slice(at + BETWEEN.length) };
+  return { template: aggregated.slice(0, at), name: aggregated.slice(at + SEPARATOR.length) };
 }
 
 /** True for a name that may have been cut: only a list of names can resolve it. */

@@ -1,5 +1,5 @@
-// The session of a legacy client with all templates at once. It opens a session with a template at the first use of that, and
-// another one after that has ended; the client's own session continues.
+// The session of a legacy client with all templates at once. It opens a session with a template at the first use of the template,
+// and another one after that session has ended; the client's own session continues.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -66,7 +66,7 @@ export class AggregateSession implements McpSession, TableSession {
   readonly #opened = new Subject<McpSession>();
   /** By template. */
   readonly #open = new Map<string, McpSession>();
-  /** How many are under way. */
+  /** Calls under way. */
   #calls = 0;
   #logLevel: string | undefined;
   #holds = 0;
@@ -101,7 +101,7 @@ export class AggregateSession implements McpSession, TableSession {
     return this.#listeners > 0;
   }
 
-  /** A session that is held does not expire; there is nothing else to give up. */
+  /** A session that is held does not expire; there is no other state to park. */
   park(): boolean {
     return this.#holds === 0;
   }
@@ -115,20 +115,20 @@ export class AggregateSession implements McpSession, TableSession {
 
   get messages$(): Observable<ServerMessage> {
     const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
-    const theirs$ = sessions$.pipe(mergeMap(heldWhileHeard));
+    const messages$ = sessions$.pipe(mergeMap(heldWhileSubscribed));
     const changes$ = this.#grant.changesIn(this.#deps.listChanges$);
     return defer(() => {
       this.#listeners += 1;
       const left = finalize<ServerMessage>(() => {
         this.#listeners -= 1;
       });
-      return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended), left);
+      return withListNotices(messages$, changes$).pipe(takeUntil(this.#ended), left);
     });
   }
 
   /** Updates the permissions of the owner, and ends the sessions with templates that it may not use any more. */
-  servesAs(owner: Owner): void {
-    if (!this.#grant.take(owner)) return;
+  updateOwner(owner: Owner): void {
+    if (!this.#grant.update(owner)) return;
     for (const [template, opening] of this.#inner) {
       if (mayUse(owner, template)) continue;
       this.#inner.delete(template);
@@ -157,7 +157,7 @@ export class AggregateSession implements McpSession, TableSession {
     });
   }
 
-  /** The sessions with templates keep the place; see `asLegacy`. */
+  /** The sessions with templates make the reservations; see `asLegacy`. */
   reserve(): Reservation {
     return { exchange: (request) => this.exchange(request), leave: this.carry() };
   }
@@ -283,19 +283,19 @@ export class AggregateSession implements McpSession, TableSession {
 }
 
 /** The messages of a session, which does not expire while they are subscribed to. */
-function heldWhileHeard(session: McpSession): Observable<ServerMessage> {
+function heldWhileSubscribed(session: McpSession): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
 }
 
-// The templates that the owner of a session may use, as its latest request says, and the list changes that follow when they
-// change. The permissions themselves are decided elsewhere.
+// The templates that the owner of a session may use, as of its latest request, and the list changes that follow when they change.
 
-/** Of one session. */
+/** The permissions of one session. */
 export class AggregateGrant {
   #owner: Owner;
   readonly #changes = new Subject<ListField>();
-  #isOwed = false;
+  /** The permissions changed while there was no subscriber. */
+  #hasUnreportedChange = false;
 
   constructor(owner: Owner) {
     this.#owner = owner;
@@ -307,11 +307,11 @@ export class AggregateGrant {
   }
 
   /** True when the owner may use other templates than before. */
-  take(owner: Owner): boolean {
-    const isOther = !hasSameTemplates(owner, this.#owner);
+  update(owner: Owner): boolean {
+    const hasChanged = !hasSameTemplates(owner, this.#owner);
     this.#owner = owner;
-    if (!isOther) return false;
-    this.#isOwed = !this.#changes.observed;
+    if (!hasChanged) return false;
+    this.#hasUnreportedChange = !this.#changes.observed;
     for (const list of NOTICED_LISTS) this.#changes.next(list);
     return true;
   }
@@ -321,14 +321,14 @@ export class AggregateGrant {
    * emitted to the next subscriber when there is none.
    */
   changesIn(changes$: Observable<TemplateListChange>): Observable<ListField> {
-    const theirs$ = changes$.pipe(
+    const templateChanges$ = changes$.pipe(
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
     );
     return defer(() => {
-      const owed = this.#isOwed ? NOTICED_LISTS : [];
-      this.#isOwed = false;
-      return merge(from(owed), this.#changes, theirs$);
+      const unreported = this.#hasUnreportedChange ? NOTICED_LISTS : [];
+      this.#hasUnreportedChange = false;
+      return merge(from(unreported), this.#changes, templateChanges$);
     });
   }
 }
