@@ -23,9 +23,13 @@ import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientSessionView, ClientStats } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
-import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
-import type { McpEndpoint } from '../protocol/endpoint-types.ts';
-import { type FaultListener, nonThrowing } from '../protocol/endpoint-types.ts';
+import { Endpoint } from '../protocol/endpoint.ts';
+import {
+  type EndpointOptions,
+  type FaultListener,
+  type McpEndpoint,
+  nonThrowing,
+} from '../protocol/endpoint-types.ts';
 import { CachedBackends } from '../protocol/lists/cached-backends.ts';
 import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
@@ -110,7 +114,7 @@ export class Mcp {
       listChanges$,
       serverInfo,
     });
-    this.endpoint = createEndpoint({
+    this.endpoint = new Endpoint({
       backends: (template) => (template === undefined ? this.#aggregate : this.#existing(template)),
       parked: this.#parked,
       stateKey,

@@ -4,7 +4,10 @@ import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { CallReport } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
+import type { ServerInfo } from './modern/modern-discover.ts';
+import type { Backends, CallParking } from './ports.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -92,6 +95,29 @@ export interface McpEvent {
   /** Default: `message`, none without data. An event of another name may hold any text of one line. */
   readonly name?: string;
 }
+
+/** Dependencies of the endpoint. */
+export interface EndpointOptions {
+  /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
+  readonly backends: (template: string | undefined) => Backends;
+  readonly parked: CallParking;
+  /** At least 32 random bytes; nodes that share the key decrypt each other's texts. */
+  readonly stateKey: Buffer;
+  /** The gateway's own name, for several servers behind one path. */
+  readonly serverInfo: ServerInfo;
+  /**
+   * Receives internal errors that end a request under way, or prevent the writing of a message, since no answer shows them.
+   * Earlier errors are thrown. Its own errors are dropped. Default: none.
+   */
+  readonly onFault?: FaultListener;
+  /** Spreads the end of many streams over turns of the event loop. Default: one of its own. */
+  readonly scheduler?: TaskScheduler;
+  /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
+  readonly bufferedBytes?: number | undefined;
+}
+
+/** Options of both eras, complete; `onFault` never throws. */
+export type CommonOptions = Required<Pick<EndpointOptions, 'onFault' | 'scheduler'>>;
 
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
 export interface McpEndpoint {

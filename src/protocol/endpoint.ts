@@ -1,50 +1,33 @@
-// The MCP endpoint of one gateway: reads the body of a POST, decides its protocol era, and hands it to the endpoint of that era. The
-// body decides; the header counts only where the body names no revision.
+// The MCP endpoint of one gateway: reads the body of a POST, decides its protocol era, and passes it to the endpoint of that era.
+// The body decides; the header counts only where the body names no revision.
 // Sources: MCP 2026-07-28 basic/versioning#compatibility-matrix; `classifyInboundRequest` of the SDK.
 
 import { isJsonObject } from '../domain/json.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { ClientNotification, ClientRequest } from './client-message.ts';
-import { readBody, readClientMessage } from './client-message.ts';
-import type { FaultListener, McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
-import { nonThrowing } from './endpoint-types.ts';
-import type { RequestHeaders } from './headers.ts';
-import { checkPostTypes, headerMismatch, headerOf } from './headers.ts';
+import {
+  type ClientNotification,
+  type ClientRequest,
+  readBody,
+  readClientMessage,
+} from './client-message.ts';
+import {
+  type EndpointOptions,
+  type McpEndpoint,
+  type McpReply,
+  type McpRequest,
+  nonThrowing,
+} from './endpoint-types.ts';
+import { checkPostTypes, headerMismatch, headerOf, type RequestHeaders } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
-import type { ServerInfo } from './modern/modern-discover.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
-import type { Backends, CallParking } from './ports.ts';
+import type { Backends } from './ports.ts';
 import { invalidRequest, RpcFailure, refused } from './rpc.ts';
 import { TaskFinder } from './task-finder.ts';
 
-/** Dependencies of the endpoint. */
-export interface EndpointOptions {
-  /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
-  readonly backends: (template: string | undefined) => Backends;
-  readonly parked: CallParking;
-  /** At least 32 random bytes; nodes that share the key decrypt each other's texts. */
-  readonly stateKey: Buffer;
-  /** The gateway's own name, for several servers behind one path. */
-  readonly serverInfo: ServerInfo;
-  /**
-   * Receives internal errors that end a request under way, or keep a message from being written, since no answer shows them.
-   * Errors before that are thrown. What it throws itself is dropped. Default: none.
-   */
-  readonly onFault?: FaultListener;
-  /** Spreads the end of many streams over turns of the event loop. Default: one of its own. */
-  readonly scheduler?: TaskScheduler;
-  /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
-  readonly bufferedBytes?: number | undefined;
-}
-
-/** Makes the endpoint. The caller closes it. */
-export function createEndpoint(options: EndpointOptions): McpEndpoint {
-  return new Endpoint(options);
-}
-
-class Endpoint implements McpEndpoint {
+/** The endpoint for both eras. The caller closes it. */
+export class Endpoint implements McpEndpoint {
   readonly #backends: EndpointOptions['backends'];
   readonly #legacy: LegacyEndpoint;
   readonly #sse: LegacySse;
@@ -75,7 +58,7 @@ class Endpoint implements McpEndpoint {
 
   async close(): Promise<void> {
     await Promise.all([this.#legacy.close(), this.#modern.close()]);
-    await this.#sse.close(); // after the answers that it carries
+    await this.#sse.close(); // its streams carry the last answers of the legacy endpoint
   }
 
   #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
@@ -103,16 +86,16 @@ export type Classified =
  * anything but a message), -32020 for a handshake of the legacy era with a header of the modern one.
  */
 export function classifyRequest(parsed: unknown, headers: RequestHeaders): Classified {
-  const isNamedModern = namesModern(headers);
+  const isHeaderModern = namesModern(headers);
   if (Array.isArray(parsed)) {
-    if (!isNamedModern && !parsed.some(hasClaim)) return LEGACY;
+    if (!isHeaderModern && !parsed.some(hasClaim)) return LEGACY;
     throw invalidRequest('batches are not part of this protocol revision');
   }
   if (isHandshake(parsed)) {
-    if (!isNamedModern) return LEGACY;
+    if (!isHeaderModern) return LEGACY;
     throw headerMismatch('MCP-Protocol-Version', 'names a revision without `initialize`');
   }
-  if (!isNamedModern && !hasClaim(parsed)) return LEGACY;
+  if (!isHeaderModern && !hasClaim(parsed)) return LEGACY;
   const message = readClientMessage(parsed);
   if (message.kind === 'answer') throw invalidRequest('answers are not part of this protocol revision');
   return { era: 'modern', message };

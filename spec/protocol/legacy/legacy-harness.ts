@@ -6,6 +6,7 @@ import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import { TaskFinder } from '../../../src/protocol/task-finder.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { ScriptedBackends } from '../scripted-backends.ts';
@@ -29,7 +30,7 @@ export function legacyHarness(
   id = 'one',
   onFault: (error: unknown) => void = () => {},
 ) {
-  const endpoint = new LegacyEndpoint({ onFault, scheduler: steadyPace() });
+  const endpoint = new LegacyEndpoint({ onFault, scheduler: steadyPace(), tasks: new TaskFinder() });
   const backends = new ScriptedBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];

@@ -50,7 +50,11 @@ test('one that is begun after the request was made is looked at when it is sent'
 
 test('tasks are listed only where a server tells sessions apart', () => {
   const session = sessionOf('ann');
-  const { refusedAt } = new LegacyTasks().withTaskCheck({ method: 'tasks/list' }, session, 't');
+  const { refusedAt } = new LegacyTasks(new TaskFinder()).withTaskCheck(
+    { method: 'tasks/list' },
+    session,
+    't',
+  );
   const refused = (['legacy', 'modern', 'bare'] as const).map((era) => {
     session.peer = { ...PEER, era } as Peer;
     return refusedAt?.('a') !== undefined;
@@ -59,7 +63,7 @@ test('tasks are listed only where a server tells sessions apart', () => {
 });
 
 test('what is about no task, or about a text that is no id of one, is left as it is', () => {
-  const tasks = new LegacyTasks();
+  const tasks = new LegacyTasks(new TaskFinder());
   const session = sessionOf('ann');
   for (const request of [begin, { ...get('1'), method: 'vendor/x' }, get(7), get('x'.repeat(2_000))]) {
     assert.is(tasks.withTaskCheck(request, session, 't'), request);

@@ -10,7 +10,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain
 import { isJsonObject, type JsonObject, type JsonValue, plainValue } from '../../../src/domain/json.ts';
 import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
-import { createEndpoint } from '../../../src/protocol/endpoint.ts';
+import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import type {
   Backends,
@@ -148,7 +148,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ModernScriptedBackends();
   const parked = new ParkedCalls();
   const faults: unknown[] = [];
-  const endpoint = createEndpoint({
+  const endpoint = new Endpoint({
     backends: () => backends,
     parked,
     stateKey,

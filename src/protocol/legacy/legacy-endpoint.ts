@@ -8,7 +8,6 @@ import { sessionNotFound } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS, tooLongIn } from '../client-bounds.ts';
 import {
   type ClientRequest,
@@ -17,7 +16,14 @@ import {
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
-import { type FaultListener, holdingBody, type McpReply, type McpRequest } from '../endpoint-types.ts';
+import {
+  type CommonOptions,
+  type EndpointOptions,
+  type FaultListener,
+  holdingBody,
+  type McpReply,
+  type McpRequest,
+} from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
@@ -33,15 +39,8 @@ import { LegacyTasks } from './legacy-tasks.ts';
 const OPENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
 
-export interface LegacyOptions {
-  /** See EndpointOptions; it never throws. */
-  readonly onFault: FaultListener;
-  /** See EndpointOptions. */
-  readonly scheduler: TaskScheduler;
-  /** Remembers the tasks that begin here, by owner. Default: one of its own. */
-  readonly tasks?: TaskFinder;
-  /** See EndpointOptions. */
-  readonly bufferedBytes?: number | undefined;
+interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
+  readonly tasks: TaskFinder;
 }
 
 /** The sessions of legacy clients with all templates. The caller closes it. */

@@ -11,11 +11,11 @@ import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { readBody } from '../client-message.ts';
-import type { McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
+import type { CommonOptions, McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { failureOf, faultOf, refused } from '../rpc.ts';
-import type { LegacyEndpoint, LegacyOptions } from './legacy-endpoint.ts';
+import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
 const MOST_UNOPENED = 1_000;
@@ -38,16 +38,14 @@ export function opensSse({ method, headers, sse }: McpRequest): SseOpening | und
   return isOld ? sse : undefined;
 }
 
-type SseOptions = Pick<LegacyOptions, 'onFault' | 'scheduler'>;
-
 /** The connections of one endpoint, by id. Its owner closes it. */
 export class LegacySse {
   readonly #legacy: LegacyEndpoint;
-  readonly #options: SseOptions;
+  readonly #options: CommonOptions;
   readonly #connections = new Map<string, SseConnection>();
   #isClosed = false;
 
-  constructor(legacy: LegacyEndpoint, options: SseOptions) {
+  constructor(legacy: LegacyEndpoint, options: CommonOptions) {
     this.#legacy = legacy;
     this.#options = options;
   }
@@ -96,7 +94,7 @@ export class LegacySse {
   }
 }
 
-interface SseConnectionDeps extends Pick<LegacyOptions, 'onFault'> {
+interface SseConnectionDeps extends Pick<CommonOptions, 'onFault'> {
   readonly legacy: LegacyEndpoint;
   /** The connection is over. */
   ended(): void;

@@ -20,7 +20,7 @@ import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { seenFrom, splitInstance } from '../aggregate/aggregate-names.ts';
 import { answerHere } from '../aggregate/aggregate-requests.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
-import { isTaskId, isTaskMethod, NOT_FOUND, TaskFinder } from '../task-finder.ts';
+import { isTaskId, isTaskMethod, NOT_FOUND, type TaskFinder } from '../task-finder.ts';
 import { asLegacy, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */
@@ -41,7 +41,7 @@ interface TaskRequest extends SessionPath {
 export class LegacyTasks {
   readonly #finder: TaskFinder;
 
-  constructor(finder: TaskFinder = new TaskFinder()) {
+  constructor(finder: TaskFinder) {
     this.#finder = finder;
   }
 

@@ -15,7 +15,7 @@ const LARGEST_LIST_BYTES = 1024 * 1024;
 const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
 /** How long a stale list may be served while no instance answers. */
-const STAND_IN_MS = 10 * 60_000;
+const MOST_STALE_MS = 10 * 60_000;
 
 interface CachedList {
   readonly list: ListField;
@@ -60,7 +60,7 @@ export class ListCache {
     return defer(() => {
       const cached = this.#find(key);
       if (cached !== undefined && this.#isFresh(cached)) return of(cached.answer);
-      return this.#load(key, load).pipe(catchError((thrown) => this.#standIn(key, thrown)));
+      return this.#load(key, load).pipe(catchError((thrown) => this.#staleAnswer(key, thrown)));
     });
   }
 
@@ -82,23 +82,23 @@ export class ListCache {
   }
 
   #load(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
-    const under = this.#loading.get(key.own);
-    if (under !== undefined) return under;
+    const loading = this.#loading.get(key.own);
+    if (loading !== undefined) return loading;
     const changes = this.#changesOf(key.list);
-    const flight: Observable<Answer> = defer(load).pipe(
+    const answer$: Observable<Answer> = defer(load).pipe(
       filter(({ event }) => isFinal(event)),
       tap({
         next: (answer) => {
           if (changes === this.#changesOf(key.list)) this.#store(key, answer);
         },
         finalize: () => {
-          if (this.#loading.get(key.own) === flight) this.#loading.delete(key.own);
+          if (this.#loading.get(key.own) === answer$) this.#loading.delete(key.own);
         },
       }),
       share({ connector: () => new ReplaySubject(1), resetOnComplete: false, resetOnError: false }),
     );
-    this.#loading.set(key.own, flight);
-    return flight;
+    this.#loading.set(key.own, answer$);
+    return answer$;
   }
 
   #store({ list, everyone, own }: ListKey, answer: Answer): void {
@@ -106,14 +106,14 @@ export class ListCache {
     if (event.kind !== 'result') return;
     const { byteLength } = event.result.bytes;
     if (byteLength > LARGEST_LIST_BYTES) return;
-    const { freshMs, isPublic } = lifeOf(event.result.value);
+    const { freshMs, isPublic } = cachingOf(event.result.value);
     const now = this.#now();
     const remembered: Answer = { ...answer, isRemembered: true };
     const cached = {
       list,
       answer: remembered,
       freshUntilMs: now + freshMs,
-      storedUntilMs: now + STAND_IN_MS,
+      storedUntilMs: now + MOST_STALE_MS,
     };
     this.#lists.set(isPublic ? everyone : own, cached, byteLength);
   }
@@ -128,7 +128,7 @@ export class ListCache {
     return undefined;
   }
 
-  #standIn(key: ListKey, thrown: unknown): Observable<Answer> {
+  #staleAnswer(key: ListKey, thrown: unknown): Observable<Answer> {
     const cached = isAbsence(thrown) ? this.#find(key) : undefined;
     return cached === undefined ? throwError(() => thrown) : of(cached.answer);
   }
@@ -139,7 +139,7 @@ export class ListCache {
 }
 
 /** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
-function lifeOf(result: unknown): { readonly freshMs: number; readonly isPublic: boolean } {
+function cachingOf(result: unknown): { readonly freshMs: number; readonly isPublic: boolean } {
   const { ttlMs, cacheScope } = isJsonObject(result) ? result : {};
   const isGiven = typeof ttlMs === 'number' && ttlMs >= 0;
   return {
@@ -170,14 +170,14 @@ const ENTRY_BYTES = 1024;
 
 interface Entry {
   readonly bytes: number;
-  /** Takes it out of its cache. */
-  readonly forget: () => void;
+  /** Takes it out of its cache, and gives its room back. */
+  readonly discard: () => void;
 }
 
 /** One budget for all caches of a gateway. */
 export class ListMemory {
   readonly #mostBytes: number;
-  /** Longest unused first. */
+  /** Least recently used first. */
   readonly #entries = new Set<Entry>();
   #bytes = 0;
 
@@ -185,7 +185,6 @@ export class ListMemory {
     this.#mostBytes = mostBytes;
   }
 
-  /** Bytes that are taken. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -197,13 +196,12 @@ export class ListMemory {
     this.#bytes += entry.bytes;
     for (const oldest of this.#entries) {
       if (this.#bytes <= this.#mostBytes) break;
-      this.release(oldest);
-      oldest.forget();
+      oldest.discard();
     }
     return true;
   }
 
-  /** It was used: others are evicted before it. */
+  /** Marks the entry as used: others are evicted before it. */
   use(entry: Entry): void {
     if (this.#entries.delete(entry)) this.#entries.add(entry);
   }
@@ -214,7 +212,7 @@ export class ListMemory {
   }
 }
 
-/** One cache in that budget: at most `most` lists. Reading a list is using it. */
+/** The lists of one cache, within that budget: at most `most`. Reading a list is using it. */
 export class StoredLists<V> {
   readonly #memory: ListMemory;
   readonly #lists: LruMap<Entry & { readonly value: V }>;
@@ -234,25 +232,23 @@ export class StoredLists<V> {
   /** Stores a list of so many bytes of JSON, if the budget allows it. */
   set(key: string, value: V, bytes: number): void {
     this.delete(key);
-    const entry = { value, bytes: bytes + ENTRY_BYTES, forget: () => this.#lists.delete(key) };
+    const discard = (): void => {
+      this.#lists.delete(key);
+      this.#memory.release(entry);
+    };
+    const entry = { value, bytes: bytes + ENTRY_BYTES, discard };
     if (this.#memory.take(entry)) this.#lists.set(key, entry);
   }
 
   delete(key: string): void {
-    const entry = this.#lists.get(key);
-    if (entry === undefined) return;
-    this.#lists.delete(key);
-    this.#memory.release(entry);
+    this.#lists.get(key)?.discard();
   }
 
   clear(): void {
-    for (const entry of [...this.#lists.values()]) {
-      entry.forget();
-      this.#memory.release(entry);
-    }
+    for (const entry of [...this.#lists.values()]) entry.discard();
   }
 
-  /** All of them, longest unused first; looking through them is not using them. */
+  /** All lists, least recently used first; iterating is not using. */
   *values(): IterableIterator<V> {
     for (const { value } of this.#lists.values()) yield value;
   }

@@ -9,11 +9,15 @@ import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { SlowWatch } from '../../domain/slow-watch.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
-import type { FaultListener, McpReply, McpRequest } from '../endpoint-types.ts';
-import { holdingBody } from '../endpoint-types.ts';
+import {
+  type CommonOptions,
+  type EndpointOptions,
+  holdingBody,
+  type McpReply,
+  type McpRequest,
+} from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { Backends, CallParking, ClientQuestion } from '../ports.ts';
@@ -26,16 +30,7 @@ import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
 import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
-export interface ModernOptions {
-  readonly parked: CallParking;
-  /** At least 32 random bytes; nodes that share it decrypt each other's texts. */
-  readonly stateKey: Buffer;
-  /** The gateway's own name, for several servers behind one path. */
-  readonly serverInfo: ServerInfo;
-  /** See EndpointOptions; it never throws. */
-  readonly onFault: FaultListener;
-  /** See EndpointOptions. */
-  readonly scheduler: TaskScheduler;
+interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey' | 'serverInfo'> {
   readonly tasks: TaskFinder;
 }
 
