@@ -2,22 +2,22 @@
 // is made from it. Names and units follow the conventions of Prometheus and OpenMetrics; labels are bounded by the registry and by
 // catalogues, and never name a principal or an argument. `instance_id`, because Prometheus gives `instance` to the gateway.
 
-import type { InstanceSnapshot } from '../domain/instance.ts';
-import { INSTANCE_STATES } from '../domain/instance.ts';
+import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
 import type { BucketCounts } from './bucket-counts.ts';
-import type { HttpCounts } from './http-counts.ts';
+import type { HttpCounts } from './counts.ts';
 import type { InstanceTraffic, TemplateTraffic, TrafficCounts } from './traffic-counts.ts';
 
-/** What the gateway is at the moment of a scrape. */
+/** The state of the gateway at a scrape. */
 export interface Reading {
-  /** Those that the viewer may use. */
+  /** The templates that the viewer may use. */
   readonly templates: readonly TemplateSnapshot[];
   readonly traffic: TrafficCounts;
   readonly http: HttpCounts;
   readonly isDatabaseConnected: boolean;
-  /** Of the API and of the package. */
+  /** Version of the API. */
   readonly version: string;
+  /** Version of the package. */
   readonly build: string;
 }
 
@@ -274,7 +274,7 @@ export const METRICS: readonly Metric[] = [
   },
 ];
 
-/** A line for each key of the counts. */
+/** A series for each key of the counts. */
 function labelled(name: string, counts: ReadonlyMap<string | number, number>): Series<number>[] {
   return Array.from(counts, ([key, count]) => [{ [name]: String(key) }, count]);
 }
@@ -298,7 +298,7 @@ function ofRequests<V>(reading: Reading, of: (times: BucketCounts) => V): Series
   );
 }
 
-/** Of those that run here. */
+/** Of the instances that run on this node. */
 function ofEachInstance(
   { templates, traffic }: Reading,
   of: (snapshot: InstanceSnapshot, traffic: InstanceTraffic) => readonly Series<number>[],

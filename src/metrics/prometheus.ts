@@ -1,6 +1,6 @@
 // The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to load than all of
-// the app. Its objects are made anew for each scrape and hold nothing: counts are in traffic-counts.ts and http-counts.ts, and the
-// rest is read now, so that an instance that was deregistered has no line any more. Between two metrics other work has its turn.
+// the app. Its objects are made anew for each scrape: the counts are in traffic-counts.ts and counts.ts, and the rest is read at
+// the scrape, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Histogram, Registry } from 'prom-client';
@@ -8,7 +8,7 @@ import { mayUse, type Principal } from '../domain/account.ts';
 import { API_VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
 import { BUCKET_SECONDS, type BucketCounts } from './bucket-counts.ts';
-import { HttpCounts } from './http-counts.ts';
+import { HttpCounts } from './counts.ts';
 import { isOfTemplates, METRICS, type Metric, type Reading, type Series } from './metric-table.ts';
 import { TrafficCounts, type TrafficSource } from './traffic-counts.ts';
 
@@ -18,19 +18,18 @@ type Viewer = Pick<Principal, 'templates'>;
 /** The format that every Prometheus reads. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** What the metrics are read from. */
 export type MetricsSource = TrafficSource & Pick<Gateway, 'databaseStatus'>;
 
-/** The metrics of one gateway, counted from its making on. */
+/** The metrics of one gateway, counted from the construction on. */
 export class Prometheus {
   readonly http = new HttpCounts();
   readonly #gateway: MetricsSource;
   readonly #traffic: TrafficCounts;
   readonly #build: string;
-  /** The text under way: scrapes at the same time share it. */
+  /** The text that is being made: scrapes at the same time share it. */
   #all: Promise<string> | undefined;
-  /** Of the process: its collectors observe the event loop and the garbage collector from the first scrape on. */
-  #process: Promise<Registry> | undefined;
+  /** Metrics of the process. Its collectors observe the event loop and the garbage collector from the first scrape on. */
+  #process: Registry | undefined;
 
   constructor(gateway: MetricsSource, build: string) {
     this.#gateway = gateway;
@@ -57,7 +56,7 @@ export class Prometheus {
       texts.push(await textOf(client, metric, reading));
       await turn();
     }
-    if (seesAll) texts.push((await (await this.#ofProcess(client)).metrics()).trimEnd());
+    if (seesAll) texts.push((await this.#ofProcess(client).metrics()).trimEnd());
     return `${texts.join('\n')}\n`;
   }
 
@@ -68,12 +67,11 @@ export class Prometheus {
     return { templates, traffic: this.#traffic, http: this.http, isDatabaseConnected, ...versions };
   }
 
-  #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Promise<Registry> {
-    this.#process ??= (async () => {
-      const register = new Registry();
-      collectDefaultMetrics({ register });
-      return register;
-    })();
+  #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Registry {
+    if (this.#process === undefined) {
+      this.#process = new Registry();
+      collectDefaultMetrics({ register: this.#process });
+    }
     return this.#process;
   }
 }

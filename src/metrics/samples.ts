@@ -5,10 +5,11 @@
 import {
   defer,
   endWith,
+  filter,
   finalize,
   ignoreElements,
   map,
-  Observable,
+  type Observable,
   ReplaySubject,
   share,
   takeUntil,
@@ -19,13 +20,14 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
 import type { Gateway } from '../gateway.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
+import { getOrInsert } from './counts.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
 export const SAMPLED = 'gateway.sampled';
 
 const INTERVAL_MS = 1_000;
 
-/** What a reader gets. */
+/** The part of a sample that a reader gets. */
 export interface SampleSelection {
   readonly viewer: Principal;
   /** This template only. Default: all that the viewer may use. */
@@ -48,18 +50,16 @@ export class Samples {
    * it gets none, and the next one has all changes.
    */
   read(selection: SampleSelection, reader: { readonly isBehind: boolean }): Observable<string> {
-    return new Observable((subscriber) => {
+    return defer(() => {
       let seen = 0;
-      const samples = this.#samples$.subscribe({
-        next: (sample) => {
-          if (reader.isBehind) return;
+      return this.#samples$.pipe(
+        filter(() => !reader.isBehind),
+        map((sample) => {
           const text = sample.textFor(selection, seen);
           seen = sample.number;
-          subscriber.next(text);
-        },
-        complete: () => subscriber.complete(),
-      });
-      return samples;
+          return text;
+        }),
+      );
     });
   }
 
@@ -108,7 +108,7 @@ class Interval {
     switch (event.type) {
       case 'exchange.finished': {
         const isFailure = event.outcome === 'error' || event.outcome === 'failed';
-        countIn(this.#instance(event.serverId), isFailure);
+        countIn(getOrInsert(this.instances, event.serverId, newTally), isFailure);
         if (!event.isLast) break;
         const tally = this.#template(event.template);
         countIn(tally, isFailure);
@@ -125,23 +125,12 @@ class Interval {
   }
 
   #template(template: string): TemplateTally {
-    let tally = this.templates.get(template);
-    if (tally === undefined) {
-      tally = { requests: 0, failures: 0, times: new DurationHistogram() };
-      this.templates.set(template, tally);
-    }
-    return tally;
-  }
-
-  #instance(serverId: string): Tally {
-    let tally = this.instances.get(serverId);
-    if (tally === undefined) {
-      tally = { requests: 0, failures: 0 };
-      this.instances.set(serverId, tally);
-    }
-    return tally;
+    return getOrInsert(this.templates, template, newTemplateTally);
   }
 }
+
+const newTally = (): Tally => ({ requests: 0, failures: 0 });
+const newTemplateTally = (): TemplateTally => ({ ...newTally(), times: new DurationHistogram() });
 
 function countIn(tally: Tally, isFailure: boolean): void {
   tally.requests += 1;
@@ -167,7 +156,7 @@ class Sample {
   readonly #head: string;
   /** For the totals of each template. */
   readonly #loads: readonly Load[];
-  /** By what decides about the text. */
+  /** Texts by viewer, template and last sample: readers of the same kind share one. */
   readonly #texts = new Map<string, string>();
 
   constructor(number: number, interval: Interval, snapshots: readonly TemplateSnapshot[], before: Parts) {
@@ -181,15 +170,15 @@ class Sample {
     this.parts = new Map(parts);
   }
 
-  /** For a reader that has seen the sample of that number last. Readers of the same kind share one text. */
+  /** For a reader whose last sample had that number. */
   textFor({ viewer, template }: SampleSelection, seen: number): string {
     const isAdmin = mayDo(viewer, ['admin']);
     const { templates } = viewer;
     const key = JSON.stringify([isAdmin, seen, template, templates && [...templates]]);
     let text = this.#texts.get(key);
     if (text === undefined) {
-      const isSelected = (one: string): boolean =>
-        mayUse(viewer, one) && (template === undefined || template === one);
+      const isSelected = (name: string): boolean =>
+        mayUse(viewer, name) && (template === undefined || template === name);
       text = this.#textOf(isSelected, isAdmin, seen);
       this.#texts.set(key, text);
     }
@@ -240,7 +229,7 @@ function loadOf(snapshot: TemplateSnapshot, { templates }: Interval): Load {
 
 function totalsOf(loads: readonly Load[], isAdmin: boolean): Record<string, number | null> {
   const sum = (of: (load: Load) => number): number => loads.reduce((total, load) => total + of(load), 0);
-  const all: TemplateTally = { requests: 0, failures: 0, times: new DurationHistogram() };
+  const all = newTemplateTally();
   for (const { tally } of loads) if (tally !== undefined) all.times.add(tally.times);
   return {
     requests: sum(({ tally }) => tally?.requests ?? 0),

@@ -1,43 +1,42 @@
-// Counts what the events of a gateway tell of its traffic, from its start on, so that the first scrape finds all of it. A few
-// look-ups per event and nothing else: no library, no text. What is known of the present (health, queues, sessions) is not counted
-// here but read when it is asked for. Every key is bounded: templates and instances of the registry, known methods, codes.
+// Counts the traffic of a gateway by its events, from its start on, so that the first scrape finds all of it. An event costs a few
+// lookups: no library, no text. The present state (health, queues, sessions) is not counted here but read at a scrape. Every key
+// is bounded: templates and instances of the registry, known methods, codes.
 
 import type { ErrorCode } from '../domain/errors.ts';
 import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
 import { METHODS } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 import { BucketCounts } from './bucket-counts.ts';
+import { getOrInsert, increment } from './counts.ts';
 
 /** How a request ended. */
 export type RequestOutcome = 'result' | 'error' | 'failed' | 'refused' | 'cancelled';
 
-/** Of one template. */
+/** Counts of one template. */
 export interface TemplateTraffic {
   /** The times of ended requests, from arrival to end, by method and then by outcome. */
   readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
   /** Ended requests without an answer. */
   readonly failures: Map<ErrorCode, number>;
   readonly retries: Map<ErrorCode, number>;
-  /** Until a request was sent to its first instance, or given up before. */
+  /** Times until a request was sent to its first instance, or ended before. */
   readonly waits: BucketCounts;
 }
 
-/** Of one instance. */
+/** Counts of one instance. */
 export interface InstanceTraffic {
   readonly template: string;
   readonly instanceId: string;
   /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
   readonly exchanges: Map<RequestOutcome, number>;
-  /** After a failure, and as requested. */
+  /** `failed`: after a failure. `planned`: as requested. */
   readonly restarts: { failed: number; planned: number };
   readonly probes: { passed: number; failed: number };
   ejections: number;
 }
 
-/** What the counts follow. */
 export type TrafficSource = Pick<Gateway, 'events$' | 'hasTemplate' | 'snapshot'>;
 
-/** Counts from its making on. */
 export class TrafficCounts {
   readonly #templates = new Map<string, TemplateTraffic>();
   /** By server id. */
@@ -135,17 +134,8 @@ export class TrafficCounts {
     const traffic = this.#templateOf(template);
     if (traffic === undefined) return undefined;
     const known = Object.hasOwn(METHODS, method) ? method : 'other';
-    let outcomes = traffic.requests.get(known);
-    if (outcomes === undefined) {
-      outcomes = new Map();
-      traffic.requests.set(known, outcomes);
-    }
-    let times = outcomes.get(outcome);
-    if (times === undefined) {
-      times = new BucketCounts();
-      outcomes.set(outcome, times);
-    }
-    times.observe(durationMs);
+    const outcomes = getOrInsert(traffic.requests, known, newOutcomes);
+    getOrInsert(outcomes, outcome, newBucketCounts).observe(durationMs);
     if (code !== undefined) increment(traffic.failures, code);
     return traffic;
   }
@@ -154,29 +144,25 @@ export class TrafficCounts {
   #templateOf(template: string): TemplateTraffic | undefined {
     const known = this.#templates.get(template);
     if (known !== undefined || !this.#gateway.hasTemplate(template)) return known;
-    const traffic = {
+    return getOrInsert(this.#templates, template, () => ({
       requests: new Map(),
       failures: new Map(),
       retries: new Map(),
       waits: new BucketCounts(),
-    };
-    this.#templates.set(template, traffic);
-    return traffic;
+    }));
   }
 
   #open(serverId: string, template: string, instanceId: string): void {
-    if (this.#instances.has(serverId)) return;
-    this.#instances.set(serverId, {
+    getOrInsert(this.#instances, serverId, () => ({
       template,
       instanceId,
       exchanges: new Map(),
       restarts: { failed: 0, planned: 0 },
       probes: { passed: 0, failed: 0 },
       ejections: 0,
-    });
+    }));
   }
 }
 
-function increment<K>(counts: Map<K, number>, key: K): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
-}
+const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
+const newBucketCounts = (): BucketCounts => new BucketCounts();

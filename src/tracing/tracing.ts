@@ -11,29 +11,26 @@ export class Tracing {
   #spans: Spans | undefined;
   #loading: Promise<void> | undefined;
 
-  /** Undefined while no provider is registered, and for the moment that loading takes after it was. */
+  /** Undefined while no provider is registered, and while the API loads after that. */
   get spans(): Spans | undefined {
     if (!isRegistered()) return undefined;
     if (this.#spans === undefined) void this.ready();
     return this.#spans;
   }
 
-  /** Resolves when `spans` is what it should be. */
+  /** Resolves when `spans` is defined, if a provider is registered. */
   async ready(): Promise<void> {
     if (!isRegistered()) return;
-    this.#loading ??= this.#load();
+    this.#loading ??= import('./spans.ts').then(({ Spans }) => {
+      this.#spans = new Spans();
+    });
     await this.#loading;
-  }
-
-  async #load(): Promise<void> {
-    const { Spans } = await import('./spans.ts');
-    this.#spans = new Spans();
   }
 }
 
 function isRegistered(): boolean {
-  const place: Registry = globalThis;
-  return place[REGISTRY]?.trace !== undefined;
+  const global: Registry = globalThis;
+  return global[REGISTRY]?.trace !== undefined;
 }
 
 /** What the API of OpenTelemetry adds to the global object. */

@@ -1,6 +1,6 @@
 // Counts every answer for the metrics, by status and error code.
 
-import type { HttpCounts } from '../../metrics/http-counts.ts';
+import type { HttpCounts } from '../../metrics/counts.ts';
 import { CLIENT_CLOSED_REQUEST, type HttpMiddleware } from '../request.ts';
 
 export function countAnswers(counts: HttpCounts): HttpMiddleware {
