@@ -26,7 +26,7 @@ test('forgets the oldest when it is told to, and says so', () => {
   const forgotten: string[] = [];
   const map = new LruMap<string>(3, (value) => forgotten.push(value));
   for (const key of ['a', 'b']) map.set(key, key);
-  for (let time = 0; time < 3; time += 1) map.forgetOldest();
+  for (let time = 0; time < 3; time += 1) map.evictOldest();
   assert.equal([map.size, forgotten], [0, ['a', 'b']]);
 });
 

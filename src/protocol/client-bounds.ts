@@ -1,5 +1,5 @@
-// Bounds of client input that is stored or used as a key: capabilities and client info, cursors, URIs of resources. The eras
-// word the refusals.
+// Bounds of client input that is stored or used as a key: capabilities and client info, cursors, URIs of resources. The code of
+// each era refuses what exceeds them.
 
 import { createHash } from 'node:crypto';
 import type { JsonFields, JsonObject } from '../domain/json.ts';

@@ -1,5 +1,5 @@
-// Reads the body of a POST as JSON, within bounds, and the messages in it: requests, notifications and answers, one by one or in an
-// array. It does not know methods and eras.
+// Reads the body of a POST as JSON, within bounds, and its messages: requests, notifications and answers, alone or in an array. It
+// does not know methods and eras.
 
 import { isUtf8 } from 'node:buffer';
 import type { ClientReply } from '../domain/client.ts';
@@ -26,7 +26,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { isCleanText } from '../domain/text.ts';
 import { invalidRequest, type RpcFailure, refused } from './rpc.ts';
 
-/** Deepest accepted nesting of arrays and objects. Deeper JSON can be read, but not serialized again. */
+/** Deepest accepted nesting of arrays and objects. Deeper JSON could not be serialized again. */
 export const DEEPEST = 128;
 
 /**
@@ -85,7 +85,7 @@ function readMessages(source: Scanned, start: number, values: unknown[]): number
   }
 }
 
-/** A message, or any other value. Parameters of requests that the gateway does not read pass as they came: ADR 43. */
+/** A message, or any other value. Parameters that the gateway does not read stay as text: ADR 43. */
 function readMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
   const fields: JsonFields = {};
   const isObject = source.bytes[start] === OPEN_BRACE;

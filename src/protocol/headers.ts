@@ -1,5 +1,5 @@
-// Reads the headers of a request, checks its media types, and compares the headers in which a modern client repeats what
-// its body says. Headers for the arguments of a tool are modern/param-headers.ts.
+// Reads the headers of a request, checks its media types, and compares the headers that repeat fields of a modern body. Headers
+// for the arguments of a tool are in modern/param-headers.ts.
 
 import type { JsonFields } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
@@ -10,7 +10,7 @@ import { RpcFailure, refused } from './rpc.ts';
 /** Headers as Node gives them, with lower-case names. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** A header without the white space around it, with both values when it came twice; undefined when it is missing. */
+/** A header without the white space around it, all values if it was sent repeatedly; undefined when it is missing. */
 export function headerOf(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (value === undefined) return undefined;
@@ -37,7 +37,7 @@ function isSpace(code: number): boolean {
 interface MirroredFields {
   readonly method: string;
   readonly params: JsonFields;
-  /** What `_meta` says. */
+  /** Of `_meta`. */
   readonly protocolVersion: string;
 }
 
@@ -55,34 +55,34 @@ export function checkMirroredHeaders(headers: RequestHeaders, request: MirroredF
 /** The same for revision and method, which a notification may leave out. */
 export function checkSentHeaders(
   headers: RequestHeaders,
-  said: Pick<MirroredFields, 'method' | 'protocolVersion'>,
+  body: Pick<MirroredFields, 'method' | 'protocolVersion'>,
 ): void {
   const version = headerOf(headers, 'mcp-protocol-version');
-  if (version !== undefined && version !== said.protocolVersion) {
+  if (version !== undefined && version !== body.protocolVersion) {
     throw headerMismatch('MCP-Protocol-Version', 'names another revision than the body');
   }
   const method = headerOf(headers, 'mcp-method');
-  if (method !== undefined && method !== said.method) {
+  if (method !== undefined && method !== body.method) {
     throw headerMismatch('Mcp-Method', 'names another method than the body');
   }
 }
 
-/** The refusal of a header. `what` is a clause. */
-export function headerMismatch(header: string, what: string): RpcFailure {
-  const message = `Bad Request: the request headers and body disagree: ${header} ${what}`;
+/** The refusal of a header. `problem` is a clause. */
+export function headerMismatch(header: string, problem: string): RpcFailure {
+  const message = `Bad Request: the request headers and body disagree: ${header} ${problem}`;
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
 }
 
-function checkNameHeader(headers: RequestHeaders, named: unknown): void {
+function checkNameHeader(headers: RequestHeaders, name: unknown): void {
   const header = headerOf(headers, 'mcp-name');
   if (header === undefined) {
     // The backend refuses a body without a name.
-    if (typeof named === 'string') throw headerMismatch('Mcp-Name', 'is missing');
+    if (typeof name === 'string') throw headerMismatch('Mcp-Name', 'is missing');
     return;
   }
   const decoded = decodeHeader(header);
   if (decoded === undefined) throw headerMismatch('Mcp-Name', 'is not canonical Base64 of UTF-8');
-  if (decoded !== named) throw headerMismatch('Mcp-Name', 'names something else than the body');
+  if (decoded !== name) throw headerMismatch('Mcp-Name', 'names something else than the body');
 }
 
 // Media types of the body and of the accepted answers, the same in both eras. Statuses and codes are those of the SDK's

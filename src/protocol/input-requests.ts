@@ -14,7 +14,7 @@ export function hasRounds(method: string): boolean {
 }
 
 /** Input requests of one result. */
-const MOST_QUESTIONS = 64;
+const MOST_REQUESTS = 64;
 
 /** The input requests of a result, and the state to send back with the responses. */
 export interface InputRequired {
@@ -24,13 +24,13 @@ export interface InputRequired {
   readonly requestState: string | undefined;
 }
 
-/** The input requests; a clause that says why when a client cannot answer the result. */
+/** The input requests; or a clause that says why a client cannot answer the result. */
 export function readInputRequired(value: unknown): InputRequired | string {
   const { inputRequests = {}, requestState } = isJsonObject(value) ? value : {};
   if (!isJsonObject(inputRequests)) return 'inputRequests is no object';
   if (requestState !== undefined && typeof requestState !== 'string') return 'requestState is no string';
   const entries = Object.entries(inputRequests);
-  if (entries.length > MOST_QUESTIONS) return `more than ${MOST_QUESTIONS} input requests`;
+  if (entries.length > MOST_REQUESTS) return `more than ${MOST_REQUESTS} input requests`;
   if (entries.length === 0 && requestState === undefined) return 'neither inputRequests nor requestState';
   const requests = new Map<string, InputRequest>();
   for (const [key, entry] of entries) {
@@ -49,8 +49,8 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
   if (method === 'sampling/createMessage') return { method, params };
   if (method !== 'elicitation/create') return undefined;
   // Legacy clients need an id for the elicitation of a URL, which the modern era does not have.
-  const isNameless = params.mode === 'url' && params.elicitationId === undefined;
-  return { method, params: isNameless ? { ...params, elicitationId: randomUUID() } : params };
+  const lacksId = params.mode === 'url' && params.elicitationId === undefined;
+  return { method, params: lacksId ? { ...params, elicitationId: randomUUID() } : params };
 }
 
 // Sources: MCP 2026-07-28 basic/index#error-codes; client/elicitation, client/sampling.
@@ -66,12 +66,12 @@ export type InputRequests = Readonly<Record<string, InputRequest>>;
 
 /** The capabilities that the requests need and the client did not declare; undefined when none is missing. */
 export function missingCapabilities(
-  questions: Iterable<InputRequest>,
+  requests: Iterable<InputRequest>,
   declared: JsonObject,
 ): JsonObject | undefined {
   const missing: JsonObject = {};
-  for (const question of questions) {
-    const need = needOf(question);
+  for (const request of requests) {
+    const need = needOf(request);
     if (need === undefined || has(declared, need)) continue;
     const { capability, feature } = need;
     const known = missing[capability];
@@ -92,7 +92,7 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
 
 interface Need {
   readonly capability: string;
-  /** The part of it that is needed, when it has parts. */
+  /** The part of the capability that is needed, when it has parts. */
   readonly feature?: string;
 }
 
@@ -115,6 +115,6 @@ function has(declared: JsonObject, { capability, feature }: Need): boolean {
   const value = declared[capability];
   if (value === undefined) return false;
   if (feature === undefined || !isJsonObject(value) || value[feature] !== undefined) return true;
-  // Elicitation without a mode means forms, as before there were modes.
+  // Elicitation without a mode means forms, as in revisions without modes.
   return feature === 'form' && value.url === undefined;
 }

@@ -6,17 +6,16 @@ import { LIMITS } from '../domain/limits.ts';
 /** Holds at most `most` entries. Reading one is using it. */
 export class LruMap<V> {
   readonly #most: number;
-  readonly #forgotten: (value: V) => void;
-  /** Longest unused first. */
+  readonly #onEvicted: (value: V) => void;
+  /** Least recently used first. */
   readonly #entries = new Map<string, V>();
 
-  /** `forgotten` gets each evicted value, not those that were deleted or replaced. */
-  constructor(most: number, forgotten: (value: V) => void = () => {}) {
+  /** `onEvicted` gets each evicted value, not the deleted and replaced ones. */
+  constructor(most: number, onEvicted: (value: V) => void = () => {}) {
     this.#most = most;
-    this.#forgotten = forgotten;
+    this.#onEvicted = onEvicted;
   }
 
-  /** How many there are. */
   get size(): number {
     return this.#entries.size;
   }
@@ -29,14 +28,14 @@ export class LruMap<V> {
 
   set(key: string, value: V): void {
     this.#renew(key, value);
-    while (this.#entries.size > this.#most) this.forgetOldest();
+    while (this.#entries.size > this.#most) this.evictOldest();
   }
 
   /** Evicts the least recently used entry. */
-  forgetOldest(): void {
-    for (const [oldest, forgotten] of this.#entries) {
-      this.#entries.delete(oldest);
-      this.#forgotten(forgotten);
+  evictOldest(): void {
+    for (const [key, value] of this.#entries) {
+      this.#entries.delete(key);
+      this.#onEvicted(value);
       return;
     }
   }
@@ -60,19 +59,19 @@ export class LruMap<V> {
 export class QuotaLruMap<V> {
   readonly #most: number;
   readonly #share: number;
-  readonly #forgotten: (value: V) => void;
+  readonly #onEvicted: (value: V) => void;
   readonly #owners = new Map<string, LruMap<V>>();
   #size = 0;
 
   /**
    * At most `most` entries, of one owner LIMITS.ownerShare of them. Over its share the owner's least recently used entry is
    * evicted, over `most` that of the owner with most entries. While authentication is off all callers are one owner without
-   * a share. `forgotten` gets each evicted value, not those that were replaced.
+   * a share. `onEvicted` gets each evicted value, not the replaced ones.
    */
-  constructor(most: number, forgotten: (value: V) => void = () => {}) {
+  constructor(most: number, onEvicted: (value: V) => void = () => {}) {
     this.#most = most;
     this.#share = Math.max(1, Math.floor(most * LIMITS.ownerShare));
-    this.#forgotten = forgotten;
+    this.#onEvicted = onEvicted;
   }
 
   /** Number of entries of all owners. */
@@ -94,20 +93,19 @@ export class QuotaLruMap<V> {
 
   #begin(ownerId: string): LruMap<V> {
     const most = ownerId === ANONYMOUS.id ? this.#most : this.#share;
-    const own = new LruMap<V>(most, this.#forgotten);
+    const own = new LruMap<V>(most, this.#onEvicted);
     this.#owners.set(ownerId, own);
     return own;
   }
 
-  /** Looks at every owner, which only a full map has to. */
+  /** Compares all owners, which only a full map has to. */
   #makeRoom(): void {
-    let [richest, entries]: [string, LruMap<V> | undefined] = ['', undefined];
-    for (const [ownerId, own] of this.#owners) {
-      if (entries === undefined || own.size > entries.size) [richest, entries] = [ownerId, own];
-    }
-    if (entries === undefined) return;
-    entries.forgetOldest();
+    let largest: [ownerId: string, own: LruMap<V>] | undefined;
+    for (const entry of this.#owners) if (entry[1].size > (largest?.[1].size ?? 0)) largest = entry;
+    if (largest === undefined) return;
+    const [ownerId, own] = largest;
+    own.evictOldest();
     this.#size -= 1;
-    if (entries.size === 0) this.#owners.delete(richest);
+    if (own.size === 0) this.#owners.delete(ownerId);
   }
 }

@@ -1,5 +1,5 @@
-// What the MCP endpoint needs of the gateway behind it. The endpoint knows the two protocol eras and their messages;
-// instances, sessions and processes are owned by actors on the other side of these interfaces.
+// The interfaces between the MCP endpoint and the gateway behind it. The endpoint knows the two protocol eras and their messages;
+// actors on the other side of these interfaces own instances, sessions and processes.
 
 import type { Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
@@ -21,18 +21,19 @@ export interface Backends {
    */
   peers(owner: Owner): readonly Peer[];
   /**
-   * Opens a session for a legacy client: an instance is chosen by the strategy and stays. NO_HEALTHY_INSTANCE,
-   * SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE. Aborting calls it off: it rejects, and nothing is left open.
+   * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
+   * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE. When `signal` aborts it rejects, and no session is left open.
    */
   openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession>;
   /**
-   * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions. The
-   * session of that owner gives up what it may not use any more.
+   * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions, which
+   * the session of that owner respects from now on.
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
    * One request of a client without a session; see SessionlessOptions. Cold; unsubscribing cancels on the backend. The
-   * errors of Dispatcher.exchange; SERVER_NOT_FOUND when the instance is gone that alone may answer. A backend of the legacy era may ask its client (`request` events).
+   * errors of Dispatcher.exchange; SERVER_NOT_FOUND when `instanceId` is gone. A backend of the legacy era may ask its client
+   * (`request` events).
    */
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
   /**
@@ -46,7 +47,7 @@ export interface Backends {
    */
   inquire(request: ExchangeRequest, of: InquiryOptions): Observable<ExchangeEvent>;
   /**
-   * What changes on any instance, instances that come later included: list changes and updates of the named resources.
+   * List changes, and updates of the named resources, of all instances, later ones included.
    * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
@@ -58,9 +59,9 @@ export interface Backends {
    */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**
-   * The tool as each of the instances lists it, for a call that `tool` would refuse: the instances list their tools again first,
-   * once for all callers at the same time. Without a promise when that happened just now, or is impossible. It resolves after
-   * LIMITS.toolLookupMs at the latest, and never rejects.
+   * The tool as each of the instances lists it, for a call that the result of `tool` would refuse: the instances list their tools
+   * again first, once for all callers at the same time. Without a promise when that happened just now, or is impossible. Resolves
+   * after LIMITS.toolLookupMs at the latest, and never rejects.
    */
   relisted(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
 }
@@ -73,17 +74,17 @@ export interface Client {
 
 /** The client of a request without a session, and the instance that must answer. */
 export interface SessionlessOptions extends Client {
-  /** Only this instance may answer: the state, the cursor or the task of the request is its own. */
+  /** Only this instance may answer: it owns the state, the cursor or the task of the request. */
   readonly instanceId?: string | undefined;
 }
 
-/** The owner that an instance is asked for, and the instance. */
+/** The instance to ask, and the owner that it is asked for. */
 export interface InquiryOptions {
   readonly owner: Owner;
   readonly instanceId: string;
 }
 
-/** What a subscription of the modern era opts in to. */
+/** The changes that a subscription of the modern era opts in to. */
 export interface WantedChanges {
   readonly lists: ReadonlySet<ListField>;
   /** URIs of resources. */
@@ -104,7 +105,7 @@ export interface McpSession {
    * Undefined when it is bound elsewhere.
    */
   at(instanceId: string): McpSession | undefined;
-  /** True while it shares the conversation of the instance with other clients. */
+  /** True while it shares the conversation of its instance with other clients. */
   readonly isShared: boolean;
   /** The instance it is or was bound to; undefined for all templates together. */
   readonly instanceId?: string | undefined;
@@ -131,22 +132,22 @@ export interface McpSession {
    */
   readonly messages$: Observable<ServerMessage>;
   /**
-   * While `messages$` has a subscriber: resolves when the backend's stream for them is open, or will not be. Undefined when
+   * While `messages$` has a subscriber: resolves when the backend's stream for them is open, or cannot be opened. Undefined when
    * there is nothing to wait for.
    */
   readonly opening: Promise<void> | undefined;
   /** Keeps the session from being parked or expired until the returned function is called. */
   hold(): () => void;
-  /** The same for a call of its client that does not go through `exchange`: closing waits for that, too, within the grace. */
+  /** Like `hold`, for a call of its client that does not use `exchange`: closing waits for the call, too, within the grace. */
   carry(): () => void;
   /**
-   * Its client is away, or is back. While it is away, a call of the session ends with QUEUE_FULL as soon as another call waits
-   * for its place; the call is cancelled at the backend, too.
+   * Notes whether the client is disconnected. While it is, a call of the session ends with QUEUE_FULL as soon as another call
+   * waits for its place; the call is cancelled at the backend, too.
    */
   setAway(isAway: boolean): void;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
-  /** Ends it for good, on the backend, too. */
+  /** Ends it, on the backend, too. */
   close(): Promise<void>;
 }
 
@@ -156,9 +157,8 @@ export interface SessionTable {
   add(session: TableSession): void;
   /** Looking it up is not using it. */
   findAny(id: string): unknown;
-  /** A message of its client came, or what kept the session busy has ended. */
+  /** A message of its client came, or a use of the session ended. */
   used(session: TableSession): void;
-  /** It is over. */
   remove(session: TableSession): void;
 }
 
@@ -178,9 +178,9 @@ export interface TableSession {
   readonly calls: number;
   /** False when it is in use and may not expire. */
   park(): boolean;
-  /** Ends the calls that wait between two rounds. */
+  /** Ends the calls between two rounds. */
   dismiss(error: GatewayError): void;
-  /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
+  /** Ends it. Resolves when everything of it is closed. `reason` is a clause. */
   close(reason?: string): Promise<void>;
 }
 
@@ -195,8 +195,8 @@ export interface Reservation {
 /** Calls of modern clients whose legacy backend waits for an answer of the client. */
 export interface CallParking {
   /**
-   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the subscriber
-   * gets one ClientQuestion and the end, and the exchange continues without it. Unsubscribing before that cancels the
+   * Passes on the events of an exchange. When the backend asks its client something, the exchange is parked: the subscriber
+   * gets one ClientQuestion and completes, and the exchange continues without a subscriber. Unsubscribing before that cancels the
    * exchange. Errors: those of the exchange; QUEUE_FULL when too many are parked.
    */
   follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
@@ -212,7 +212,7 @@ export interface CallParking {
   ): Observable<Answer | ClientQuestion> | undefined;
 }
 
-/** A backend waits for its client. */
+/** Input requests of a backend, which waits for its client. */
 export interface ClientQuestion {
   readonly kind: 'asked';
   /** Names the parked call. */

@@ -1,5 +1,5 @@
-// JSON-RPC messages for clients, as text: the bytes of a result are copied as they came from the backend and never parsed; and the
-// failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway become one here; error answers of
+// JSON-RPC messages for clients, as text: the bytes of a result are copied from the answer of the backend and never parsed. And the
+// failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway are converted here; error answers of
 // backends are no failures and pass unchanged.
 
 import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
@@ -11,7 +11,7 @@ export class RpcFailure extends Error {
   /** HTTP status of an answer that did not begin yet. */
   readonly status: number;
   readonly error: JsonRpcError;
-  /** The request it answers; null when it answers none, or may not be taken for the answer to one. */
+  /** The request it answers; null when it answers none, or must not be taken for an answer. */
   readonly id: JsonRpcId | null;
   /** Names and values in turn. */
   readonly headers: readonly string[];
@@ -58,10 +58,10 @@ const CODES: Partial<Record<ErrorCode, number>> = {
 };
 
 /**
- * Makes a failure of anything thrown; one that is a failure already stays as it is, except that an id it lacks is added.
+ * Converts anything thrown into a failure; a failure stays as it is, except that a missing id is added.
  * The code is that of JSON-RPC where there is one, else the HTTP status: no error of the gateway is in the range
  * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `instance_id`,
- * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). Nothing of it shows how instances are run.
+ * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). It does not show how instances are run.
  * Source: MCP 2026-07-28 basic/index#error-codes; ADR 5.
  */
 export function failureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
@@ -78,14 +78,14 @@ export function faultOf({ cause }: RpcFailure): GatewayError | undefined {
   return cause instanceof GatewayError && cause.code === 'INTERNAL_ERROR' ? cause : undefined;
 }
 
-/** A request that cannot be accepted, in the words of the SDKs: `code` -32000 unless said otherwise. */
+/** The refusal of a request, with the messages of the SDKs. Default code: -32000. */
 export function refused(status: number, message: string, code: number = RPC.badRequest): RpcFailure {
   return new RpcFailure(status, { code, message });
 }
 
 /** For a text that is no message, or not allowed here: 400, -32600. It has no id: that may belong to a request under way. */
-export function invalidRequest(why: string): RpcFailure {
-  return refused(400, `Invalid Request: ${why}`, RPC.invalidRequest);
+export function invalidRequest(problem: string): RpcFailure {
+  return refused(400, `Invalid Request: ${problem}`, RPC.invalidRequest);
 }
 
 function errorOf(error: GatewayError): JsonRpcError {

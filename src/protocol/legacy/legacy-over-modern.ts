@@ -1,11 +1,11 @@
-// Carries a request of a legacy client to a backend of either era. To a modern one it speaks for the client: what it
-// declared at the handshake goes with every request, and an `input_required` result becomes requests to the client and
-// another try. Limits and words are those of the SDK, which does the same inside of a server.
+// Carries a request of a legacy client to a backend of either era. A modern backend gets the declarations of the handshake with
+// every request, and an `input_required` result becomes requests to the client and a repeated request. Limits and messages are
+// those of the SDK, which does the same inside of a server.
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 
 import { Observable, type Subscriber, type Subscription } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
-import { type GatewayError, internalError } from '../../domain/errors.ts';
+import { internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -14,7 +14,7 @@ import { hasRounds, type InputRequired, missingCapabilities, readInputRequired }
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 import type { McpSession, Reservation } from '../ports.ts';
 
-/** Times that a backend may ask in one call. */
+/** Rounds of one call. */
 const MOST_ROUNDS = 8;
 /** Longest wait for the answers of one round: a person may have to give them. */
 const ROUND_MS = 10 * 60_000;
@@ -24,11 +24,11 @@ const PAUSE_MS = 250;
 /** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
 export function asLegacy(session: McpSession, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
-  const dressed = withSessionMetadata(request, session);
-  if (!hasRounds(request.method)) return session.exchange(dressed);
+  const modern = withSessionMetadata(request, session);
+  if (!hasRounds(request.method)) return session.exchange(modern);
   return new Observable((subscriber) => {
-    const rounds = new Rounds(session, dressed, subscriber);
-    rounds.begin();
+    const rounds = new Rounds(session, modern, subscriber);
+    rounds.send(modern);
     return () => rounds.stop();
   });
 }
@@ -68,18 +68,8 @@ class Rounds {
     this.#subscriber = subscriber;
   }
 
-  begin(): void {
-    this.#send(this.#request);
-  }
-
-  stop(): void {
-    this.#isAsking = false;
-    clearTimeout(this.#timer);
-    this.#exchange?.unsubscribe();
-    this.#reservation?.leave();
-  }
-
-  #send(request: ExchangeRequest): void {
+  /** One exchange; its answer may begin the next one. */
+  send(request: ExchangeRequest): void {
     this.#isAsking = false;
     let hasAsked = false;
     const exchange = (this.#reservation ?? this.#session).exchange(request).subscribe({
@@ -96,7 +86,14 @@ class Rounds {
     if (this.#subscriber.closed) exchange.unsubscribe();
   }
 
-  /** True when it was a question, so that the end of its exchange is not the end of the call. */
+  stop(): void {
+    this.#isAsking = false;
+    clearTimeout(this.#timer);
+    this.#exchange?.unsubscribe();
+    this.#reservation?.leave();
+  }
+
+  /** True when the answer was a question, so that the end of its exchange is not the end of the call. */
   #take(answer: Answer): boolean {
     const { event } = answer;
     try {
@@ -106,7 +103,7 @@ class Rounds {
       }
       this.#subscriber.next(answer);
     } catch (thrown) {
-      this.#subscriber.error(internalError(thrown)); // a large result that was no JSON after all
+      this.#subscriber.error(internalError(thrown)); // a large result, which was not verified before, is no JSON
     }
     return false;
   }
@@ -120,7 +117,7 @@ class Rounds {
     } else if (this.#round > MOST_ROUNDS) {
       this.#fail(answer, `'${method}' still required input after ${MOST_ROUNDS} rounds.`);
     } else if (required.requests.size === 0) {
-      if (!this.#keepPlace(answer)) return;
+      if (!this.#reserve(answer)) return;
       this.#timer = setTimeout(() => this.#repeat(required, undefined), PAUSE_MS);
     } else {
       this.#askClient(required, answer);
@@ -134,10 +131,10 @@ class Rounds {
       this.#fail(answer, `Cannot request input '${key}' (${request.method}): ${why}.`);
       return;
     }
-    if (!this.#keepPlace(answer)) return;
+    if (!this.#reserve(answer)) return;
     const round = this.#round;
     const responses = new Map<string, ClientReply>();
-    const take = (key: string, reply: ClientReply): void => {
+    const takeReply = (key: string, reply: ClientReply): void => {
       if (round !== this.#round || !this.#isAsking || responses.has(key)) return;
       responses.set(key, reply);
       if ('error' in reply) this.#failRound(answer, reply.error.message);
@@ -148,23 +145,21 @@ class Rounds {
       const event = {
         kind: 'request',
         ...request,
-        answer: (reply: ClientReply) => take(key, reply),
+        answer: (reply: ClientReply) => takeReply(key, reply),
       } as const;
       this.#subscriber.next({ ...answer, event });
     }
   }
 
-  /** False when there is no reservation any more: then the call is over. */
-  #keepPlace(answer: Answer): boolean {
+  /** False when the reservation is lost at once: then the call is over. */
+  #reserve(answer: Answer): boolean {
     const before = this.#reservation;
-    this.#reservation = this.#session.reserve(answer, (error) => this.#lose(error));
+    this.#reservation = this.#session.reserve(answer, (error) => {
+      // While an exchange is under way, the exchange itself reports the error.
+      if (this.#isAsking) this.#subscriber.error(error);
+    });
     before?.leave();
     return !this.#subscriber.closed;
-  }
-
-  /** While an exchange is under way, the exchange itself reports the error. */
-  #lose(error: GatewayError): void {
-    if (this.#isAsking) this.#subscriber.error(error);
   }
 
   #repeat({ requestState }: InputRequired, responses: ReadonlyMap<string, ClientReply> | undefined): void {
@@ -175,8 +170,8 @@ class Rounds {
       const results = [...responses].map(([key, reply]) => [key, 'result' in reply ? reply.result : null]);
       params.inputResponses = Object.fromEntries(results);
     }
-    const { cameAtMs: _, ...request } = this.#request; // the next round has a time of its own
-    this.#send({ ...request, params });
+    const { cameAtMs: _, ...request } = this.#request; // the next round has its own deadline
+    this.send({ ...request, params });
   }
 
   #failRound(answer: Answer, why: string): void {

@@ -1,6 +1,6 @@
-// Backends whose lists come from a cache while they are fresh. A session with a conversation of its own always asks its backend,
+// Backends whose lists come from a cache while they are fresh. A session with a dedicated conversation always asks its backend,
 // because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change because
-// instances come or go: one notice for many changes, soon, and at a bounded rate.
+// instances come or go: one notice for many changes, at a bounded rate.
 
 import {
   auditTime,
@@ -51,13 +51,13 @@ interface CachedSessionDeps {
   numberOf(peer: Peer): number;
 }
 
-/** Other backends with a cache of lists in front. The caller closes it. */
+/** Wraps other backends. The caller closes it. */
 export class CachedBackends implements Backends {
   readonly #inner: Backends;
   readonly #cache: ListCache;
   readonly #subscription: Subscription;
   readonly #sessions = new WeakMap<McpSession, CachedSession>();
-  /** The same as `listChanged$`, for all sessions together: there may be many. */
+  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
   readonly #changes = new Subject<ListField>();
   readonly #deps: CachedSessionDeps;
 
@@ -136,7 +136,7 @@ export class CachedBackends implements Backends {
   }
 }
 
-/** A session that shares its conversation and the lists of that: it could not call what other instances list. */
+/** A session whose lists are cached per conversation: it could not call the tools that only other instances list. */
 class CachedSession implements McpSession {
   readonly #inner: McpSession;
   readonly #deps: CachedSessionDeps;
@@ -194,8 +194,8 @@ class CachedSession implements McpSession {
     return key === undefined ? load() : this.#deps.cache.serve(key, load);
   }
 
-  reserve(...kept: Parameters<McpSession['reserve']>): Reservation {
-    return this.#inner.reserve(...kept);
+  reserve(...args: Parameters<McpSession['reserve']>): Reservation {
+    return this.#inner.reserve(...args);
   }
 
   notify(method: string, params: JsonObject): void {
@@ -237,31 +237,31 @@ function numbering(): (peer: Peer) => number {
 }
 
 /**
- * Undefined for any other method, and for a list request with unknown parameters. `where`: the conversation of the list, when
- * not every instance may answer.
+ * Undefined for any other method, and for a list request with unknown parameters. `conversation`: of the list, when not every
+ * instance may answer.
  */
 function keyOf(
   request: ExchangeRequest,
-  whose: string,
+  ownerKey: string,
   profile: ClientProfile,
-  where = '',
+  conversation = '',
 ): ListKey | undefined {
   const list = listOf(request.method);
   if (list === undefined) return undefined;
   const { cursor = null, _meta, ...others } = request.params ?? {};
   if (Object.keys(others).length > 0) return undefined;
-  const what = `${list}${where} ${shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities))}`;
-  return { list, everyone: `everyone ${what}`, own: `${whose} ${what}` };
+  const listKey = `${list}${conversation} ${shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities))}`;
+  return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
 }
 
-/** Changes that come so close together are one notice. */
-const TOGETHER_MS = 50;
+/** Changes within this time are one notice. */
+const AUDIT_MS = 50;
 /** Shortest time between two notices of one kind. */
-const BETWEEN_MS = 1_000;
+const THROTTLE_MS = 1_000;
 
 /**
- * Notices of changed lists, at most one of each kind per BETWEEN_MS. The last change always leads to a notice, BETWEEN_MS and
- * TOGETHER_MS after it at the latest.
+ * Notices of changed lists, at most one of each kind per THROTTLE_MS. The last change always leads to a notice, THROTTLE_MS and
+ * AUDIT_MS after it at the latest.
  */
 export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
   return changes$.pipe(
@@ -269,8 +269,8 @@ export function listNotices(changes$: Observable<ListField>): Observable<ServerN
     groupBy((method) => method),
     mergeMap((same$) =>
       same$.pipe(
-        auditTime(TOGETHER_MS),
-        throttleTime(BETWEEN_MS, undefined, { leading: true, trailing: true }),
+        auditTime(AUDIT_MS),
+        throttleTime(THROTTLE_MS, undefined, { leading: true, trailing: true }),
       ),
     ),
     map((method) => ({ kind: 'notification', method, params: {} })),
@@ -278,21 +278,21 @@ export function listNotices(changes$: Observable<ListField>): Observable<ServerN
 }
 
 /**
- * The messages, whose notices of lists are merged with the changes as in `listNotices`. Completes with the messages, without
- * the notices that are left.
+ * The messages, whose notices of lists are merged with the changes as in `listNotices`. Completes with the messages, and drops
+ * the pending notices.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(
-    connect((said$) => {
-      const lists$ = said$.pipe(
+    connect((shared$) => {
+      const lists$ = shared$.pipe(
         map(({ method }) => changedList(method)),
         filter((list) => list !== undefined),
       );
-      const others$ = said$.pipe(filter(({ method }) => changedList(method) === undefined));
-      const ended$ = said$.pipe(ignoreElements(), endWith(true));
+      const others$ = shared$.pipe(filter(({ method }) => changedList(method) === undefined));
+      const ended$ = shared$.pipe(ignoreElements(), endWith(true));
       return merge(listNotices(merge(changes$, lists$)).pipe(takeUntil(ended$)), others$);
     }),
   );

@@ -1,4 +1,4 @@
-// One request of a modern client that was read and checked, the keys that bind encrypted texts to it, and its `_meta`.
+// One request of a modern client that was read and checked, its `_meta`, and the keys that bind encrypted texts to it.
 // modern-exchange.ts carries it.
 
 import { createHash } from 'node:crypto';
@@ -22,14 +22,14 @@ import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
 export interface ModernCall extends Tracker {
-  /** Set for a request that is sent, where requests are reported. */
+  /** Set before the request is sent, where requests are reported. */
   report?: CallReport | undefined;
   readonly id: JsonRpcId;
   readonly method: string;
   readonly params: JsonFields;
   readonly envelope: Envelope;
   readonly owner: Owner;
-  /** Of the path; undefined for all templates together. */
+  /** Undefined for all templates together. */
   readonly template: string | undefined;
   readonly backends: Backends;
 }
@@ -43,19 +43,19 @@ export function pathKey(
 }
 
 /**
- * A key for this very call: owner, path, method and arguments. A retry has the same key; its `_meta`, its state and its
+ * A key for one call: owner, path, method and arguments. A retry has the same key; its `_meta`, its state and its
  * responses may differ. Not for the hot path: it takes a digest of the arguments.
  */
 export function callKey(call: ModernCall): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;
-  const asked = createHash('sha256')
+  const digest = createHash('sha256')
     .update(canonicalText([name, uri, args].map(fieldValue)))
     .digest('base64url');
-  return `${pathKey(method, call)}${asked}`;
+  return `${pathKey(method, call)}${digest}`;
 }
 
-/** The refusal of `params`. An answer like those of backends, hence 200. */
+/** The refusal of `params`: an answer like those of backends, hence 200. */
 export function invalidParams(message: string, data?: JsonObject): RpcFailure {
   return new RpcFailure(200, { code: RPC.invalidParams, message, ...(data === undefined ? {} : { data }) });
 }
@@ -66,9 +66,9 @@ export function invalidParams(message: string, data?: JsonObject): RpcFailure {
 /** The client as the request describes it. */
 interface Envelope {
   readonly profile: ClientProfile;
-  /** Rank of the least severe level of log messages; undefined when it wants none. */
+  /** Rank of the least severe level of log messages; undefined for no log messages. */
   readonly logRank: number | undefined;
-  /** Identifies the request in progress notifications; undefined when it wants none. */
+  /** Identifies the request in progress notifications; undefined for no progress. */
   readonly progressToken: string | number | JsonText | undefined;
 }
 

@@ -31,11 +31,11 @@ export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObj
 /** Server info: of the server if all instances are the same one, else, or without a name, of the gateway. */
 export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObject {
   const [first] = peers;
-  const isOne = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);
-  if (!isOne || first.serverName === '') return { name: own.name, version: own.version };
+  const isOneServer = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);
+  if (!isOneServer || first.serverName === '') return { name: own.name, version: own.version };
   const serverInfo = serverInfoIn(first.greeting);
-  const isItself = serverInfo?.name === first.serverName && typeof serverInfo.version === 'string';
-  return isItself ? serverInfo : { name: first.serverName, version: first.serverVersion };
+  const isComplete = serverInfo?.name === first.serverName && typeof serverInfo.version === 'string';
+  return isComplete ? serverInfo : { name: first.serverName, version: first.serverVersion };
 }
 
 /**
@@ -44,30 +44,30 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObjec
  */
 export function commonCapabilities(peers: readonly Peer[]): JsonObject {
   const [first, ...others] = peers.map(({ capabilities }) => toJson(capabilities));
-  const common = others.reduce<JsonObject>((all, one) => inBoth(all, one), first ?? {});
+  const common = others.reduce<JsonObject>((common, next) => inBoth(common, next), first ?? {});
   const { tasks: _, ...capabilities } = common;
   return capabilities;
 }
 
-function inBoth(one: JsonObject, other: JsonObject): JsonObject {
+function inBoth(a: JsonObject, b: JsonObject): JsonObject {
   const both: JsonObject = {};
-  for (const key of Object.keys(one)) {
-    const value = Object.hasOwn(other, key) ? shared(one[key], other[key]) : undefined;
+  for (const key of Object.keys(a)) {
+    const value = Object.hasOwn(b, key) ? shared(a[key], b[key]) : undefined;
     if (value !== undefined) both[key] = value;
   }
-  if (one.listChanged === true || other.listChanged === true) both.listChanged = true;
+  if (a.listChanged === true || b.listChanged === true) both.listChanged = true;
   return both;
 }
 
 /** Objects keep their common fields; other values remain when they are equal. */
-function shared(one: JsonValue | undefined, other: JsonValue | undefined): JsonValue | undefined {
-  if (isJsonObject(one) && isJsonObject(other)) return inBoth(one, other);
-  return JSON.stringify(one) === JSON.stringify(other) ? one : undefined;
+function shared(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue | undefined {
+  if (isJsonObject(a) && isJsonObject(b)) return inBoth(a, b);
+  return JSON.stringify(a) === JSON.stringify(b) ? a : undefined;
 }
 
 function sameInstructions(peers: readonly Peer[]): string | undefined {
   const [first, ...others] = peers.map(({ greeting }) => greeting.instructions);
-  return typeof first === 'string' && others.every((one) => one === first) ? first : undefined;
+  return typeof first === 'string' && others.every((other) => other === first) ? first : undefined;
 }
 
 /** Server info in a handshake result: `server/discover` has it in `_meta`, `initialize` beside the capabilities. */

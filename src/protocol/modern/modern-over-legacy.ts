@@ -10,8 +10,8 @@ import { listOf, META } from '../../domain/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
 /**
- * What kind of result it is: `complete`, `input_required`, `task`, or another one; undefined when it does not say, as in
- * the legacy era. Small results have been read before; of a large one only this is read.
+ * The type of a result: `complete`, `input_required`, `task`, or another one; undefined when it names none, as in the legacy
+ * era. Small results have been read before; of a large one only this field is read.
  */
 export function resultTypeOf(result: JsonText): string | undefined {
   if (isSmall(result)) {
@@ -26,9 +26,9 @@ export function resultTypeOf(result: JsonText): string | undefined {
 }
 
 /**
- * A result that does not say what it is, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the
- * method needs them, and the server info, except where the backend gave a `_meta` of its own: that could only be added to
- * by reading all of it. What is no object stays as it is.
+ * A result without a type, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the method needs them, and the
+ * server info, except where the backend wrote a `_meta`, which could only be extended by reading all of it. A result that is no
+ * object stays as it is.
  */
 export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {
   const buffer = asBuffer(result.bytes);
@@ -36,7 +36,7 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   if (buffer[start] !== OPEN_BRACE) return result;
   const lacks = lackIn(result, buffer);
   const fields: JsonObject = { resultType: 'complete' };
-  if (isKeepable(method)) {
+  if (isCacheable(method)) {
     if (lacks('ttlMs')) fields.ttlMs = 0;
     if (lacks('cacheScope')) fields.cacheScope = 'private';
   }
@@ -47,7 +47,7 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
 }
 
 /** Results that need a cache lifetime. Those of a legacy backend must not be cached. */
-function isKeepable(method: string): boolean {
+function isCacheable(method: string): boolean {
   return method === 'resources/read' || listOf(method) !== undefined;
 }
 
@@ -71,8 +71,8 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
   const elicitations =
     code === URL_ELICITATION_REQUIRED && isJsonObject(data) ? data.elicitations : undefined;
   if (!Array.isArray(elicitations)) return undefined;
-  const visits = elicitations.flatMap((one) => {
-    const { url, message } = isJsonObject(one) ? one : {};
+  const visits = elicitations.flatMap((elicitation) => {
+    const { url, message } = isJsonObject(elicitation) ? elicitation : {};
     if (typeof url !== 'string' || typeof message !== 'string') return [];
     return [{ method: 'elicitation/create', params: { mode: 'url', message, url } }];
   });
@@ -81,7 +81,7 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
 }
 
 /**
- * The error in the words of the modern era: a missing resource is -32602 and names the resource, and the codes that only
+ * The error with the codes of the modern era: a missing resource is -32602 and names the resource, and the codes that only
  * the legacy era has (-32002, -32042) are not sent.
  */
 export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
@@ -96,7 +96,7 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
 }
 
 const URL_ELICITATION_REQUIRED = -32042;
-/** A type that is none: what says something stays as it is. */
+/** Stands for a type that is no string: such a result stays as it is. */
 const UNKNOWN = 'unknown';
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
@@ -107,9 +107,9 @@ const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
 /**
- * Where the value of a key begins that the object itself has, not something inside of it; -1 when it has none. The
- * bytes must be valid JSON and the key plain ASCII. An object that does not hold the key's text at all, which is the
- * usual case, costs one search by the machine; one that holds it near its end, as many servers write, a few bytes more.
+ * The position of the value of a top-level key; -1 when there is none. The bytes must be valid JSON and the key plain ASCII. An
+ * object without the text of the key, which is the usual case, costs one native search; one that has it near its end, as many
+ * servers write, a few bytes more.
  */
 export function topValue(object: Buffer, key: string): number {
   const quoted = `"${key}"`;
@@ -118,15 +118,15 @@ export function topValue(object: Buffer, key: string): number {
   const last = object.lastIndexOf(quoted);
   const after = last + quoted.length;
   if (object.length - after < first) {
-    const value = valueBehind(object, last, after);
-    // Behind a key on top, one bracket more is closed than opened.
+    const value = valueAfter(object, last, after);
+    // After a top-level key, one bracket more is closed than opened.
     if (value !== -1 && openedIn(object, value) === -1) return value;
   }
   return findOnTop(object, quoted);
 }
 
 /** In JSON a quote that follows a backslash is inside a string, and only a key is followed by a colon. */
-function valueBehind(object: Buffer, at: number, after: number): number {
+function valueAfter(object: Buffer, at: number, after: number): number {
   if (object[at - 1] === BACKSLASH) return -1;
   const next = skipSpace(object, after);
   return object[next] === COLON ? skipSpace(object, next + 1) : -1;
@@ -139,8 +139,8 @@ function findOnTop(object: Buffer, quoted: string): number {
     const byte = object[at];
     if (byte === QUOTE) {
       const end = closingQuote(object, at);
-      const isMeant = open === 1 && end - at === quoted.length - 1;
-      const value = isMeant ? valueBehind(object, at, end + 1) : -1;
+      const mayMatch = open === 1 && end - at === quoted.length - 1;
+      const value = mayMatch ? valueAfter(object, at, end + 1) : -1;
       if (value !== -1 && object.toString('latin1', at, end + 1) === quoted) return value;
       at = end;
     } else if (byte === 0x7b || byte === 0x5b) open += 1;
@@ -149,7 +149,7 @@ function findOnTop(object: Buffer, quoted: string): number {
   return -1;
 }
 
-/** Brackets opened less brackets closed, from a place outside of strings to the end. */
+/** Number of opened minus closed brackets, from a position outside of strings to the end. */
 function openedIn(bytes: Buffer, from: number): number {
   let open = 0;
   for (let at = from; at < bytes.length; at += 1) {

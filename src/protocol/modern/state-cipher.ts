@@ -1,14 +1,14 @@
 // Encrypts the state that a client carries for the gateway from one request to the next: the instance that answered, and the
-// state of that. The client cannot read or change the text, or use it for another owner or another request. The caller
-// decides what the text contains and what it is bound to.
+// state of that instance. The client cannot read or change the text, or use it for another owner or another request. The caller
+// decides on the content and on the key that binds it.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 
 /** Longest encrypted text, in characters. A backend's state that does not fit is refused, and so is a longer text. */
 const LONGEST_TEXT = 64 * 1024;
-/** How long a client may carry it. */
-const LIFE_MS = 60 * 60_000;
+/** How long an encrypted text is valid. */
+const VALID_MS = 60 * 60_000;
 
 /** Marks an encrypted text and its format. */
 const VERSION = 'sd1.';
@@ -35,7 +35,7 @@ export class StateCipher {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#keyOf(salt), nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(Buffer.from(VERSION + bound));
-    const plain = JSON.stringify({ content, until: this.#now() + LIFE_MS });
+    const plain = JSON.stringify({ content, until: this.#now() + VALID_MS });
     const encrypted = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
     const text = VERSION + Buffer.concat([salt, nonce, cipher.getAuthTag(), encrypted]).toString('base64url');
     return text.length <= LONGEST_TEXT ? text : undefined;
