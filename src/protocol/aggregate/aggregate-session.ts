@@ -59,7 +59,12 @@ export class AggregateSession implements McpSession, TableSession {
   readonly peer: Peer;
   readonly isShared = false;
   readonly #deps: AggregateSessionDeps;
-  readonly #grant: AggregateGrant;
+  /** As of its latest request. */
+  #owner: Owner;
+  /** List changes that follow from changed permissions. */
+  readonly #permissionChanges = new Subject<ListField>();
+  /** The permissions changed while `messages$` had no subscriber. */
+  #hasUnreportedChange = false;
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #ended = new ReplaySubject<string>(1);
   /** Newly opened sessions, for the subscribers of `messages$`. */
@@ -76,13 +81,13 @@ export class AggregateSession implements McpSession, TableSession {
 
   constructor(deps: AggregateSessionDeps) {
     this.#deps = deps;
-    this.#grant = new AggregateGrant(deps.owner);
+    this.#owner = deps.owner;
     this.profile = deps.profile;
     this.peer = deps.peer;
   }
 
   get ownerId(): string {
-    return this.#grant.owner.id;
+    return this.#owner.id;
   }
 
   get logLevel(): string | undefined {
@@ -116,8 +121,14 @@ export class AggregateSession implements McpSession, TableSession {
   get messages$(): Observable<ServerMessage> {
     const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
     const messages$ = sessions$.pipe(mergeMap(heldWhileSubscribed));
-    const changes$ = this.#grant.changesIn(this.#deps.listChanges$);
+    const listChanges$ = this.#deps.listChanges$.pipe(
+      filter(({ template }) => mayUse(this.#owner, template)),
+      map(({ list }) => list),
+    );
     return defer(() => {
+      const unreported = this.#hasUnreportedChange ? NOTICED_LISTS : [];
+      this.#hasUnreportedChange = false;
+      const changes$ = merge(from(unreported), this.#permissionChanges, listChanges$);
       this.#listeners += 1;
       const left = finalize<ServerMessage>(() => {
         this.#listeners -= 1;
@@ -128,7 +139,11 @@ export class AggregateSession implements McpSession, TableSession {
 
   /** Updates the permissions of the owner, and ends the sessions with templates that it may not use any more. */
   updateOwner(owner: Owner): void {
-    if (!this.#grant.update(owner)) return;
+    const hasChanged = !hasSameTemplates(owner, this.#owner);
+    this.#owner = owner;
+    if (!hasChanged) return;
+    this.#hasUnreportedChange = !this.#permissionChanges.observed;
+    for (const list of NOTICED_LISTS) this.#permissionChanges.next(list);
     for (const [template, opening] of this.#inner) {
       if (mayUse(owner, template)) continue;
       this.#inner.delete(template);
@@ -144,7 +159,7 @@ export class AggregateSession implements McpSession, TableSession {
 
   at(instanceId: string): McpSession | undefined {
     const own = splitInstance(instanceId);
-    if (own === undefined || !mayUse(this.#grant.owner, own.template)) return undefined;
+    if (own === undefined || !mayUse(this.#owner, own.template)) return undefined;
     return this.#open.get(own.template)?.at(own.instanceId);
   }
 
@@ -212,7 +227,7 @@ export class AggregateSession implements McpSession, TableSession {
   #route(request: ExchangeRequest): Observable<Answer> {
     const { directory, profile, clock } = this.#deps;
     const cameAtMs = clock.now();
-    return aggregateExchange(request, directory, { owner: this.#grant.owner, profile }, (template, own) =>
+    return aggregateExchange(request, directory, { owner: this.#owner, profile }, (template, own) =>
       this.#carry(template, own, cameAtMs).pipe(map(seenFrom(template))),
     );
   }
@@ -260,8 +275,8 @@ export class AggregateSession implements McpSession, TableSession {
 
   async #openWith(template: string): Promise<McpSession> {
     const { of: backendsOf, profile } = this.#deps;
-    const session = await backendsOf(template).openSession(this.#grant.owner, profile);
-    if (this.#isOver || !mayUse(this.#grant.owner, template)) {
+    const session = await backendsOf(template).openSession(this.#owner, profile);
+    if (this.#isOver || !mayUse(this.#owner, template)) {
       await session.close();
       throw sessionLost('it was closed');
     }
@@ -288,52 +303,8 @@ function heldWhileSubscribed(session: McpSession): Observable<ServerMessage> {
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
 }
 
-// The templates that the owner of a session may use, as of its latest request, and the list changes that follow when they change.
-
-/** The permissions of one session. */
-export class AggregateGrant {
-  #owner: Owner;
-  readonly #changes = new Subject<ListField>();
-  /** The permissions changed while there was no subscriber. */
-  #hasUnreportedChange = false;
-
-  constructor(owner: Owner) {
-    this.#owner = owner;
-  }
-
-  /** The owner as of its latest request. */
-  get owner(): Owner {
-    return this.#owner;
-  }
-
-  /** True when the owner may use other templates than before. */
-  update(owner: Owner): boolean {
-    const hasChanged = !hasSameTemplates(owner, this.#owner);
-    this.#owner = owner;
-    if (!hasChanged) return false;
-    this.#hasUnreportedChange = !this.#changes.observed;
-    for (const list of NOTICED_LISTS) this.#changes.next(list);
-    return true;
-  }
-
-  /**
-   * Changes of the templates that the owner may use, and changes of all lists when the permissions change. The latter are
-   * emitted to the next subscriber when there is none.
-   */
-  changesIn(changes$: Observable<TemplateListChange>): Observable<ListField> {
-    const templateChanges$ = changes$.pipe(
-      filter(({ template }) => mayUse(this.#owner, template)),
-      map(({ list }) => list),
-    );
-    return defer(() => {
-      const unreported = this.#hasUnreportedChange ? NOTICED_LISTS : [];
-      this.#hasUnreportedChange = false;
-      return merge(from(unreported), this.#changes, templateChanges$);
-    });
-  }
-}
-
-function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
+/** True when both owners may use the same templates. */
+export function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
   if (now === before || now === undefined || before === undefined) return now === before;
   if (now.size !== before.size) return false;
   for (const template of now) if (!before.has(template)) return false;

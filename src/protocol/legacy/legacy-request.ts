@@ -23,13 +23,14 @@ export function sessionOf(request: McpRequest, backends: Backends): McpSession {
   if (session === undefined || session.ownerId !== request.principal.id) {
     throw refused(404, 'Session not found', RPC.sessionNotFound);
   }
-  checkVersion(request);
-  return session;
+  // The header may be missing: the handshake named the revision.
+  const version = headerOf(request.headers, PROTOCOL_VERSION);
+  if (version === undefined || isLegacyVersion(version)) return session;
+  const supported = ACCEPTED_VERSIONS.join(', ');
+  throw refused(400, `Bad Request: Unsupported protocol version (supported versions: ${supported})`);
 }
 
-/**
- * The revision of a request in a session: that of its header, as with the SDK's servers, else that of the session.
- */
+/** The revision of a request in a session: that of its header, as with the SDK's servers, else that of the session. */
 export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
@@ -38,16 +39,6 @@ export function revisionOf(request: McpRequest, session: McpSession): string {
 export function hasSession(request: McpRequest, backends: Backends): boolean {
   const id = headerOf(request.headers, SESSION_ID);
   return id !== undefined && backends.session(id, request.principal)?.ownerId === request.principal.id;
-}
-
-/** Inside a session the header may be missing: the handshake named the revision. */
-function checkVersion(request: McpRequest): void {
-  const version = headerOf(request.headers, PROTOCOL_VERSION);
-  if (version === undefined || isLegacyVersion(version)) return;
-  throw refused(
-    400,
-    `Bad Request: Unsupported protocol version (supported versions: ${ACCEPTED_VERSIONS.join(', ')})`,
-  );
 }
 
 // Revisions of the legacy era towards clients: the revision of a session, and what it allows.
@@ -66,7 +57,7 @@ export function versionToOpen(requested: string): string {
 }
 
 /**
- * The revision of a session: the client's own, unless its backend was asked for the same one and speaks an older one only.
+ * The revision of a session: the one that its client asked for, unless its backend was asked for the same and chose an older one.
  * Extensions of a newer backend do not break older clients, and the gateway writes every form that a message has here.
  * Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
  */
@@ -75,20 +66,20 @@ export function versionOf({
   peer,
   isShared,
 }: Pick<McpSession, 'profile' | 'peer' | 'isShared'>): string {
-  const isAnswer = !isShared && peer.era === 'legacy' && isLegacyVersion(peer.protocolVersion);
-  return isAnswer && peer.protocolVersion < profile.protocolVersion
+  const isNegotiated = !isShared && peer.era === 'legacy' && isLegacyVersion(peer.protocolVersion);
+  return isNegotiated && peer.protocolVersion < profile.protocolVersion
     ? peer.protocolVersion
     : profile.protocolVersion;
 }
 
-/** Arrays of messages. Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed. */
+/** True for the revision with arrays of messages. Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed. */
 export function hasBatches(version: string): boolean {
   return version === '2025-03-26';
 }
 
 /**
- * Events without data, and streams that end before the answer: older clients would take the former for a broken message
- * and the latter for the end. Source: 2025-11-25 basic/transports#sending-messages-to-the-server.
+ * True for a revision with events without data and streams that end before the answer: older clients take the former for a broken
+ * message and the latter for the end. Source: 2025-11-25 basic/transports#sending-messages-to-the-server.
  */
 export function canPoll(version: string): boolean {
   return version >= '2025-11-25';
