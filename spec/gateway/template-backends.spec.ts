@@ -107,8 +107,8 @@ test('finds a tool with the healthy first, and each of them when it is asked aga
 });
 
 test('knows only sessions of its template', () => {
-  const own = { template: 't' };
-  assert.is(over([], [own]).backends.session('id'), own);
+  const own = { template: 't', id: 'own' };
+  assert.is(over([], [own]).backends.session('id')?.id, 'own');
   assert.is(over([], [{ template: 'other' }]).backends.session('id'), undefined);
   assert.is(over([]).backends.session('id'), undefined);
 });

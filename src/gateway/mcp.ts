@@ -30,7 +30,6 @@ import {
   type McpEndpoint,
   nonThrowing,
 } from '../protocol/endpoint-types.ts';
-import { CachedBackends } from '../protocol/lists/cached-backends.ts';
 import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
 import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
@@ -72,9 +71,8 @@ export class Mcp {
   readonly #parked: ParkedCalls;
   readonly #metrics: ClientMetrics;
   readonly #pool: StatelessPool;
-  readonly #memory = new ListMemory();
   readonly #aggregate: AggregateBackends;
-  readonly #backends = new Map<string, CachedBackends>();
+  readonly #backends = new Map<string, TemplateBackends>();
   readonly #changes: Subscription;
 
   constructor(deps: McpDeps) {
@@ -95,6 +93,7 @@ export class Mcp {
     const listening = new SharedListening();
     const { changes$: listChanges$ } = new CapabilityChanges({ fleet, events$ });
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
+    const memory = new ListMemory();
     this.#actors = {
       fleet,
       sessions: new ClientSessions({ ...deps, ...limits, shares, aggregateShares, subscriptions }),
@@ -102,6 +101,7 @@ export class Mcp {
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,
       now,
+      memory,
     };
     this.#aggregate = new AggregateBackends({
       now,
@@ -110,7 +110,7 @@ export class Mcp {
       templates: () => fleet.templates,
       of: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
-      memory: this.#memory,
+      memory,
       listChanges$,
       serverInfo,
     });
@@ -210,12 +210,7 @@ export class Mcp {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;
     if (!this.#deps.fleet.has(template)) throw templateNotFound(template);
-    const inner = new TemplateBackends(template, this.#actors);
-    const backends = new CachedBackends(inner, {
-      now: this.#deps.now,
-      isThere: (instanceId) => inner.isThere(instanceId),
-      memory: this.#memory,
-    });
+    const backends = new TemplateBackends(template, this.#actors);
     this.#backends.set(template, backends);
     return backends;
   }

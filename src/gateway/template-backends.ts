@@ -1,5 +1,5 @@
-// Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts). Actors own sessions, stateless clients
-// and changes.
+// Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
+// Actors own sessions, stateless clients and changes.
 
 import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
@@ -12,6 +12,8 @@ import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import { serverNotFound } from '../domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
+import { CachedLists } from '../protocol/lists/cached-lists.ts';
+import type { ListMemory } from '../protocol/lists/list-cache.ts';
 import type {
   Backends,
   InquiryOptions,
@@ -31,19 +33,30 @@ export interface BackendDeps {
   readonly listChanges$: Observable<ListChange>;
   /** Monotonic clock in ms. */
   readonly now: () => number;
+  /** The memory budget of the lists of all templates. */
+  readonly memory: ListMemory;
 }
 
+/** Backends of one template. The caller closes them. */
 export class TemplateBackends implements Backends {
   readonly listChanged$: Observable<ListField>;
   readonly #template: string;
   readonly #deps: BackendDeps;
   readonly #renewal: ToolRenewal;
+  readonly #lists: CachedLists;
 
   constructor(template: string, deps: BackendDeps) {
     this.#template = template;
     this.#deps = deps;
     this.#renewal = new ToolRenewal(() => this.#healthy, deps.now);
     this.listChanged$ = listChangesOf(deps.listChanges$, template);
+    this.#lists = new CachedLists({
+      listChanged$: this.listChanged$,
+      hasPeers: () => this.peers().length > 0,
+      isThere: (instanceId) => this.#isHealthy(instanceId),
+      now: deps.now,
+      memory: deps.memory,
+    });
   }
 
   peers(): readonly Peer[] {
@@ -52,24 +65,19 @@ export class TemplateBackends implements Backends {
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
   }
 
-  /** True for a healthy instance of this node. */
-  isThere(instanceId: string): boolean {
-    const member = this.#deps.fleet.find(this.#template, instanceId);
-    return member instanceof InstanceRef && member.state === 'healthy';
-  }
-
   async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
-    return this.#deps.sessions.open(this.#template, owner.id, profile, signal);
+    return this.#lists.session(await this.#deps.sessions.open(this.#template, owner.id, profile, signal));
   }
 
   session(id: string): McpSession | undefined {
     const session = this.#deps.sessions.find(id);
-    return session?.template === this.#template ? session : undefined;
+    return session?.template === this.#template ? this.#lists.session(session) : undefined;
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const asked = { ...request, caller: options.owner.id };
-    return this.#deps.stateless.exchange(this.#template, asked, options);
+    const load = () => this.#deps.stateless.exchange(this.#template, asked, options);
+    return this.#lists.exchange(asked, options, load);
   }
 
   modernInstanceIds(): readonly string[] {
@@ -100,6 +108,16 @@ export class TemplateBackends implements Backends {
       return found.length > 0 ? found : findAll(name, this.#deps.fleet.refs(this.#template));
     };
     return this.#renewal.renew()?.then(listed) ?? listed();
+  }
+
+  /** Unsubscribes from the changes of lists. */
+  close(): void {
+    this.#lists.close();
+  }
+
+  #isHealthy(instanceId: string): boolean {
+    const member = this.#deps.fleet.find(this.#template, instanceId);
+    return member instanceof InstanceRef && member.state === 'healthy';
   }
 
   get #healthy(): readonly InstanceRef[] {

@@ -25,7 +25,7 @@ import { serverNotFound } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS, type ListField, type Peer, TASKS_EXTENSION, type Tool } from '../../domain/mcp.ts';
-import { withListNotices } from '../lists/cached-backends.ts';
+import { withListNotices } from '../lists/cached-lists.ts';
 import type { ListMemory } from '../lists/list-cache.ts';
 import type { ServerInfo } from '../modern/modern-discover.ts';
 import type {

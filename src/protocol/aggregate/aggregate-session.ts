@@ -26,7 +26,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 import { asLegacy } from '../legacy/legacy-over-modern.ts';
-import { withListNotices } from '../lists/cached-backends.ts';
+import { withListNotices } from '../lists/cached-lists.ts';
 import type { Backends, McpSession, Owner, Reservation, SessionTable, TableSession } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import type { TemplateListChange } from './aggregate-lists.ts';

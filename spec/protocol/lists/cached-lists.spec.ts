@@ -7,21 +7,25 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
-import { CachedBackends, listNotices } from '../../../src/protocol/lists/cached-backends.ts';
-import type { McpSession } from '../../../src/protocol/ports.ts';
+import { CachedLists, listNotices } from '../../../src/protocol/lists/cached-lists.ts';
+import type { McpSession, SessionlessOptions } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
 
-const test = suite('cached backends');
+const test = suite('cached lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
 function setUp() {
   const inner = new ListingBackends({ tools: [{ name: 'a' }] });
-  const cached = new CachedBackends(inner, { now: () => 0 });
-  const ask = (request: ExchangeRequest, options = {}) =>
-    firstValueFrom(cached.exchange(request, { owner: ADA, profile: PROFILE, ...options }));
-  return { inner, cached, ask };
+  const { listChanged$ } = inner;
+  const cached = new CachedLists({ listChanged$, hasPeers: () => inner.peers().length > 0, now: () => 0 });
+  const ask = (request: ExchangeRequest, more: Partial<SessionlessOptions> = {}) => {
+    const options = { owner: ADA, profile: PROFILE, ...more };
+    return firstValueFrom(cached.exchange(request, options, () => inner.exchange(request, options)));
+  };
+  const openSession = async () => cached.session(await inner.openSession(ADA, PROFILE));
+  return { inner, cached, ask, openSession };
 }
 
 test('asks for a list once', async () => {
@@ -51,18 +55,6 @@ test('passes everything else on, and lists with parameters that it does not know
   assert.is(inner.asked.length, 4);
 });
 
-test('asks the others for a tool, also again', () => {
-  const { cached } = setUp();
-  assert.equal([cached.tool('a'), cached.relisted('a')], [{ name: 'a' }, [{ name: 'a' }]]);
-});
-
-test('names the instances of the others', () => {
-  const { inner, cached } = setUp();
-  assert.equal(cached.modernInstanceIds(ADA), []);
-  inner.instanceIds = ['one'];
-  assert.equal(cached.modernInstanceIds(ADA), ['one']);
-});
-
 test('asks again after a change, until it is closed', async () => {
   const { inner, cached, ask } = setUp();
   await ask({ method: 'tools/list' });
@@ -74,15 +66,15 @@ test('asks again after a change, until it is closed', async () => {
 });
 
 test('serves sessions that share a conversation, and lets the others ask', async () => {
-  const { inner, cached } = setUp();
-  const session = await cached.openSession(ADA, PROFILE);
-  assert.is(cached.session(session.id, ADA), session);
+  const { inner, cached, openSession } = setUp();
+  const session = await openSession();
+  const [own] = inner.sessions;
+  assert.ok(own);
+  assert.is(cached.session(own), session);
   const list = () => firstValueFrom(session.exchange({ method: 'tools/list' }));
   await list();
   await list();
   assert.is(inner.asked.length, 1);
-  const [own] = inner.sessions;
-  assert.ok(own);
   own.isShared = false;
   await list();
   await list();
@@ -105,9 +97,9 @@ test('lets nothing stand in when nobody is, or ever was, there', async () => {
 });
 
 test('tells sessions when the template lists something else, as far as they were told that they would hear', async () => {
-  const { inner, cached } = setUp();
+  const { inner, openSession } = setUp();
   inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
-  const session = await cached.openSession(ADA, PROFILE);
+  const session = await openSession();
   const heard: string[] = [];
   let isOver = false;
   session.messages$.subscribe({
@@ -130,16 +122,12 @@ test('tells sessions when the template lists something else, as far as they were
 });
 
 test('shows a session what its own instance lists, also when that is for everyone', async () => {
-  const { inner, cached } = setUp();
+  const { inner, openSession } = setUp();
   const listed = async (session: McpSession) => {
     const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));
     return event.kind === 'result' ? Object(event.result.value).tools : event;
   };
-  const [one, same, other] = [
-    await cached.openSession(ADA, PROFILE),
-    await cached.openSession(ADA, PROFILE),
-    await cached.openSession(ADA, PROFILE),
-  ];
+  const [one, same, other] = [await openSession(), await openSession(), await openSession()];
   const answer = (name: string) => answered({ tools: [{ name }], ttlMs: 60_000, cacheScope: 'public' });
   inner.instead = of(answer('old'));
   assert.equal([await listed(one), await listed(same)], [[{ name: 'old' }], [{ name: 'old' }]]);
@@ -152,8 +140,8 @@ test('shows a session what its own instance lists, also when that is for everyon
 });
 
 test('shows the session as it is', async () => {
-  const { inner, cached } = setUp();
-  const session = await cached.openSession(ADA, PROFILE);
+  const { inner, openSession } = setUp();
+  const session = await openSession();
   const [own] = inner.sessions;
   assert.ok(own);
   const found = [session.id, session.ownerId, session.profile, session.peer, session.logLevel];
@@ -162,19 +150,11 @@ test('shows the session as it is', async () => {
   session.notify('notifications/roots/list_changed', {});
   await session.close();
   assert.is(await firstValueFrom(session.ended$), 'closed');
-  assert.is(cached.session('unknown', ADA), undefined);
-});
-
-test('hands on what the gateway asks by itself', async () => {
-  const { inner, cached } = setUp();
-  const request = { method: 'tasks/get', params: { taskId: '1' } };
-  await firstValueFrom(cached.inquire(request, { owner: ADA, instanceId: 'one' }));
-  assert.equal(inner.asked, [{ ...request, instanceId: 'one' }]);
 });
 
 test('is where its session is', async () => {
-  const { cached } = setUp();
-  const session = await cached.openSession(ADA, PROFILE);
+  const { openSession } = setUp();
+  const session = await openSession();
   assert.equal([session.at('one') === session, session.at('two')], [true, undefined]);
 });
 

@@ -1,4 +1,4 @@
-// Backends whose lists come from a cache while they are fresh. A session with a dedicated conversation always asks its backend,
+// Answers requests for the lists of one template from a cache while they are fresh. A session with a dedicated conversation always asks its backend,
 // because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change because
 // instances come or go: one notice for many changes, at a bounded rate.
 
@@ -31,108 +31,70 @@ import {
   type Peer,
 } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
-import type {
-  Backends,
-  InquiryOptions,
-  McpSession,
-  Owner,
-  Reservation,
-  SessionlessOptions,
-  WantedChanges,
-} from '../ports.ts';
+import type { McpSession, Reservation, SessionlessOptions } from '../ports.ts';
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
+
+export interface CachedListsOptions extends ListCacheOptions {
+  /** Changes of the lists; `resources` includes resource templates. */
+  readonly listChanged$: Observable<ListField>;
+  /** False when no instance is or was connected: then no stale list may be served. Default: always true. */
+  readonly hasPeers?: () => boolean;
+}
 
 /** Shared by all sessions of one template. */
 interface CachedSessionDeps {
   readonly cache: ListCache;
-  /** Changes of the template's lists. */
+  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
   readonly changes$: Observable<ListField>;
   /** A different number for each conversation. */
   numberOf(peer: Peer): number;
 }
 
-/** Wraps other backends. The caller closes it. */
-export class CachedBackends implements Backends {
-  readonly #inner: Backends;
+/** The lists of one template. The caller closes it. */
+export class CachedLists {
   readonly #cache: ListCache;
+  readonly #hasPeers: () => boolean;
   readonly #subscription: Subscription;
   readonly #sessions = new WeakMap<McpSession, CachedSession>();
-  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
-  readonly #changes = new Subject<ListField>();
   readonly #deps: CachedSessionDeps;
 
-  constructor(inner: Backends, options: ListCacheOptions) {
-    this.#inner = inner;
-    this.#cache = new ListCache(options);
-    this.#deps = { cache: this.#cache, changes$: this.#changes, numberOf: numbering() };
-    this.#subscription = inner.listChanged$.subscribe((list) => this.#change(list));
+  constructor({ listChanged$, hasPeers = () => true, ...options }: CachedListsOptions) {
+    const cache = new ListCache(options);
+    const changes$ = new Subject<ListField>();
+    this.#cache = cache;
+    this.#hasPeers = hasPeers;
+    this.#deps = { cache, changes$, numberOf: numbering() };
+    this.#subscription = listChanged$.subscribe((list) => {
+      cache.change(list);
+      if (list === 'resources') cache.change('resourceTemplates');
+      changes$.next(list);
+    });
   }
 
-  get listChanged$() {
-    return this.#inner.listChanged$;
-  }
-
-  peers(owner: Owner) {
-    return this.#inner.peers(owner);
-  }
-
-  modernInstanceIds(owner: Owner) {
-    return this.#inner.modernInstanceIds(owner);
-  }
-
-  inquire(request: ExchangeRequest, of: InquiryOptions) {
-    return this.#inner.inquire(request, of);
-  }
-
-  tool(name: string, owner?: Owner) {
-    return this.#inner.tool(name, owner);
-  }
-
-  relisted(name: string, owner?: Owner) {
-    return this.#inner.relisted(name, owner);
-  }
-
-  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges) {
-    return this.#inner.changes(owner, profile, wanted);
-  }
-
-  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
-    return this.#cached(await this.#inner.openSession(owner, profile, signal));
-  }
-
-  session(id: string, owner: Owner): McpSession | undefined {
-    const session = this.#inner.session(id, owner);
-    return session === undefined ? undefined : this.#cached(session);
-  }
-
-  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
-    const { profile, owner, instanceId } = options;
-    const load = () => this.#inner.exchange(request, options);
+  /** One request of a client without a session, from the cache or by `load`. */
+  exchange(
+    request: ExchangeRequest,
+    { profile, owner, instanceId }: SessionlessOptions,
+    load: () => Observable<Answer>,
+  ): Observable<Answer> {
     const key = keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     if (key === undefined) return load();
-    // No instance is or was connected: no stale list may be served.
-    if (this.#inner.peers(owner).length === 0) this.#cache.forget();
+    if (!this.#hasPeers()) this.#cache.forget();
     return this.#cache.serve(key, load);
   }
 
-  /** Unsubscribes from the backends. */
+  /** The session, with lists from the cache and with notices of their changes; always the same object for a session. */
+  session(inner: McpSession): McpSession {
+    const known = this.#sessions.get(inner);
+    if (known !== undefined) return known;
+    const session = new CachedSession(inner, this.#deps);
+    this.#sessions.set(inner, session);
+    return session;
+  }
+
+  /** Unsubscribes from the changes. */
   close(): void {
     this.#subscription.unsubscribe();
-  }
-
-  /** Backends have one notice for resources and for their templates. */
-  #change(list: ListField): void {
-    this.#cache.change(list);
-    if (list === 'resources') this.#cache.change('resourceTemplates');
-    this.#changes.next(list);
-  }
-
-  #cached(session: McpSession): McpSession {
-    const known = this.#sessions.get(session);
-    if (known !== undefined) return known;
-    const cached = new CachedSession(session, this.#deps);
-    this.#sessions.set(session, cached);
-    return cached;
   }
 }
 
