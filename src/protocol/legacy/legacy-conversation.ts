@@ -88,7 +88,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report?: CallReport): void {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
-    this.clientSeen();
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#receiveMessages();
     call.start(answers$);
@@ -132,7 +131,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       this.#listenerOf().open(reply, position);
       this.#receiveMessages();
     }
-    this.settled();
   }
 
   /**

@@ -74,17 +74,8 @@ export class LegacyEndpoint {
       return this.#initialize(message, request, reply, backends);
     }
     const session = sessionOf(request, backends);
-    if (message.kind !== 'request') {
-      this.#tell(message, session);
-      return reply.empty(202);
-    }
-    if (message.method === 'ping') {
-      this.#conversations.find(session.id)?.clientSeen();
-      return reply.event(resultMessage(message.id, NOTHING));
-    }
-    return after(consumeRateLimit(request, message), () =>
-      this.#call(message, session, request, reply, backends),
-    );
+    const id = message.kind === 'request' ? message.id : null;
+    return this.#consumeRateLimit([message], id, session, request, reply, backends);
   }
 
   /**
@@ -152,13 +143,34 @@ export class LegacyEndpoint {
     const messages = readBatch(parsed);
     const conversation = this.#conversations.find(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
-    const consumed = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
-    return after(consumed === 0 ? undefined : request.consumeRateLimit(consumed), () =>
-      this.#callAll(messages, session, request, reply, backends),
-    );
+    return this.#consumeRateLimit(messages, null, session, request, reply, backends);
   }
 
-  #callAll(
+  /** Counts the requests, then serves them. The refusal carries the id. */
+  #consumeRateLimit(
+    messages: readonly McpMessage[],
+    id: JsonRpcId | null,
+    session: McpSession,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
+    let counted = 0;
+    for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;
+    const refuse = (thrown: unknown): never => {
+      throw failureOf(thrown, id);
+    };
+    try {
+      const consumed = counted === 0 ? undefined : request.consumeRateLimit(counted);
+      if (consumed !== undefined)
+        return consumed.then(() => this.#serve(messages, session, request, reply, backends), refuse);
+    } catch (thrown) {
+      refuse(thrown);
+    }
+    this.#serve(messages, session, request, reply, backends);
+  }
+
+  #serve(
     messages: readonly McpMessage[],
     session: McpSession,
     request: McpRequest,
@@ -170,35 +182,16 @@ export class LegacyEndpoint {
     const conversation = this.#conversations.of(session);
     try {
       for (const { id } of requests) conversation.check(id);
+      conversation.clientSeen();
       const post = conversation.post(reply, requests.length, revision);
       for (const message of messages) {
-        if (message.kind !== 'request') this.#tell(message, session);
-        else this.#begin(message, conversation, post, session, request, backends);
+        if (message.kind === 'request') this.#begin(message, conversation, post, session, request, backends);
+        else tell(message, conversation, session);
       }
       if (requests.length === 0) reply.empty(202);
     } finally {
       conversation.settled();
     }
-  }
-
-  /** The path of nearly every message: one lookup, one subscription. */
-  #call(
-    message: ClientRequest,
-    session: McpSession,
-    request: McpRequest,
-    reply: McpReply,
-    backends: Backends,
-  ): void {
-    const revision = revisionOf(request, session);
-    const conversation = this.#conversations.of(session);
-    try {
-      conversation.check(message.id);
-    } catch (thrown) {
-      conversation.settled();
-      throw thrown;
-    }
-    const post = conversation.post(reply, 1, revision);
-    this.#begin(message, conversation, post, session, request, backends);
   }
 
   /** Starts a request; answers `ping` and too long cursors and URIs here. Source: MCP 2025-11-25 basic/utilities/ping. */
@@ -220,7 +213,6 @@ export class LegacyEndpoint {
       const error = { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` };
       post.fails(error.code);
       post.answer(errorMessage(id, error), id);
-      conversation.settled();
       return;
     }
     const caller = session.ownerId;
@@ -241,39 +233,23 @@ export class LegacyEndpoint {
     const follow = this.#tasks.following(request, session, template);
     conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$), report);
   }
-
-  #tell(message: Exclude<McpMessage, ClientRequest>, session: McpSession): void {
-    const conversation = this.#conversations.find(session.id);
-    conversation?.clientSeen();
-    if (message.kind === 'answer') {
-      conversation?.reply(message.id, message.reply);
-    } else if (message.method === 'notifications/cancelled') {
-      const id = readId(message.params.requestId);
-      if (id !== undefined) conversation?.cancel(id, message.params.reason);
-    } else if (message.method !== 'notifications/initialized') {
-      // `initialized` is not passed on: the gateway finished the handshake with the backend.
-      session.notify(message.method, message.params);
-    }
-  }
 }
 
-/** Counts a request before it begins; the refusal carries its id. */
-function consumeRateLimit(request: McpRequest, { id }: ClientRequest): void | Promise<void> {
-  const refuse = (thrown: unknown): never => {
-    throw failureOf(thrown, id);
-  };
-  try {
-    const consumed = request.consumeRateLimit(1);
-    return consumed?.catch(refuse);
-  } catch (thrown) {
-    return refuse(thrown);
+/** Handles a notification or an answer of the client. */
+function tell(
+  message: Exclude<McpMessage, ClientRequest>,
+  conversation: LegacyConversation,
+  session: McpSession,
+): void {
+  if (message.kind === 'answer') {
+    conversation.reply(message.id, message.reply);
+  } else if (message.method === 'notifications/cancelled') {
+    const id = readId(message.params.requestId);
+    if (id !== undefined) conversation.cancel(id, message.params.reason);
+  } else if (message.method !== 'notifications/initialized') {
+    // `initialized` is not passed on: the gateway finished the handshake with the backend.
+    session.notify(message.method, message.params);
   }
-}
-
-/** Continues at once when there is nothing to wait for. */
-function after(waited: void | Promise<void>, then: () => void): void | Promise<void> {
-  if (waited !== undefined) return waited.then(then);
-  then();
 }
 
 /** Reads the profile of a client. Throws RpcFailure (400, -32602). */

@@ -43,10 +43,6 @@ export class Listens {
     this.#scheduler = scheduler;
   }
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   /**
    * Answers `subscriptions/listen`: acknowledges what is granted, then sends it. Ends at once when nothing is granted. Throws
    * RpcFailure: -32602 for an invalid filter; QUEUE_FULL when too many are open.

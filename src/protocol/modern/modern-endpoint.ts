@@ -55,11 +55,6 @@ export class ModernEndpoint {
     };
   }
 
-  /** Number of open `subscriptions/listen` streams. */
-  get listens(): number {
-    return this.#listens.size;
-  }
-
   /**
    * One POST. Throws, or rejects with, RpcFailure before anything was answered only. Without a promise except where
    * `request.consumeRateLimit` needs one, or the call of a tool would be refused by an old list.
