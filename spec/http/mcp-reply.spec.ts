@@ -38,7 +38,7 @@ async function answerOf(talk: (reply: HttpMcpReply) => unknown) {
 
 test('are one body, with the headers of the endpoint and the name of the instance', async () => {
   const { status, headers, text } = await answerOf((reply) => {
-    reply.from('one');
+    reply.noteInstance('one');
     reply.json(404, Buffer.from('{"a":"ü"}'), ['Mcp-Session-Id', 's1']);
     reply.json(200, '{"late":true}');
   });
@@ -53,7 +53,7 @@ test('are one body, with the headers of the endpoint and the name of the instanc
 test('are a whole event stream of one event, of a known length', async () => {
   for (const data of ['{"a":"ü"}', Buffer.from('{"a":"ü"}')]) {
     const { status, headers, text } = await answerOf((reply) => {
-      reply.from('one');
+      reply.noteInstance('one');
       reply.event(data, ['Mcp-Session-Id', 's1']);
       reply.event('{"late":true}');
     });
@@ -79,11 +79,11 @@ test('tell the log what was asked, what failed first and which session it was ab
   let state: HttpContext['state'] | undefined;
   const app = await serve((reply, context) => {
     state = context.state;
-    reply.asks('tools/call');
-    reply.batches(2);
-    reply.opens('s1');
-    reply.fails(-32_602);
-    reply.fails(-32_603, 'INTERNAL_ERROR');
+    reply.noteMethod('tools/call');
+    reply.noteBatch(2);
+    reply.noteSession('s1');
+    reply.noteError(-32_602);
+    reply.noteError(-32_603, 'INTERNAL_ERROR');
     reply.empty(202);
   });
   await app.ask('POST', '/');
@@ -97,7 +97,7 @@ test('tell the log what was asked, what failed first and which session it was ab
 
 test('are an event stream that nothing on the way keeps back', async () => {
   const { status, headers, text } = await answerOf((reply) => {
-    reply.from('one');
+    reply.noteInstance('one');
     const stream = reply.stream(['Mcp-Session-Id', 's1']);
     stream.send({ data: '{}' });
     stream.end();

@@ -43,23 +43,23 @@ export class RecordedReply implements McpReply {
     else this.#listeners.push(listener);
   }
 
-  from(instanceId: string): void {
+  noteInstance(instanceId: string): void {
     this.instanceId = instanceId;
   }
 
-  asks(method: string): void {
+  noteMethod(method: string): void {
     this.facts.push(['asks', method]);
   }
 
-  batches(messages: number): void {
+  noteBatch(messages: number): void {
     this.facts.push(['batches', messages]);
   }
 
-  fails(code: number, errorCode?: string): void {
+  noteError(code: number, errorCode?: string): void {
     this.facts.push(errorCode === undefined ? ['fails', code] : ['fails', code, errorCode]);
   }
 
-  opens(sessionId: string): void {
+  noteSession(sessionId: string): void {
     this.facts.push(['opens', sessionId]);
   }
 

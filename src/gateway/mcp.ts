@@ -108,7 +108,7 @@ export class Mcp {
       alarm,
       sessions: this.#actors.sessions,
       templates: () => fleet.templates,
-      of: (template) => this.#of(template),
+      backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
       memory,
       listChanges$,

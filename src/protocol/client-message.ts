@@ -30,7 +30,7 @@ import { invalidRequest, type RpcFailure, refused } from './rpc.ts';
 export const DEEPEST = 128;
 
 /**
- * The value of the body. Throws RpcFailure: 400 with -32700 for what is not JSON in UTF-8, with -32600 for what is
+ * The value of the body. Throws RpcFailure: 400 with -32700 for a body that is not JSON in UTF-8, with -32600 for one that is
  * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
  * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of
  * requests may be kept as text (readFields).

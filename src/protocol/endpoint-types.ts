@@ -21,9 +21,9 @@ export interface McpRequest {
   readonly principal: Principal;
   /** Id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
-  /** Of a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
+  /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
-  /** Of a POST to a path for the messages of HTTP+SSE: the id of the connection that the answer goes to. */
+  /** For a POST to a path for the messages of HTTP+SSE: the id of the connection that carries the answer. */
   readonly sseConnection?: string | undefined;
   /**
    * Counts the memory of the body until the returned function is called, for exchanges that need it after the response.
@@ -48,8 +48,8 @@ export interface SseOpening {
 }
 
 /**
- * The reply to a request. One of the first four methods is called, once; none when the client left before. After the client
- * left they do nothing, and what is sent on a stream is dropped.
+ * The reply to a request. One of the first four methods is called, once; none when the client disconnected before. After that
+ * they do nothing, and the events of a stream are dropped.
  */
 export interface McpReply {
   /** One JSON body. Headers are names and values in turn. */
@@ -60,19 +60,18 @@ export interface McpReply {
   empty(status: number, headers?: readonly string[]): void;
   /** Begins an event stream with status 200. */
   stream(headers?: readonly string[]): McpStream;
-  /** Calls back when the client goes away before the answer is complete; at once if it has. */
+  /** Calls back when the client disconnects before the answer is complete, at once if it has already. */
   onGone(listener: () => void): void;
   /** Notes the instance that answers: for the log, and for `X-Instance-ID` if the answer has not begun. */
-  from(instanceId: string): void;
-  /** For the log, like the following ones: the method of the message. */
-  asks(method: string): void;
-  /** The number of messages in a batch. */
-  batches(messages: number): void;
-  /** A request is answered with an error of that JSON-RPC code; of several, the first one counts. `errorCode`: the code of
-   *  the catalogue, where the error is the gateway's. */
-  fails(code: number, errorCode?: ErrorCode): void;
-  /** The session of the request, where the client did not name it. */
-  opens(sessionId: string): void;
+  noteInstance(instanceId: string): void;
+  /** Notes the method of the message. This and the following notes are for the log. */
+  noteMethod(method: string): void;
+  /** Notes the number of messages in a batch. */
+  noteBatch(messages: number): void;
+  /** Notes the JSON-RPC code of an error answer; the first one counts. `errorCode`: the code of an error of the gateway. */
+  noteError(code: number, errorCode?: ErrorCode): void;
+  /** Notes the session of the request, where the client did not name it. */
+  noteSession(sessionId: string): void;
 }
 
 /** An event stream towards a client. */
@@ -129,7 +128,7 @@ export interface McpEndpoint {
 /** Receives internal errors that no answer shows. */
 export type FaultListener = (error: unknown) => void;
 
-/** The same listener, except that its own errors are dropped: it is called in the middle of answers. Default: no listener. */
+/** The listener without its own errors, which are dropped: it is called in the middle of answers. Default: no listener. */
 export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   return (error) => {
     try {
@@ -140,7 +139,7 @@ export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   };
 }
 
-/** The same exchange, which may outlive its HTTP request: the body counts as held while it is subscribed to. */
+/** The exchange, which may outlive its HTTP request; the body counts as held while it has a subscriber. */
 export function holdingBody<T>(
   answers$: Observable<T>,
   { holdBody }: Pick<McpRequest, 'holdBody'>,

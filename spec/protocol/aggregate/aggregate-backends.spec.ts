@@ -48,7 +48,7 @@ function setUp() {
   };
   const joined = new AggregateBackends({
     templates: () => templates,
-    of: (template) => (template === 'a' ? a : b),
+    backendsOf: (template) => (template === 'a' ? a : b),
     callTimeoutMs: () => 30_000,
     listChanges$,
     serverInfo,

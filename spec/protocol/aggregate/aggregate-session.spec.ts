@@ -36,7 +36,7 @@ function setUp(owner: Owner = ADA) {
     profile: PROFILE,
     peer: PEER,
     directory,
-    of,
+    backendsOf: of,
     listChanges$,
     clock: { now: () => Date.now(), alarm },
     table: { used: () => uses.push(session.calls), remove: () => uses.push('removed') },

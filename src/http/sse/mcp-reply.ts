@@ -58,24 +58,24 @@ export class HttpMcpReply implements McpReply {
     whenGone(this.#context.res, () => this.#notifyGone());
   }
 
-  from(instanceId: string): void {
+  noteInstance(instanceId: string): void {
     this.#instanceId = instanceId;
     this.#context.state.instanceId = instanceId;
   }
 
-  asks(method: string): void {
+  noteMethod(method: string): void {
     this.#context.state.rpcMethod = method;
   }
 
-  batches(messages: number): void {
+  noteBatch(messages: number): void {
     this.#context.state.rpcMessages = messages;
   }
 
-  fails(code: number, errorCode?: ErrorCode): void {
+  noteError(code: number, errorCode?: ErrorCode): void {
     noteFailure(this.#context.state, code, errorCode);
   }
 
-  opens(sessionId: string): void {
+  noteSession(sessionId: string): void {
     this.#context.state.sessionId = sessionId;
   }
 

@@ -50,9 +50,8 @@ const LOOKUP_MS = 1_000;
 export interface AggregateOptions extends Clock {
   /** Owns the sessions. */
   readonly sessions: SessionTable;
-  /** Names of all templates. */
   readonly templates: () => readonly string[];
-  readonly of: (template: string) => Backends;
+  readonly backendsOf: (template: string) => Backends;
   /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
@@ -72,7 +71,7 @@ export class AggregateBackends implements Backends {
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    this.#lists = new AggregateLists(options.of, options.memory);
+    this.#lists = new AggregateLists(options.backendsOf, options.memory);
     this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
@@ -92,7 +91,7 @@ export class AggregateBackends implements Backends {
       profile,
       peer: this.#peer(owner),
       directory: this.#directory,
-      of: this.#options.of,
+      backendsOf: this.#options.backendsOf,
       clock: this.#options,
       table: this.#options.sessions,
       callTimeoutMs: this.#options.callTimeoutMs,
@@ -114,25 +113,25 @@ export class AggregateBackends implements Backends {
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const { owner, profile, instanceId } = options;
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
-    const isTheirs = bound !== undefined && this.#templates(owner).includes(bound.template);
+    const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);
     const toTemplate = (template: string, own: ExchangeRequest) => {
       const isBound = bound?.template === template;
       const there = { owner, profile, instanceId: isBound ? bound.instanceId : undefined };
       return this.#options
-        .of(template)
+        .backendsOf(template)
         .exchange(own, there)
         .pipe(map(seenFrom(template)));
     };
-    const boundTemplate = isTheirs ? bound.template : undefined;
+    const boundTemplate = isPermitted ? bound.template : undefined;
     return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, boundTemplate);
   }
 
   modernInstanceIds(owner: Owner): readonly string[] {
     const named = this.#templates(owner)
-      .filter((template) => this.#options.of(template).peers(owner).some(runsTasks))
+      .filter((template) => this.#options.backendsOf(template).peers(owner).some(runsTasks))
       .map((template) =>
         this.#options
-          .of(template)
+          .backendsOf(template)
           .modernInstanceIds(owner)
           .map((id) => `${template}/${id}`),
       );
@@ -141,26 +140,26 @@ export class AggregateBackends implements Backends {
 
   inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
     const own = splitInstance(instanceId);
-    const isTheirs = own !== undefined && this.#templates(owner).includes(own.template);
-    if (!isTheirs) return throwError(() => serverNotFound(instanceId));
-    return this.#options.of(own.template).inquire(request, { owner, instanceId: own.instanceId });
+    const isPermitted = own !== undefined && this.#templates(owner).includes(own.template);
+    if (!isPermitted) return throwError(() => serverNotFound(instanceId));
+    return this.#options.backendsOf(own.template).inquire(request, { owner, instanceId: own.instanceId });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
-    const theirs$ = this.#changes$.pipe(filter(({ template }) => mayUse(owner, template)));
-    const lists$ = theirs$.pipe(
+    const permitted$ = this.#changes$.pipe(filter(({ template }) => mayUse(owner, template)));
+    const lists$ = permitted$.pipe(
       map(({ list }) => list),
       filter((list) => wanted.lists.has(list)),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
-    const notified$ = theirs$.pipe(
+    const notified$ = permitted$.pipe(
       map(({ template }) => template),
       startWith(...this.#templates(owner)),
       distinct(),
-      mergeMap((template) => this.#options.of(template).changes(owner, profile, own)),
+      mergeMap((template) => this.#options.backendsOf(template).changes(owner, profile, own)),
     );
     return withListNotices(
-      merge(notified$, this.#updates({ owner, profile }, wanted.resources, theirs$)),
+      merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
     );
   }
@@ -190,7 +189,7 @@ export class AggregateBackends implements Backends {
         concatMap(lookUp),
         mergeMap((owned) => owned),
         mergeMap(([template, uris]) =>
-          this.#options.of(template).changes(owner, profile, { lists: new Set(), resources: uris }),
+          this.#options.backendsOf(template).changes(owner, profile, { lists: new Set(), resources: uris }),
         ),
       );
     });
@@ -198,12 +197,12 @@ export class AggregateBackends implements Backends {
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
     const own = this.#ownName(aggregated, owner);
-    return own && this.#options.of(own.template).tool(own.name);
+    return own && this.#options.backendsOf(own.template).tool(own.name);
   }
 
   relisted(aggregated: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
     const own = this.#ownName(aggregated, owner);
-    return own === undefined ? [] : this.#options.of(own.template).relisted(own.name);
+    return own === undefined ? [] : this.#options.backendsOf(own.template).relisted(own.name);
   }
 
   /** Undefined when the name belongs to no template of the caller. */
@@ -219,7 +218,7 @@ export class AggregateBackends implements Backends {
 
   /** Announces lists and their changes always, since templates come and go, and completions and logging if a template has them. */
   #peer(owner: Owner): Peer {
-    const { serverInfo, of: backendsOf } = this.#options;
+    const { serverInfo, backendsOf } = this.#options;
     const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
     const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
     const capabilities: JsonObject = {

@@ -45,14 +45,14 @@ const NOTHING: Crawled = { items: [], bytes: 0 };
 export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<TemplateListChange>();
-  readonly #of: (template: string) => Backends;
+  readonly #backendsOf: (template: string) => Backends;
   readonly #accepted: AcceptedItems = new WeakMap();
   readonly #remembered: StoredLists<Crawled>;
   /** Requests under way, by list, template and owner. */
   readonly #crawls = new Map<string, Crawl>();
 
-  constructor(of: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
-    this.#of = of;
+  constructor(backendsOf: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
+    this.#backendsOf = backendsOf;
     this.#remembered = new StoredLists(MOST_REMEMBERED, memory);
   }
 
@@ -72,7 +72,7 @@ export class AggregateLists {
   /** True when an instance of the template announces the list, or the last one that was connected did. */
   offers(list: ListField, template: string, owner: Owner): boolean {
     const capability = list === 'resourceTemplates' ? 'resources' : list;
-    const peers = this.#of(template).peers(owner);
+    const peers = this.#backendsOf(template).peers(owner);
     return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
   }
 
@@ -117,11 +117,11 @@ export class AggregateLists {
   /** Calls `changed` when the list changes before it was read: later requests must not get the old list. */
   async #crawl(list: ListField, template: string, client: Client, changed: () => void): Promise<Crawled> {
     const announced = list === 'resourceTemplates' ? 'resources' : list;
-    const subscription = this.#of(template).listChanged$.subscribe((changedList) => {
+    const subscription = this.#backendsOf(template).listChanged$.subscribe((changedList) => {
       if (changedList === list || changedList === announced) changed();
     });
     try {
-      return await crawlList(list, this.#of(template), client, this.#accepted);
+      return await crawlList(list, this.#backendsOf(template), client, this.#accepted);
     } finally {
       subscription.unsubscribe();
     }

@@ -1,5 +1,5 @@
 // Names when all templates are served as one server: tools and prompts are `{template}__{name}`, instances
-// `{template}/{instance}`. Names of templates hold neither underscore nor slash, so the first ones tell them apart.
+// `{template}/{instance}`. Names of templates contain neither underscores nor slashes, so that the first ones separate the parts.
 
 import { createHash } from 'node:crypto';
 import type { Answer, SentTo } from '../../domain/exchange.ts';
@@ -10,7 +10,7 @@ const SEPARATOR = '__';
 const MOST_TEMPLATE_CHARACTERS = 24;
 const HASH_CHARACTERS = 8;
 
-/** A tool or prompt by the name that its own server knows it by. */
+/** A tool or prompt with its name at its own server. */
 export interface OwnName {
   readonly template: string;
   readonly name: string;
@@ -40,7 +40,7 @@ export function mayBeCut(aggregated: string): boolean {
 
 const CUT = /_[0-9a-f]{8}$/;
 
-/** An instance by the name that its own template knows it by. */
+/** An instance with its id at its own template. */
 export interface OwnInstance {
   readonly template: string;
   readonly instanceId: string;

@@ -10,7 +10,7 @@ import type { Client } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 
 /**
- * Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. `bound`: the template of
+ * Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. `bound`: the template of
  * the instance that the request continues with.
  */
 export function aggregateExchange(
@@ -42,7 +42,7 @@ export function answerHere(event: Answer['event']): Answer {
   return { event, instanceId: '', serverId: '' };
 }
 
-/** Where a request goes: the lists of all templates answer it, one template does, or it is refused. */
+/** The lists of all templates answer the request, one template does, or it is refused. */
 export type Destination =
   | { readonly kind: 'list'; readonly list: ListField }
   | { readonly kind: 'template'; readonly template: string; readonly request: ExchangeRequest }

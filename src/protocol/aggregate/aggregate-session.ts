@@ -39,9 +39,8 @@ export interface AggregateSessionDeps {
   readonly profile: ClientProfile;
   readonly peer: Peer;
   readonly directory: AggregateDirectory;
-  readonly of: (template: string) => Backends;
+  readonly backendsOf: (template: string) => Backends;
   readonly clock: Clock;
-  /** The table that the session stands in. */
   readonly table: Pick<SessionTable, 'used' | 'remove'>;
   /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
@@ -49,7 +48,7 @@ export interface AggregateSessionDeps {
   readonly listChanges$: Observable<TemplateListChange>;
 }
 
-/** One client's session. It leaves its table when it is closed. */
+/** One client's session. Closing removes it from its table. */
 export class AggregateSession implements McpSession, TableSession {
   openedAtMs = 0;
   usedAtMs = 0;
@@ -257,7 +256,7 @@ export class AggregateSession implements McpSession, TableSession {
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
     this.#logLevel = typeof level === 'string' ? level : undefined;
-    for (const session of this.#open.values()) this.#tell(session, request);
+    for (const session of this.#open.values()) this.#sendLevel(session, request);
     return of(answerHere({ kind: 'result', result: JsonText.ofValue({}) }));
   }
 
@@ -266,15 +265,15 @@ export class AggregateSession implements McpSession, TableSession {
     if (known !== undefined) return known;
     const opening = this.#openWith(template);
     this.#inner.set(template, opening);
-    const forget = () => {
+    const remove = () => {
       if (this.#inner.get(template) === opening) this.#inner.delete(template);
     };
-    opening.then((session) => session.ended$.subscribe(forget), forget);
+    opening.then((session) => session.ended$.subscribe(remove), remove);
     return opening;
   }
 
   async #openWith(template: string): Promise<McpSession> {
-    const { of: backendsOf, profile } = this.#deps;
+    const { backendsOf, profile } = this.#deps;
     const session = await backendsOf(template).openSession(this.#owner, profile);
     if (this.#isOver || !mayUse(this.#owner, template)) {
       await session.close();
@@ -285,14 +284,14 @@ export class AggregateSession implements McpSession, TableSession {
       if (this.#open.get(template) === session) this.#open.delete(template);
     });
     if (this.#logLevel !== undefined && session.peer.capabilities.logging !== undefined) {
-      this.#tell(session, { method: 'logging/setLevel', params: { level: this.#logLevel } });
+      this.#sendLevel(session, { method: 'logging/setLevel', params: { level: this.#logLevel } });
     }
     this.#opened.next(session);
     return session;
   }
 
   /** A refusal is ignored: that template keeps its own level. */
-  #tell(session: McpSession, request: ExchangeRequest): void {
+  #sendLevel(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
 }

@@ -60,7 +60,7 @@ export class LegacyCall implements Slow {
     if (this.#isOver) return;
     const { sentTo } = this.#report ?? this.post;
     const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));
-    if (instanceId !== undefined) this.post.from(instanceId);
+    if (instanceId !== undefined) this.post.noteInstance(instanceId);
     this.post.open();
   }
 
@@ -85,7 +85,7 @@ export class LegacyCall implements Slow {
     // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
     // to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
-    this.post.fails(error.code, failure.errorCode);
+    this.post.noteError(error.code, failure.errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
     this.#deps.settled();
   }
@@ -93,7 +93,7 @@ export class LegacyCall implements Slow {
   /** As an observer of the exchange. */
   next({ event, instanceId, isRemembered }: Answer): void {
     if (this.#isOver) return;
-    if (!isRemembered) this.post.from(instanceId);
+    if (!isRemembered) this.post.noteInstance(instanceId);
     try {
       this.#take(event);
     } catch (thrown) {
@@ -136,7 +136,7 @@ export class LegacyCall implements Slow {
   #answer(message: Uint8Array | string, event: FinalEvent): void {
     if (!this.#end()) return;
     this.#report?.ended(event);
-    if (event.kind === 'error') this.post.fails(event.error.code);
+    if (event.kind === 'error') this.post.noteError(event.error.code);
     this.post.answer(message, this.id);
     this.#deps.settled();
   }

@@ -56,7 +56,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #budget: EventBudget | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
-  /** Since when calls are under way without a stream or a message of their client, and whether the session was told. */
+  /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
   #awaySinceMs: number | undefined;
   #isAway = false;
   #cancelReason: string | undefined;

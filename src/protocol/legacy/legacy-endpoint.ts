@@ -69,7 +69,7 @@ export class LegacyEndpoint {
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
     const message = readClientMessage(parsed);
-    if (message.kind !== 'answer') reply.asks(message.method);
+    if (message.kind !== 'answer') reply.noteMethod(message.method);
     if (message.kind === 'request' && message.method === 'initialize') {
       return this.#initialize(message, request, reply, backends);
     }
@@ -136,7 +136,7 @@ export class LegacyEndpoint {
     reply: McpReply,
     backends: Backends,
   ): void | Promise<void> {
-    reply.batches(parsed.length);
+    reply.noteBatch(parsed.length);
     const session = sessionOf(request, backends);
     if (!hasBatches(versionOf(session)))
       throw invalidRequest('an array; batches are for revision 2025-03-26 only');
@@ -211,7 +211,7 @@ export class LegacyEndpoint {
     const tooLong = tooLongIn(method, params);
     if (tooLong !== undefined) {
       const error = { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` };
-      post.fails(error.code);
+      post.noteError(error.code);
       post.answer(errorMessage(id, error), id);
       return;
     }
@@ -309,8 +309,8 @@ async function openSession(
   const session = await backends.openSession(owner, profile, leaving.signal);
   try {
     const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
-    reply.opens(session.id);
-    if (session.instanceId !== undefined) reply.from(session.instanceId);
+    reply.noteSession(session.id);
+    if (session.instanceId !== undefined) reply.noteInstance(session.instanceId);
     if (leaving.signal.aborted) await session.close();
     else reply.event(body, ['Mcp-Session-Id', session.id]);
   } catch (thrown) {

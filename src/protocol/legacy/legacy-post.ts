@@ -36,10 +36,10 @@ export class LegacyPost implements Tracker {
   }
 
   /** Notes the instance that answers; the first one counts. */
-  from(instanceId: string): void {
+  noteInstance(instanceId: string): void {
     if (this.#hasInstance) return;
     this.#hasInstance = true;
-    this.#reply.from(instanceId);
+    this.#reply.noteInstance(instanceId);
   }
 
   /** Begins its event stream without a message. */
@@ -86,8 +86,8 @@ export class LegacyPost implements Tracker {
   }
 
   /** Notes for the log that one of the answers is an error. */
-  fails(code: number, errorCode?: ErrorCode): void {
-    this.#reply.fails(code, errorCode);
+  noteError(code: number, errorCode?: ErrorCode): void {
+    this.#reply.noteError(code, errorCode);
   }
 
   /**

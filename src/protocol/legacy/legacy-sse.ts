@@ -150,7 +150,7 @@ class SseConnection {
     }
     const session = this.#session;
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
-    reply.opens(session.id);
+    reply.noteSession(session.id);
     const failed = (thrown: unknown): void => {
       if (failureOf(thrown).id === null) throw thrown;
       this.#fail(thrown, reply);
@@ -219,7 +219,7 @@ class SseConnection {
     if (session === undefined) return; // the client left, or the session ended
     this.#session = session;
     if (this.#isClosed) return this.#deps.legacy.end(session);
-    this.#reply.opens(session.id);
+    this.#reply.noteSession(session.id);
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
     const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
@@ -244,7 +244,7 @@ class SseConnection {
     const failure = failureOf(thrown);
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
-    reply.fails(failure.error.code, failure.errorCode);
+    reply.noteError(failure.error.code, failure.errorCode);
     this.send(failure.body);
   }
 
@@ -299,25 +299,25 @@ class SseReply implements McpReply {
     if (!this.#isComplete) this.#forget.push(this.#connection.onGone(listener));
   }
 
-  from(instanceId: string): void {
-    this.#log.from(instanceId);
+  noteInstance(instanceId: string): void {
+    this.#log.noteInstance(instanceId);
   }
 
-  asks(method: string): void {
-    this.#log.asks(method);
+  noteMethod(method: string): void {
+    this.#log.noteMethod(method);
   }
 
-  batches(messages: number): void {
-    this.#log.batches(messages);
+  noteBatch(messages: number): void {
+    this.#log.noteBatch(messages);
   }
 
-  fails(code: number, errorCode?: Parameters<McpReply['fails']>[1]): void {
-    this.#log.fails(code, errorCode);
+  noteError(code: number, errorCode?: Parameters<McpReply['noteError']>[1]): void {
+    this.#log.noteError(code, errorCode);
   }
 
-  opens(sessionId: string): void {
+  noteSession(sessionId: string): void {
     this.#onOpened?.(sessionId);
-    this.#log.opens(sessionId);
+    this.#log.noteSession(sessionId);
   }
 
   #complete(): void {

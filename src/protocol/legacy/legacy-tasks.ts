@@ -138,7 +138,7 @@ export class LegacyTasks {
   }
 }
 
-/** For all templates together no other instance may have the task; there it is unknown only when its instance is gone. */
+/** At the path of a template another instance may have the task; for all templates together the task is lost with its instance. */
 function mayBeElsewhere(thrown: unknown, { template }: SessionPath): boolean {
   if (hasCode(thrown, 'SERVER_NOT_FOUND')) return true;
   return template !== undefined && asGatewayError(thrown).delivered === 'no';

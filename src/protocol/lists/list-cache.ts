@@ -8,7 +8,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { LruMap } from '../lru-map.ts';
 
-/** Lists kept, and the largest that is. */
+/** Number of stored lists, and the largest one that is stored. */
 const MOST_LISTS = 1_000;
 const LARGEST_LIST_BYTES = 1024 * 1024;
 /** How long a list without `ttlMs` stays fresh: servers of the legacy era send a notice when it changes. */

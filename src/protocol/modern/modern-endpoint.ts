@@ -65,7 +65,7 @@ export class ModernEndpoint {
     reply: McpReply,
     backends: Backends,
   ): void | Promise<void> {
-    reply.asks(message.method);
+    reply.noteMethod(message.method);
     if (message.kind === 'notification') return this.#drop(message, request, reply);
     try {
       const call = this.#read(message, request, backends);

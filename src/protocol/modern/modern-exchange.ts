@@ -76,7 +76,7 @@ export class ModernExchange implements Slow {
     if (this.#isOver || this.#stream !== undefined) return;
     const { report, template } = this.#call;
     const { sentTo } = report ?? this.#call;
-    if (sentTo !== undefined) this.#reply.from(sentToName(sentTo, template));
+    if (sentTo !== undefined) this.#reply.noteInstance(sentToName(sentTo, template));
     this.#stream = this.#reply.stream();
   }
 
@@ -211,7 +211,7 @@ export class ModernExchange implements Slow {
 
   #refuseWith(error: JsonRpcError, status: number, headers?: readonly string[], errorCode?: ErrorCode): void {
     const message = errorMessage(this.#call.id, error); // may throw, which fails the exchange
-    this.#reply.fails(error.code, errorCode);
+    this.#reply.noteError(error.code, errorCode);
     this.#answer(message, status, headers);
   }
 
@@ -229,7 +229,7 @@ export class ModernExchange implements Slow {
   #noteInstance(instanceId: string): void {
     if (this.#hasInstance || instanceId === '') return;
     this.#hasInstance = true;
-    this.#reply.from(instanceId);
+    this.#reply.noteInstance(instanceId);
   }
 
   /** The cursor, state or task of an instance is lost with the instance. */
