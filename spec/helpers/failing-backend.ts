@@ -41,7 +41,7 @@ export const silent: Script = () => {};
 /** For `Harness.open`: starts for ever, until it is called off. */
 export const startsForEver: FleetOptions['open'] = (_, signal) =>
   new Promise((_, reject) => {
-    const callOff = () => reject(backendUnavailable('its start was called off', { delivered: 'no' }));
+    const callOff = () => reject(backendUnavailable('its start was cancelled', { delivered: 'no' }));
     signal.addEventListener('abort', callOff);
   });
 

@@ -285,7 +285,7 @@ export class ScriptedOpener {
       return transport;
     };
     signal.addEventListener('abort', () => {
-      if (this.heedsSignal) fail('its start was called off');
+      if (this.heedsSignal) fail('its start was cancelled');
     });
     const start = (facts: TransportEvents) => opener?.onStarted?.(() => facts);
     this.openings.push({ definition, signal, room: () => opener?.room?.(), succeed, fail, start });

@@ -31,10 +31,9 @@ test('lets those who waited go on a few in a turn, whether it is known or has fa
     const turns = new Turns();
     const first = Promise.withResolvers<void>();
     const { signal } = new AbortController();
-    const turn = { signal, calledOff: shuttingDown };
-    const all = [codeOf(asker.run(turn, () => first.promise))];
+    const all = [codeOf(asker.run(signal, () => first.promise))];
     for (let count = 0; count < 30; count += 1) {
-      const run = asker.run(turn, async () => turns.note());
+      const run = asker.run(signal, async () => turns.note());
       all.push(codeOf(isFound ? run : run.finally(turns.note)));
     }
     if (isFound) first.resolve();
@@ -49,9 +48,9 @@ test('ends the wait of who leaves', async () => {
   void come('a');
   const caller = new AbortController();
   const waiting = codeOf(come('b', caller.signal));
-  caller.abort();
+  caller.abort(shuttingDown());
   assert.is(await waiting, 'SHUTTING_DOWN');
-  assert.is(await codeOf(come('c', AbortSignal.abort())), 'SHUTTING_DOWN');
+  assert.is(await codeOf(come('c', AbortSignal.abort(shuttingDown()))), 'SHUTTING_DOWN');
   assert.equal([...asking.keys()], ['a']);
 });
 
@@ -61,7 +60,7 @@ function make(isKnown = false) {
   const asker = new SingleFlight(isKnown, steadyPace(PER_TURN));
   const asking = new Map<string, PromiseWithResolvers<string>>();
   const come = (name: string, signal = new AbortController().signal): Promise<string> =>
-    asker.run({ signal, calledOff: shuttingDown }, () => {
+    asker.run(signal, () => {
       const open = Promise.withResolvers<string>();
       asking.set(name, open);
       return open.promise;

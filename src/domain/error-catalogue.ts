@@ -359,6 +359,11 @@ export function backendUnavailable(
 /** Reason of calls that fail, or are not sent, because of the memory bound of answers. */
 export const ANSWERS_HOLD_TOO_MUCH = 'its answers that are not complete take all the memory that they may';
 
+/** The caller cancelled the opening of an instance or of a conversation. */
+export function openingCancelled(cause?: unknown): GatewayError {
+  return backendUnavailable('its start was cancelled', { delivered: 'no', cause });
+}
+
 /** There is no connection to the backend, so that nothing was delivered. */
 export function notConnected(): GatewayError {
   return backendUnavailable('it is not connected', { delivered: 'no' });

@@ -6,7 +6,7 @@
 import { inspect } from 'node:util';
 import { Observable, ReplaySubject, Subject, type Subscriber, takeUntil } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';
@@ -27,7 +27,7 @@ export const inProcess: TransportType = {
   kind: 'in-process',
   open: async (definition, { handlers, signal }) => {
     const handler = handlers.get(definition.serverId);
-    if (signal.aborted) throw backendUnavailable('its start was called off', { delivered: 'no' });
+    if (signal.aborted) throw openingCancelled();
     if (handler === undefined) {
       throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
     }
@@ -83,9 +83,8 @@ class InProcessTransport implements Transport {
   notify(): void {}
 
   async openUpstream({ protocolVersion }: ClientProfile, signal: AbortSignal): Promise<Upstream> {
-    if (this.#ended !== undefined || signal.aborted) {
-      throw backendUnavailable(this.#ended?.reason ?? 'its start was called off', { delivered: 'no' });
-    }
+    if (this.#ended !== undefined) throw backendUnavailable(this.#ended.reason, { delivered: 'no' });
+    if (signal.aborted) throw openingCancelled();
     const spoken = LEGACY_VERSIONS.find((version) => version === protocolVersion);
     const peer = { ...this.peer, protocolVersion: spoken ?? this.peer.protocolVersion };
     const upstream = new InProcessTransport(this.#handler, peer, this.#messages);

@@ -1,16 +1,7 @@
 // A fact about a backend that is unknown until the first attempt: the first caller finds out, and callers that come meanwhile
 // wait for the result. The caller decides what the fact is, and keeps it.
 
-import type { GatewayError } from '../domain/errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-
-/** A caller that needs the fact. */
-export interface FlightCaller {
-  /** Ends the wait. */
-  readonly signal: AbortSignal;
-  /** What the wait then fails with. */
-  readonly calledOff: () => GatewayError;
-}
 
 export class SingleFlight {
   readonly #scheduler: TaskScheduler;
@@ -31,11 +22,11 @@ export class SingleFlight {
   /**
    * Runs `open`, at once when the fact is known, or when no other caller is finding out: it is known when `open` has resolved.
    * The callers that waited fail with the failure of the first one, since theirs would be the same; after a first one that
-   * only left, the next one tries.
+   * was aborted, the next one tries. Rejects with the reason of `signal` when that aborts the wait.
    */
-  async run<T>(asker: FlightCaller, open: () => Promise<T>): Promise<T> {
-    while (!this.#isKnown && this.#asking !== undefined) await this.#ended(this.#asking, asker);
-    return this.#isKnown ? open() : this.#ask(asker.signal, open);
+  async run<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
+    while (!this.#isKnown && this.#asking !== undefined) await this.#ended(this.#asking, signal);
+    return this.#isKnown ? open() : this.#ask(signal, open);
   }
 
   async #ask<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
@@ -57,10 +48,10 @@ export class SingleFlight {
   }
 
   /** Thousands may wait: what each of them does next is not done in one turn of the event loop. */
-  async #ended(asking: Promise<void>, { signal, calledOff }: FlightCaller): Promise<void> {
-    if (signal.aborted) throw calledOff();
+  async #ended(asking: Promise<void>, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     const { promise, reject } = Promise.withResolvers<never>();
-    const stop = (): void => reject(calledOff());
+    const stop = (): void => reject(signal.reason);
     signal.addEventListener('abort', stop);
     try {
       await Promise.race([this.#inTurn(asking), promise]);

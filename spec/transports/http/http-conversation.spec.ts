@@ -157,7 +157,7 @@ test('leaves no session behind when an opening is given up', async () => {
     const opening = transport.openUpstream(everyCapability, stop.signal).catch(({ message }) => message);
     await until(() => initializations() === 2, 'it asked');
     stop.abort();
-    assert.match(await opening, 'called off');
+    assert.match(await opening, 'cancelled');
     server.failNext('never', { method: 'initialize' });
     const other = openFor(transport).catch(({ code, delivered }) => [code, delivered]);
     await until(() => initializations() === 3, 'it asked again');

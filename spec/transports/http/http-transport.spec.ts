@@ -85,10 +85,10 @@ test('gives up after the time for the handshake, and when it is told to', async 
     const opening = openingFails(server.url, { open: { signal: stop.signal } });
     await until(() => server.requests.length > 2, 'it asked');
     stop.abort();
-    assert.match((await opening).message, 'called off');
+    assert.match((await opening).message, 'cancelled');
     assert.match(
       (await openingFails(server.url, { open: { signal: AbortSignal.abort() } })).message,
-      'called off',
+      'cancelled',
     );
   } finally {
     await server.close();

@@ -104,7 +104,7 @@ test('says why it could not open', async () => {
   const { url } = server;
   assert.match((await openingFails(url.replace('/sse', '/nothing'))).message, 'answered 404');
   assert.match((await openingFails(url, { deniedNetworks: ['127.0.0.0/8'] })).message, 'is not allowed');
-  assert.match((await openingFails(url, { signal: AbortSignal.abort() })).message, 'called off');
+  assert.match((await openingFails(url, { signal: AbortSignal.abort() })).message, 'cancelled');
   assert.match((await openingFails('not a url')).message, 'cannot be used');
   await server.close();
   const refused = await openingFails(url);

@@ -71,12 +71,16 @@ test('starts nothing for who is called off while waiting, and others move up', a
   void come('b');
   const called = come('c', caller.signal);
   void come('d');
-  caller.abort();
+  caller.abort(queueFull('cancelled'));
   assert.is(await codeOf(called), 'QUEUE_FULL');
   started.get('a')?.resolve('');
   await turn();
   assert.equal([[...started.keys()], line.waiting], [['a', 'b', 'd'], 0]);
-  assert.is(await codeOf(come('e', AbortSignal.abort())), 'QUEUE_FULL', 'it did not even join');
+  assert.is(
+    await codeOf(come('e', AbortSignal.abort(queueFull('cancelled')))),
+    'QUEUE_FULL',
+    'it did not even join',
+  );
 });
 
 test('gives no place to one whose time is over together with that of the one who left it', async () => {
@@ -224,8 +228,7 @@ function make(options: StartQueueOptions = TWO) {
       started.set(name, running);
       return running.promise;
     };
-    const calledOff = () => queueFull('called off');
-    return line.take({ ownerId: count === undefined ? 'all' : ownerId, signal, calledOff, start });
+    return line.take({ ownerId: count === undefined ? 'all' : ownerId, signal, start });
   };
   return { line, started, come };
 }

@@ -40,7 +40,7 @@ test('does not open a program that returns what it is sent', async () => {
 
 test('gives up a silent server in time, never cancels initialize, and leaves nothing behind', async () => {
   const error = await refusal(openStdio(silent(), { handshakeTimeoutMs: 400 }));
-  assert.match(error.message, 'did not finish the handshake within 0.4 s');
+  assert.match(error.message, 'no handshake within 0.4 s');
   const [pid, ...received] = wordsOf(error);
   assert.not(isRunning(Number(pid)));
   assert.equal(
@@ -72,7 +72,7 @@ test('does not probe a server again that heard nothing more after the probe', as
   const memory: OpeningMemory = {};
   const program = fixture('--before-initialize=deaf');
   const error = await refusal(openStdio(program, { memory, handshakeTimeoutMs: 900 }));
-  assert.match(error.message, 'did not finish the handshake');
+  assert.match(error.message, 'no handshake within');
   const transport = await openStdio(program, { memory });
   assert.equal([transport.peer.era, memory.era], ['legacy', 'legacy']);
   await transport.close();
@@ -181,7 +181,7 @@ test('stops what it started when the opening is called off', async () => {
   const caller = new AbortController();
   setTimeout(() => caller.abort(), 300);
   const error = await refusal(openStdio(silent(), { signal: caller.signal }));
-  assert.match(error.message, 'called off');
+  assert.match(error.message, 'cancelled');
   assert.not(isRunning(Number(wordsOf(error)[0])));
 });
 
@@ -190,7 +190,7 @@ test('stops a program for which it was called off before it began', async () => 
   const client = { name: 'spec', version: '0' };
   const signal = AbortSignal.abort();
   const error = await refusal(shakeHandsOnPipe(channel, { client, signal, handshakeTimeoutMs: 5_000 }));
-  assert.match(error.message, 'called off');
+  assert.match(error.message, 'cancelled');
   assert.is(channel.facts().pid, null);
 });
 

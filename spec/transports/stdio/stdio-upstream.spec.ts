@@ -181,7 +181,7 @@ test('is not opened by bare servers, nor when nobody wants it any more', async (
     const error = await transport
       .openUpstream(PROFILE, AbortSignal.abort())
       .catch((thrown: unknown) => thrown);
-    assert.is(error instanceof GatewayError && error.facts.reason, 'its start was called off');
+    assert.is(error instanceof GatewayError && error.facts.reason, 'its start was cancelled');
   });
 });
 
@@ -193,7 +193,7 @@ test('stops the process when the opening is called off', () =>
       const opening = transport.openUpstream(PROFILE, caller.signal).catch((thrown: unknown) => thrown);
       caller.abort();
       const error = await opening;
-      assert.is(error instanceof GatewayError && error.facts.reason, 'its start was called off');
+      assert.is(error instanceof GatewayError && error.facts.reason, 'its start was cancelled');
       const pid = error instanceof GatewayError ? error.facts.stderr?.[0] : undefined;
       assert.not(pid !== undefined && isRunning(Number(pid)));
     },

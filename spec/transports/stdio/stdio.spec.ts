@@ -96,7 +96,7 @@ test('starts nothing when the opening was called off before', async () => {
   const error = await refusal(openStdio(fixture(), { signal: AbortSignal.abort() }));
   assert.equal(
     [error.message, error.cause],
-    ['The backend is unavailable: its start was called off.', undefined],
+    ['The backend is unavailable: its start was cancelled.', undefined],
   );
 });
 

@@ -148,7 +148,7 @@ function make(room?: () => number) {
 
 function turnOf(ownerId: string = ANONYMOUS.id) {
   const { signal } = new AbortController();
-  return { ownerId, signal, calledOff: () => queueFull('nobody wants it') };
+  return { ownerId, signal };
 }
 
 function endings(started: readonly Fake[]): number[] {

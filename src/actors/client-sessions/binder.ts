@@ -173,8 +173,7 @@ export class Binder {
   ): Promise<Leased | undefined> {
     const asker = this.#askers.get(peer) ?? new SingleFlight(false, this.#deps.scheduler);
     this.#askers.set(peer, asker);
-    const calledOff = (): GatewayError => asGatewayError(signal.reason);
-    const opened = await asker.run({ signal, calledOff }, async () => {
+    const opened = await asker.run(signal, async () => {
       if (this.#modernOnly.has(peer)) return undefined;
       try {
         const leased = await lease(ref, wish, signal);

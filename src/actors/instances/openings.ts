@@ -2,7 +2,7 @@
 // gone, and closes the latest after a crash of the actor. When to open is decided in instance.machine.ts.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Open } from '../../transports/opening.ts';
@@ -43,7 +43,7 @@ export class Openings {
     ...[definition, signal, opener]: Parameters<Open>
   ): Promise<Transport> {
     await Promise.race([before, endOf(signal)]);
-    if (signal.aborted) throw backendUnavailable('its start was called off', { delivered: 'no' });
+    if (signal.aborted) throw openingCancelled();
     return this.#open(definition, signal, opener);
   }
 

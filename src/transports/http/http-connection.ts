@@ -5,9 +5,12 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressCheck, AddressDenied, deniedBy } from '../network-guard.ts';
+import type { OpenOptions } from '../transport.ts';
 import type { HttpAnswer } from './http-answer.ts';
 
 export type Headers = Readonly<Record<string, string>>;
@@ -140,6 +143,18 @@ export class HttpConnection {
     client.dispatch(request, answer);
     const forget = (): boolean => this.#streams.delete(client);
     void client.close().then(forget, forget);
+  }
+}
+
+/** The connections to the endpoint of a definition. Throws BACKEND_UNAVAILABLE, `delivered: 'no'`, if it cannot be used. */
+export function connectTo(
+  { endpoint = '', headers }: InstanceDefinition,
+  { deniedNetworks, answers }: Pick<OpenOptions, 'deniedNetworks' | 'answers'>,
+): HttpConnection {
+  try {
+    return new HttpConnection({ endpoint, headers, deniedNetworks, answers });
+  } catch (cause) {
+    throw backendUnavailable('its endpoint cannot be used', { delivered: 'no', cause });
   }
 }
 

@@ -62,11 +62,6 @@ export function connectionClosed(reason: string, sent: boolean): GatewayError {
   return backendUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
 }
 
-/** The caller gave up the opening of a transport. */
-export function openingCalledOff(cause?: unknown): GatewayError {
-  return backendUnavailable('its start was called off', { delivered: 'no', cause });
-}
-
 /** True when the other side ended the connection before the answer. */
 export function wasCutOff(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.delivered !== 'no' && isBroken(thrown);

@@ -2,16 +2,17 @@
 // of the modern era keeps any. http-session.ts speaks in a session; http.ts says which client owns it.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import { GatewayError } from '../../domain/errors.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { boundedHandshake } from '../bounded-handshake.ts';
 import { isRefusal } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { connectionClosed, openingCalledOff } from './http-failures.ts';
+import { connectionClosed } from './http-failures.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 
 export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'handshakeTimeoutMs'> {
@@ -80,13 +81,14 @@ export class HttpOpenings {
    * that come meanwhile wait for the answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take.
    */
   async open({ profile, ownerId, signal }: HttpOpening): Promise<HttpSession | undefined> {
-    const turn = { ownerId, signal, calledOff: openingCalledOff };
     this.#count += 1;
     try {
-      return await this.#legacyHalf.run(turn, async () => {
+      return await this.#legacyHalf.run(signal, async () => {
         if (this.#keepsNone) return undefined;
-        return this.#line.take({ ...turn, start: () => this.#open(profile, signal) });
+        return this.#line.take({ ownerId, signal, start: () => this.#open(profile, signal) });
       });
+    } catch (thrown) {
+      throw signal.aborted ? openingCancelled(thrown) : thrown;
     } finally {
       this.#count -= 1;
     }
@@ -113,7 +115,8 @@ export class HttpOpenings {
     const session = new HttpSession(this.#connection, options);
     this.#sessions.add(session);
     try {
-      await openHttpSession(session, signal, handshakeTimeoutMs, scheduler);
+      const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort: () => session.close() };
+      await boundedHandshake(bounds, () => session.open(signal));
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
       this.#keepsNone = true;
@@ -122,32 +125,6 @@ export class HttpOpenings {
     }
     this.#keepsNone ||= session.peer.era !== 'legacy';
     return this.#keepsNone ? undefined : session;
-  }
-}
-
-/** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
-export async function openHttpSession(
-  session: HttpSession,
-  signal: AbortSignal,
-  timeoutMs: number,
-  scheduler: TaskScheduler,
-): Promise<void> {
-  let isLate = false;
-  const giveUp = (): void => {
-    isLate = true;
-    session.close();
-  };
-  const timer = setTimeout(scheduler.run, timeoutMs, giveUp);
-  try {
-    await session.open(signal);
-  } catch (thrown) {
-    if (signal.aborted) throw openingCalledOff(thrown);
-    if (isLate) throw undelivered(`no handshake within ${Math.ceil(timeoutMs) / 1000} s`, thrown);
-    if (!(thrown instanceof GatewayError)) throw undelivered('its endpoint cannot be used', thrown);
-    throw new GatewayError(thrown.code, thrown.message, { ...thrown.facts, delivered: 'no' });
-  } finally {
-    clearTimeout(timer);
-    scheduler.forget(giveUp);
   }
 }
 

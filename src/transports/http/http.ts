@@ -17,6 +17,7 @@ import {
 } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -24,6 +25,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { boundedHandshake } from '../bounded-handshake.ts';
 import { type ClientInfo, isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
 import type {
@@ -35,10 +37,10 @@ import type {
   TransportType,
   Upstream,
 } from '../transport.ts';
-import { HttpConnection } from './http-connection.ts';
+import { connectTo, type HttpConnection } from './http-connection.ts';
 import { type HttpBackend, HttpConversation } from './http-conversation.ts';
-import { connectionClosed, openingCalledOff } from './http-failures.ts';
-import { HttpOpenings, openHttpSession, undelivered } from './http-openings.ts';
+import { connectionClosed } from './http-failures.ts';
+import { HttpOpenings, undelivered } from './http-openings.ts';
 import { HttpSession, SessionDeletes, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
 import { OmittedTools, ToolHeaders } from './tool-headers.ts';
@@ -108,20 +110,17 @@ export async function openHttp(
   options: OpenOptions,
   { patienceMs, onRefused }: Pick<SessionOptions, 'patienceMs'> & Refusable = {},
 ): Promise<HttpTransport> {
-  const { client, deniedNetworks, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
-  const { endpoint = '', headers } = definition;
-  let connection: HttpConnection | undefined;
-  let session: HttpSession | undefined;
+  const { client, signal, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
+  const connection = connectTo(definition, options);
+  const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
   try {
-    connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers: options.answers });
-    session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
-    await openHttpSession(session, options.signal, handshakeTimeoutMs, scheduler);
+    const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort: () => session.close() };
+    await boundedHandshake(bounds, () => session.open(signal));
     return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });
   } catch (thrown) {
-    await connection?.destroy();
-    if (options.signal.aborted) throw openingCalledOff(thrown);
-    if (session?.initializeStatus !== undefined && isRefusal(thrown)) onRefused?.(session.initializeStatus);
-    throw thrown instanceof GatewayError ? thrown : undelivered('its endpoint cannot be used', thrown);
+    await connection.destroy();
+    if (session.initializeStatus !== undefined && isRefusal(thrown)) onRefused?.(session.initializeStatus);
+    throw thrown;
   }
 }
 
@@ -186,7 +185,7 @@ export class HttpTransport implements Transport, HttpBackend {
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
     if (this.#closing !== undefined) throw connectionClosed('closed by the gateway', false);
-    if (signal.aborted) throw openingCalledOff();
+    if (signal.aborted) throw openingCancelled();
     if (this.#upstreams.size + this.#openings.count >= LIMITS.sessions) throw undelivered(NO_ROOM);
     const session = await this.#openings.open({ profile, ownerId, signal });
     if (session === undefined) return undefined;

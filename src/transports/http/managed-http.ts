@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject, type Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
@@ -13,7 +13,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
 import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upstream } from '../transport.ts';
-import { mayBeStarting, openingCalledOff } from './http-failures.ts';
+import { mayBeStarting } from './http-failures.ts';
 import { noteExit } from './http-probe.ts';
 
 /** A transport to an endpoint, with a way to report that the program behind it is gone. */
@@ -39,7 +39,7 @@ export async function openManaged(
   options: OpenOptions,
   openEndpoint: OpenEndpoint,
 ): Promise<Transport> {
-  if (options.signal.aborted) throw openingCalledOff();
+  if (options.signal.aborted) throw openingCancelled();
   const { reaper, passEnv } = options;
   const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines, unmatchedMessages: 0 }));

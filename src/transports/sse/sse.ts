@@ -4,19 +4,20 @@
 import { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { boundedHandshake } from '../bounded-handshake.ts';
 import { type ClientInfo, type HandshakeChannel, shakeHands, withEraMetadata } from '../handshake.ts';
-import { HttpConnection } from '../http/http-connection.ts';
-import { connectionClosed, openingCalledOff } from '../http/http-failures.ts';
+import { connectTo, type HttpConnection } from '../http/http-connection.ts';
+import { connectionClosed } from '../http/http-failures.ts';
 import { httpStartQueue, undelivered } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
+import { settlesWithin } from '../stdio/child-process.ts';
 import type { StartQueue } from '../stdio/start-queue.ts';
 import type {
   Closed,
@@ -46,18 +47,14 @@ export async function openSse(
   options: OpenOptions,
   locatedMs?: number,
 ): Promise<EndpointTransport> {
-  const { endpoint = '', headers } = definition;
-  let connection: HttpConnection | undefined;
+  const connection = connectTo(definition, options);
   try {
-    const { deniedNetworks, answers } = options;
-    connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers });
     const paced = { ...options, scheduler: options.scheduler ?? new TaskScheduler() };
     const own = await openConversation(connection, paced, undefined, options.signal, locatedMs);
     return new SseTransport(connection, own, paced);
   } catch (thrown) {
-    await connection?.destroy();
-    if (thrown instanceof GatewayError) throw thrown;
-    throw backendUnavailable('its endpoint cannot be used', { delivered: 'no', cause: thrown });
+    await connection.destroy();
+    throw thrown;
   }
 }
 
@@ -109,18 +106,19 @@ class SseTransport implements Transport {
   ): Promise<Upstream | undefined> {
     const over = this.#over.signal;
     if (over.aborted) throw connectionClosed('closed by the gateway', false);
-    if (signal.aborted) throw openingCalledOff();
+    if (signal.aborted) throw openingCancelled();
     if (this.peer.era !== 'legacy') return undefined;
     if (this.#upstreams.size + this.#openings >= LIMITS.sessions) throw undelivered(NO_ROOM);
     this.#openings += 1;
     try {
       const either = AbortSignal.any([signal, over]);
       const start = () => openConversation(this.#connection, this.#options, profile, either);
-      const turn = { ownerId, signal: either, calledOff: openingCalledOff };
-      const upstream = await this.#line.take({ ...turn, start });
+      const upstream = await this.#line.take({ ownerId, signal: either, start });
       this.#upstreams.add(upstream);
       upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
       return upstream;
+    } catch (thrown) {
+      throw signal.aborted || over.aborted ? openingCancelled(thrown) : thrown;
     } finally {
       this.#openings -= 1;
     }
@@ -131,7 +129,7 @@ class SseTransport implements Transport {
   }
 
   close(): Promise<void> {
-    return this.end({ reason: 'closed by the gateway', expected: true });
+    return this.end(CLOSED_HERE);
   }
 
   /** Ends like `close`, for the given reason. */
@@ -183,10 +181,11 @@ class SseConversation implements Upstream {
   }
 
   async close(): Promise<void> {
-    this.end({ reason: 'closed by the gateway', expected: true });
+    this.end(CLOSED_HERE);
   }
 }
 
+const CLOSED_HERE: Closed = { reason: 'closed by the gateway', expected: true };
 const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
 
 /** Opens a stream and shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
@@ -197,36 +196,21 @@ async function openConversation(
   signal: AbortSignal,
   locatedMs?: number,
 ): Promise<SseConversation> {
-  if (signal.aborted) throw openingCalledOff();
+  if (signal.aborted) throw openingCancelled();
   const channel = new SseChannel(connection, profile);
-  const giveUp = (reason: string) => (): void => channel.end({ reason, expected: true });
-  const callOff = giveUp('its start was called off');
-  const expire = giveUp(`no handshake within ${handshakeTimeoutMs / 1000} s`);
-  const timer = setTimeout(scheduler.run, handshakeTimeoutMs, expire);
-  signal.addEventListener('abort', callOff, { once: true });
+  const abort = (): void => channel.end(CLOSED_HERE);
   try {
-    await locatedIn(channel, locatedMs);
-    const peer = await shakeHands(overChannel(channel), { client, profile, first: 'legacy' });
-    return new SseConversation(channel, peer, client);
+    return await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
+      if (locatedMs !== undefined && !(await settlesWithin(channel.located, locatedMs))) {
+        throw undelivered(`it named no path for messages within ${locatedMs / 1000} s`);
+      }
+      await channel.located;
+      const peer = await shakeHands(overChannel(channel), { client, profile, first: 'legacy' });
+      return new SseConversation(channel, peer, client);
+    });
   } catch (thrown) {
-    callOff();
-    const error = asGatewayError(thrown);
-    throw new GatewayError(error.code, error.message, { ...error.facts, delivered: 'no' });
-  } finally {
-    clearTimeout(timer);
-    scheduler.forget(expire);
-    signal.removeEventListener('abort', callOff);
-  }
-}
-
-async function locatedIn(channel: SseChannel, ms: number | undefined): Promise<void> {
-  if (ms === undefined) return channel.located;
-  const reason = `it named no path for messages within ${ms / 1000} s`;
-  const timer = setTimeout(() => channel.end({ reason, expected: true }), ms);
-  try {
-    await channel.located;
-  } finally {
-    clearTimeout(timer);
+    abort();
+    throw thrown;
   }
 }
 

@@ -4,7 +4,6 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable, openingShareLimit } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
@@ -25,17 +24,15 @@ export interface StartQueueOptions {
 /** One opening in the queue, and its owner. */
 export interface Turn<T> {
   readonly ownerId: string;
-  /** Ends the wait. */
-  readonly signal: AbortSignal;
-  /** The error of the wait then. */
-  readonly calledOff: () => GatewayError;
+  /** Ends the wait, with its reason. Default: nothing ends it before its time. */
+  readonly signal?: AbortSignal;
   readonly start: () => Promise<T>;
 }
 
 /** A place in the line. */
 interface QueuedStart {
   /** Called when its turn has come, or by whatever ends the wait. */
-  readonly go: (refusal?: GatewayError) => void;
+  readonly go: (refusal?: unknown) => void;
 }
 
 /** Those of one owner. */
@@ -75,15 +72,15 @@ export class StartQueue {
   }
 
   /**
-   * Runs `start` when it is its turn, at once if there is a place, and settles as it does. Rejects with what `calledOff`
-   * makes when the signal aborts before; with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with
+   * Runs `start` when it is its turn, at once if there is a place, and settles as it does. Rejects with the reason of
+   * `signal` when that aborts before; with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with
    * QUEUE_FULL when too many of that owner wait.
    */
-  async take<T>({ ownerId, signal, calledOff, start }: Turn<T>): Promise<T> {
+  async take<T>({ ownerId, signal, start }: Turn<T>): Promise<T> {
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
     const isFree = this.#starting < this.#options.atOnce && !this.#isPassingOn;
     if (isFree && this.#mayStart(ownerId, share)) this.#enter(ownerId, share);
-    else await this.#wait(ownerId, share, { signal, calledOff });
+    else await this.#wait(ownerId, share, signal);
     const leave = this.#place(ownerId, share);
     try {
       return await start();
@@ -157,20 +154,16 @@ export class StartQueue {
     return next;
   }
 
-  async #wait(
-    ownerId: string,
-    share: Share,
-    { signal, calledOff }: Pick<Turn<never>, 'signal' | 'calledOff'>,
-  ) {
+  async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
     const { patienceMs, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
-    if (signal.aborted) throw calledOff();
+    signal?.throwIfAborted();
     if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
       throw openingShareLimit(waitingPerOwner);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go: QueuedStart['go'] = (refusal) => {
       clearTimeout(timer);
       this.#scheduler.forget(giveUp);
-      signal.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', stop);
       share.waiting.delete(waiting);
       this.#waiting -= 1;
       this.#tidy(ownerId, share);
@@ -178,11 +171,11 @@ export class StartQueue {
       else reject(refusal);
     };
     const waiting: QueuedStart = { go };
-    const stop = (): void => go(calledOff());
+    const stop = (): void => go(signal?.reason);
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
     const timer = setTimeout(this.#scheduler.run, patienceMs, giveUp);
-    signal.addEventListener('abort', stop);
+    signal?.addEventListener('abort', stop);
     share.waiting.add(waiting);
     this.#waiting += 1;
     this.#shares.set(ownerId, share);

@@ -4,11 +4,12 @@
 
 import type { Unsubscribable } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
+import { openingCancelled } from '../../domain/error-catalogue.ts';
+import { asGatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
+import { boundedHandshake } from '../bounded-handshake.ts';
 import {
   type HandshakeAnswer,
   type HandshakeChannel,
@@ -91,41 +92,21 @@ export async function shakeHandsOnPipe(
   probe?: Probe,
 ): Promise<Peer> {
   const pipe = new StdioPipe(channel, probe && Math.min(probe.patienceMs, handshakeTimeoutMs / 2));
-  const limit = limitOpening(signal, handshakeTimeoutMs, () => pipe.lack);
+  const abort = () => void channel.close();
+  const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.lack };
   try {
-    const peer = await Promise.race([shakeHands(pipe, { ...handshake, first }), limit.passed]);
-    await pipe.settled(LATE_MS);
-    return peer;
+    return await boundedHandshake(bounds, async () => {
+      const peer = await shakeHands(pipe, { ...handshake, first });
+      await pipe.settled(LATE_MS);
+      return peer;
+    });
   } catch (error) {
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.facts().stderr);
   } finally {
-    limit.forget();
     if (probe !== undefined) probe.outcome = pipe.outcome ?? probe.outcome;
     pipe.forgetProbe();
   }
-}
-
-/** The failure of an opening that is no longer needed. */
-export function openingStopped(): GatewayError {
-  return backendUnavailable('its start was called off', { delivered: 'no' });
-}
-
-function limitOpening(signal: AbortSignal, timeoutMs: number, lack: () => string | undefined) {
-  const { promise: passed, reject } = Promise.withResolvers<never>();
-  const stop = (): void => reject(openingStopped());
-  const giveUp = (): void => {
-    const reason = lack() ?? `it did not finish the handshake within ${timeoutMs / 1000} s`;
-    reject(backendUnavailable(reason, { delivered: 'no' }));
-  };
-  if (signal.aborted) stop();
-  const timer = setTimeout(giveUp, timeoutMs);
-  signal.addEventListener('abort', stop);
-  const forget = (): void => {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  };
-  return { passed, forget };
 }
 
 // The programs that single clients of one instance have of their own: the handshake with each, and its era.
@@ -168,13 +149,16 @@ export class OwnPrograms {
    * with the failure of the handshake. The first opening of a program of the modern era finds out whether it speaks the other
    * era, too.
    */
-  open({ profile, ownerId, signal }: OwnProgramOpening): Promise<OpenedProgram> {
-    const turn = { ownerId, signal, calledOff: openingStopped };
+  async open({ profile, ownerId, signal }: OwnProgramOpening): Promise<OpenedProgram> {
     const greet = async (channel: StdioChannel) => ({
       channel,
       peer: await this.#shakeHands(channel, profile, signal),
     });
-    return this.#era.run(turn, () => this.#processes.open({ ...turn, greet }));
+    try {
+      return await this.#era.run(signal, () => this.#processes.open({ ownerId, signal, greet }));
+    } catch (thrown) {
+      throw signal.aborted ? openingCancelled(thrown) : thrown;
+    }
   }
 
   /** Starts none after, and ends those that no client has. Resolves when nothing is left of these. */

@@ -5,7 +5,7 @@
 import { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -21,7 +21,7 @@ import type {
 } from '../transport.ts';
 import type { KillLadder } from './child-process.ts';
 import { StdioChannel } from './stdio-channel.ts';
-import { type OpenedProgram, OwnPrograms, openingStopped, openShared } from './stdio-handshake.ts';
+import { type OpenedProgram, OwnPrograms, openShared } from './stdio-handshake.ts';
 /** The stdio row of the table, with the stop ladder of LIMITS. */
 export const stdio: TransportType = stdioWith({});
 
@@ -43,7 +43,7 @@ async function open(
   { ladder, patienceMs }: StdioSettings,
 ): Promise<Transport> {
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
-  if (options.signal.aborted) throw openingStopped();
+  if (options.signal.aborted) throw openingCancelled();
   const program = { command, args, workingDir, env, container };
   const {
     client,
@@ -161,7 +161,7 @@ class StdioTransport implements Transport {
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
     if (this.peer.era === 'bare') return undefined;
-    if (signal.aborted) throw openingStopped();
+    if (signal.aborted) throw openingCancelled();
     const { channel, peer } = await this.#own.open({ profile, ownerId, signal });
     return new StdioConversation(channel, peer, this.#client, channel.facts().pid ?? undefined);
   }

@@ -4,7 +4,6 @@
 
 import type { Observable } from 'rxjs';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Closed } from '../transport.ts';
@@ -33,8 +32,6 @@ export interface Opening<P, T> {
   readonly ownerId: string;
   /** Ends the wait for its turn; what happens after that is up to `greet`. */
   readonly signal: AbortSignal;
-  /** The error of the wait then. */
-  readonly calledOff: () => GatewayError;
   /** Speaks to the program first. It counts as starting until this settles; on a rejection it is to be closed. */
   readonly greet: (process: P) => Promise<T>;
 }

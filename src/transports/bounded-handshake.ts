@@ -1,0 +1,50 @@
+// Ends the handshake with a backend that takes too long, or that the caller cancels.
+
+import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
+import { asGatewayError, GatewayError } from '../domain/errors.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
+
+export interface HandshakeBounds {
+  /** Cancels the handshake. */
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  /** Runs timeouts that come due together. Default: one of its own. */
+  readonly scheduler?: TaskScheduler | undefined;
+  /** Ends the handshake, which then rejects. */
+  readonly abort: () => void;
+  /** The reason when the time is over, as a clause. Default: that there was no handshake in time. */
+  readonly lateReason?: () => string | undefined;
+}
+
+/** Shakes hands and resolves with the outcome. Rejects with GatewayError, `delivered: 'no'`. */
+export async function boundedHandshake<T>(
+  { signal, timeoutMs, scheduler = new TaskScheduler(), abort, lateReason }: HandshakeBounds,
+  shakeHands: () => Promise<T>,
+): Promise<T> {
+  let failure: GatewayError | undefined;
+  const fail = (error: GatewayError): void => {
+    failure = error;
+    abort();
+  };
+  const cancel = (): void => fail(openingCancelled());
+  const giveUp = (): void => {
+    const reason = lateReason?.() ?? `no handshake within ${Math.ceil(timeoutMs) / 1000} s`;
+    fail(backendUnavailable(reason, { delivered: 'no' }));
+  };
+  const timer = setTimeout(scheduler.run, timeoutMs, giveUp);
+  signal.addEventListener('abort', cancel);
+  try {
+    if (signal.aborted) cancel();
+    const outcome = await shakeHands();
+    if (failure === undefined) return outcome;
+    throw failure;
+  } catch (thrown) {
+    if (failure !== undefined) throw failure;
+    const { code, message, facts } = asGatewayError(thrown);
+    throw new GatewayError(code, message, { ...facts, delivered: 'no' });
+  } finally {
+    clearTimeout(timer);
+    scheduler.forget(giveUp);
+    signal.removeEventListener('abort', cancel);
+  }
+}
