@@ -16,7 +16,7 @@ import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
-import type { HttpSession, SessionDeletes } from './http-session.ts';
+import type { HttpSession } from './http-session.ts';
 import type { ToolHeaders } from './tool-headers.ts';
 
 /** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */
@@ -27,7 +27,8 @@ export interface HttpBackend {
   readonly connection: HttpConnection;
   /** Name and version of the gateway. */
   readonly client: ClientInfo;
-  readonly deletes: SessionDeletes;
+  /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
+  readonly deleteSession: (session: HttpSession) => Promise<void>;
   /** The headers that its tools ask for. */
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$: Observable<never>;
@@ -241,7 +242,7 @@ export class HttpConversation implements Upstream, CallConversation {
     const farewells = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {
       await Promise.all(farewells);
-      await this.#backend.deletes.say(this.session);
+      await this.#backend.deleteSession(this.session);
     }
     if (last !== undefined) await last();
     this.#messages$?.complete();

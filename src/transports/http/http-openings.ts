@@ -1,6 +1,7 @@
 // Opens the sessions that single clients have with one HTTP backend: how many at a time, for which client, and whether a backend
 // of the modern era keeps any. http-session.ts speaks in a session; http.ts says which client owns it.
 
+import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -47,6 +48,26 @@ export function httpStartQueue(patienceMs: number, scheduler: TaskScheduler): St
     patienceMs,
     scheduler,
   });
+}
+
+/** Session deletes under way at the same time. */
+const DELETES_AT_ONCE = 64;
+
+/**
+ * Makes the function that deletes the sessions with one backend. It resolves when the backend was notified, or when that would
+ * have to wait for longer than LIMITS.courtesyMs, and never rejects.
+ */
+export function sessionDeletes(
+  scheduler: TaskScheduler,
+): (session: Pick<HttpSession, 'end'>) => Promise<void> {
+  const queue = new StartQueue({
+    atOnce: DELETES_AT_ONCE,
+    atOncePerOwner: DELETES_AT_ONCE,
+    patienceMs: LIMITS.courtesyMs,
+    scheduler,
+  });
+  return (session) =>
+    queue.take({ ownerId: ANONYMOUS.id, start: () => session.end() }).catch(() => undefined); // it waited too long
 }
 
 /** Those of one transport. */

@@ -40,8 +40,8 @@ import type {
 import { connectTo, type HttpConnection } from './http-connection.ts';
 import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed } from './http-failures.ts';
-import { HttpOpenings, undelivered } from './http-openings.ts';
-import { HttpSession, SessionDeletes, type SessionOptions } from './http-session.ts';
+import { HttpOpenings, sessionDeletes, undelivered } from './http-openings.ts';
+import { HttpSession, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
 import { OmittedTools, ToolHeaders } from './tool-headers.ts';
 
@@ -129,7 +129,7 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly kind = 'http';
   readonly connection: HttpConnection;
   readonly client: ClientInfo;
-  readonly deletes: SessionDeletes;
+  readonly deleteSession: HttpBackend['deleteSession'];
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$ = toolListing((request) => this.exchange(request));
   readonly omitted$: Observable<OmittedTool>;
@@ -148,7 +148,7 @@ export class HttpTransport implements Transport, HttpBackend {
     this.connection = connection;
     this.client = client;
     this.#scheduler = scheduler;
-    this.deletes = new SessionDeletes(scheduler);
+    this.deleteSession = sessionDeletes(scheduler);
     this.toolHeaders = new ToolHeaders(omitted);
     this.omitted$ = omitted.omitted$;
     this.#own = new HttpConversation(this, session, undefined);
@@ -190,7 +190,7 @@ export class HttpTransport implements Transport, HttpBackend {
     const session = await this.#openings.open({ profile, ownerId, signal });
     if (session === undefined) return undefined;
     if (this.#closing !== undefined) {
-      void this.deletes.say(session); // it came just too late to end with the others
+      void this.deleteSession(session); // it came just too late to end with the others
       throw connectionClosed('closed by the gateway', false);
     }
     const upstream = new HttpConversation(this, session, profile);

@@ -1,0 +1,62 @@
+// Deletes of many sessions with one backend: so many at a time, in order, and none that would wait too long.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace, Turns } from '../../helpers/turns.ts';
+
+const test = suite('session deletes');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+test.after.each(() => mock.timers.reset());
+
+function harness(perTurn?: number) {
+  const deleted: number[] = [];
+  const open: (() => void)[] = [];
+  const deleteSession = sessionDeletes(steadyPace(perTurn));
+  const end = (number: number) => () => {
+    deleted.push(number);
+    return new Promise<void>((resolve) => open.push(resolve));
+  };
+  return {
+    deleted,
+    deleteAll: (count: number, done = () => {}) =>
+      Promise.all(
+        Array.from({ length: count }, (_, number) => deleteSession({ end: end(number) }).then(done)),
+      ),
+    answer: async (count: number) => {
+      for (const resolve of open.splice(0, count)) resolve();
+      for (let turns = 0; turns < 20; turns += 1) await turn();
+    },
+  };
+}
+
+test('sends 64 at a time, the others in their order', async () => {
+  const { deleted, deleteAll, answer } = harness();
+  const all = deleteAll(200);
+  assert.is(deleted.length, 64);
+  await answer(1);
+  assert.is(deleted.length, 65);
+  for (let round = 0; round < 4; round += 1) await answer(64);
+  await all;
+  assert.equal(
+    deleted,
+    Array.from({ length: 200 }, (_, number) => number),
+  );
+});
+
+test('gives up those that would wait too long, a few in a turn', async () => {
+  const { deleted, deleteAll, answer } = harness(5);
+  const turns = new Turns();
+  const all = deleteAll(200, turns.note);
+  mock.timers.tick(LIMITS.courtesyMs);
+  await turns.pass(60);
+  assert.equal([turns.all, turns.fullest], [200 - 64, 5]);
+  await answer(64);
+  await all;
+  assert.is(deleted.length, 64);
+});
+
+test.run();
