@@ -28,16 +28,26 @@ export interface ServerRequest {
   readonly answer: (reply: ClientReply) => void;
 }
 
-/** The same request; `answered` is called once, when the answer comes, before it is passed on. Further answers are dropped. */
-export function answeredOnce(request: ServerRequest, answered: () => void): ServerRequest {
+/** A request of a server. `answered` gets the first answer of its client; further answers are dropped. */
+export function serverRequest(
+  { method, params }: Pick<ServerRequest, 'method' | 'params'>,
+  answered: ServerRequest['answer'],
+): ServerRequest {
   let isAnswered = false;
   const answer: ServerRequest['answer'] = (reply) => {
     if (isAnswered) return;
     isAnswered = true;
+    answered(reply);
+  };
+  return { kind: 'request', method, params, answer };
+}
+
+/** The same request; `answered` is called once, when the answer comes, before it is passed on. */
+export function answeredOnce(request: ServerRequest, answered: () => void): ServerRequest {
+  return serverRequest(request, (reply) => {
     answered();
     request.answer(reply);
-  };
-  return { ...request, answer };
+  });
 }
 
 /** What a server says outside of any exchange. */

@@ -298,7 +298,10 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
  * requests are refused, and all of them in a conversation without a client.
  * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
  */
-export function outcomeOf(method: string, profile: ClientProfile | undefined): ClientReply | 'ask' {
+export function outcomeOf(
+  method: string,
+  profile: Pick<ClientProfile, 'capabilities'> | undefined,
+): ClientReply | 'ask' {
   if (method === 'ping') return { result: {} };
   if (profile === undefined) return REFUSED;
   const capability = CAPABILITIES[method];

@@ -4,7 +4,12 @@
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
-import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import {
+  type ClientProfile,
+  type ServerMessage,
+  type ServerRequest,
+  serverRequest,
+} from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
@@ -178,14 +183,10 @@ export class HttpConversation implements Upstream, CallConversation {
     this.#backend.unmatched();
   }
 
-  #questionOf({ id, method, params }: RequestMessage, call?: HttpCall): ServerRequest {
-    let isAnswered = false;
-    const answer: ServerRequest['answer'] = (reply) => {
-      if (isAnswered || call?.isOver === true || this.#ending !== undefined) return;
-      isAnswered = true;
-      void this.session.reply(id, reply);
-    };
-    return { kind: 'request', method, params, answer };
+  #questionOf(message: RequestMessage, call?: HttpCall): ServerRequest {
+    return serverRequest(message, (reply) => {
+      if (call?.isOver !== true && this.#ending === undefined) void this.session.reply(message.id, reply);
+    });
   }
 
   #progressed(message: NotificationMessage): void {

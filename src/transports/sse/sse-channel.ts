@@ -3,22 +3,20 @@
 // correlator.ts finds the exchange of a message.
 // Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
-import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
+import type { Observable, Unsubscribable } from 'rxjs';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { type BackendMessage, idValue, type RequestMessage, requestText } from '../../domain/jsonrpc.ts';
+import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { outcomeOf, REFUSED } from '../handshake.ts';
 import type { AnswerEnding, AnswerSink } from '../http/http-answer.ts';
 import { HttpAnswer } from '../http/http-answer.ts';
-import { CANCELLED } from '../http/http-call.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { ask } from '../http/http-handshake.ts';
-import { Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
+import { CANCELLED, Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
 import type { Closed } from '../transport.ts';
 
 /** Longest path that a backend may name. */
@@ -27,20 +25,16 @@ const LONGEST_TARGET = 2_048;
 /** One event stream of a backend, and the posts that belong to it. Opens the stream at once. */
 export class SseChannel implements AnswerSink {
   readonly #connection: HttpConnection;
-  readonly #profile: ClientProfile | undefined;
-  readonly #correlator = new Correlator();
-  readonly #messages = new Subject<ServerMessage>();
-  readonly #closed = new ReplaySubject<Closed>(1);
+  readonly #correlator: Correlator;
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
   #target: string | undefined;
   #courtesies = 0;
-  #ended: Closed | undefined;
 
   /** `profile`: the client it is for; undefined for the transport itself, which refuses all questions. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     this.#connection = connection;
-    this.#profile = profile;
+    this.#correlator = new Correlator({ profile, reply: (message) => void this.#briefly(message) });
     // Callers that do not wait for it see the same in `closed$`.
     this.#located.promise.catch(() => undefined);
     connection.listen({}, this.#stream);
@@ -53,12 +47,12 @@ export class SseChannel implements AnswerSink {
 
   /** As in Upstream. */
   get messages$(): Observable<ServerMessage> {
-    return this.#messages;
+    return this.#correlator.messages$;
   }
 
   /** As in Upstream. */
   get closed$(): Observable<Closed> {
-    return this.#closed;
+    return this.#correlator.closed$;
   }
 
   get unmatchedMessages(): number {
@@ -67,27 +61,18 @@ export class SseChannel implements AnswerSink {
 
   /** Posts the request; unsubscribing what is returned cancels it. */
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
-    if (this.#ended !== undefined || this.#target === undefined) {
-      observer.error(connectionClosed(this.#ended?.reason ?? 'it has not said where to post', false));
-      return undefined;
-    }
-    if (this.#connection.refuses(request.method)) {
-      observer.error(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
+    const target = this.#target;
+    const isRefused = this.#connection.refuses(request.method);
+    if (this.#correlator.ended === undefined && (target === undefined || isRefused)) {
+      const reason = isRefused ? ANSWERS_HOLD_TOO_MUCH : 'it has not named a path for messages';
+      observer.error(connectionClosed(reason, false));
       return undefined;
     }
     const exchange = this.#correlator.open(request, observer);
-    const { id, method, params } = exchange;
-    let body: string;
-    try {
-      body = requestText(id, method, params);
-    } catch (thrown) {
-      this.#correlator.forget(exchange);
-      observer.error(notWritable(thrown));
-      return undefined;
-    }
+    if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
-    this.#connection.post(body, request.trace?.fields ?? {}, post, this.#target);
+    this.#connection.post(exchange.text, request.trace?.fields ?? {}, post, target);
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
@@ -98,7 +83,7 @@ export class SseChannel implements AnswerSink {
 
   /** Answers what is pending and closes the stream, which ends the session. Idempotent. */
   end(closed: Closed): void {
-    this.#end(closed, (exchange) => backendUnavailable(closed.reason, { delivered: exchange.delivered }));
+    this.#end(closed);
   }
 
   event(type: string, data: Buffer): void {
@@ -113,23 +98,11 @@ export class SseChannel implements AnswerSink {
   }
 
   message(message: BackendMessage): void {
-    switch (message.kind) {
-      case 'result':
-      case 'error':
-        this.#correlator.takeAnswer(message);
-        return;
-      case 'notification':
-        // A cancellation names a request by an id of this leg, which has no meaning elsewhere.
-        if (message.method === CANCELLED || this.#correlator.takeNotification(message)) return;
-        this.#messages.next(message);
-        return;
-      case 'request':
-        if (!this.#correlator.takeEcho(message)) this.#asked(message);
-    }
+    this.#correlator.receive(message);
   }
 
   unmatched(): void {
-    this.#correlator.countStray();
+    this.#correlator.countUnmatched();
   }
 
   /** The stream is over, and every exchange with it. */
@@ -137,26 +110,6 @@ export class SseChannel implements AnswerSink {
     if (ending.kind === 'broken') this.#fail(ending.failure);
     else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
     else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.lack}`));
-  }
-
-  /** With one exchange under way a request is certainly about it; with more it is for the client in general. */
-  #asked(message: RequestMessage): void {
-    const outcome = outcomeOf(message.method, this.#profile);
-    const question = this.#questionOf(message);
-    if (outcome !== 'ask') question.answer(outcome);
-    else if (this.#correlator.takeRequest(question)) return;
-    else if (this.#messages.observed) this.#messages.next(question);
-    else question.answer(REFUSED);
-  }
-
-  #questionOf({ id, method, params }: RequestMessage): ServerRequest {
-    let isAnswered = false;
-    const answer: ServerRequest['answer'] = (reply) => {
-      if (isAnswered) return;
-      isAnswered = true;
-      void this.#briefly({ jsonrpc: '2.0', id: idValue(id), ...reply });
-    };
-    return { kind: 'request', method, params, answer };
   }
 
   /** The answer comes on the stream; of the post only a failure matters. */
@@ -187,7 +140,7 @@ export class SseChannel implements AnswerSink {
 
   async #briefly(message: object): Promise<void> {
     const target = this.#target;
-    if (this.#ended !== undefined || target === undefined) return;
+    if (this.#correlator.ended !== undefined || target === undefined) return;
     if (this.#courtesies >= LIMITS.repliesUnderWay) return;
     this.#courtesies += 1;
     const body = JSON.stringify(message);
@@ -204,14 +157,10 @@ export class SseChannel implements AnswerSink {
     );
   }
 
-  #end(closed: Closed, errorFor: (exchange: PendingExchange) => GatewayError): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = closed;
+  #end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
+    if (this.#correlator.ended !== undefined) return;
     this.#stream.abort();
     this.#located.reject(connectionClosed(closed.reason, false));
-    this.#correlator.failAll(errorFor);
-    this.#messages.complete();
-    this.#closed.next(closed);
-    this.#closed.complete();
+    this.#correlator.end(closed, errorFor);
   }
 }

@@ -1,18 +1,35 @@
-// Knows which exchange each message of a shared channel is about: ids and progress tokens of callers collide (every
-// client counts from 0), so both are replaced by numbers of the channel and put back on the way home.
-// It does not send, and does not know what carries the messages. Source: MCP basic/index#requests.
+// The messages of one channel that carries many exchanges at the same time: ids and progress tokens of callers collide (every client
+// counts from 0), so both are replaced by numbers of the channel and restored in what comes back. It finds the exchange of each
+// message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP basic/index#requests.
 
-import type { Observer } from 'rxjs';
+import { type Observable, type Observer, ReplaySubject, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
-import type { ServerRequest } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
+import { backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../domain/errors.ts';
 import type { Canceller, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import type { AnswerMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import {
+  type AnswerMessage,
+  type BackendMessage,
+  idValue,
+  type NotificationMessage,
+  type RequestMessage,
+  requestText,
+} from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isCustomNotice, META } from '../../domain/mcp.ts';
-import { callerTokenOf, ECHOES, isEcho, LoneCaller, paramsForCaller, paramsWithToken } from '../handshake.ts';
+import {
+  callerTokenOf,
+  ECHOES,
+  isEcho,
+  LoneCaller,
+  outcomeOf,
+  paramsForCaller,
+  paramsWithToken,
+  REFUSED,
+} from '../handshake.ts';
+import type { Closed } from '../transport.ts';
 import type { OversizeLine } from './line-decoder.ts';
 
 /** The observer of an exchange. */
@@ -23,8 +40,8 @@ export interface PendingExchange {
   /** Unique on the channel; also its progress token. */
   readonly id: number;
   readonly method: string;
-  /** What is to be sent: the caller's params with the channel's progress token. */
-  readonly params: JsonFields | undefined;
+  /** The message to be sent, with the channel's id and progress token. */
+  readonly text: string;
   readonly observer: ExchangeObserver;
   /** Whether a progress token was sent, and which one the caller knows it by. */
   readonly reports: boolean;
@@ -34,40 +51,81 @@ export interface PendingExchange {
   delivered: Delivered;
 }
 
+export interface CorrelatorOptions {
+  /** The client that the backend may ask. Default: requests of the backend are refused. */
+  readonly profile?: Pick<ClientProfile, 'capabilities'> | undefined;
+  /** Sends a reply to a request of the backend. */
+  readonly reply: (message: object) => void;
+  /** Monotonic clock in ms. */
+  readonly now?: () => number;
+}
+
+/** The notification that cancels a request. */
+export const CANCELLED = 'notifications/cancelled';
 const LISTEN = 'subscriptions/listen';
 const LOG = 'notifications/message';
 
-/** The exchanges of one channel that wait for their answer. Each ends once: answered, failed or forgotten. */
+/** The exchanges of one channel that wait for their answer, each of which ends once, and the messages that belong to none. */
 export class Correlator {
+  readonly #options: CorrelatorOptions;
   readonly #pending = new CallMap<PendingExchange>();
+  readonly #messages = new Subject<ServerMessage>();
+  readonly #closed = new ReplaySubject<Closed>(1);
+  readonly #lone: LoneCaller;
   #lastId = 0;
   #unmatchedMessages = 0;
-  readonly #lone: LoneCaller;
+  #ended: Closed | undefined;
 
-  /** `now` is a monotonic clock in ms. */
-  constructor(now: () => number = () => performance.now()) {
-    this.#lone = new LoneCaller(now);
+  constructor(options: CorrelatorOptions) {
+    this.#options = options;
+    this.#lone = new LoneCaller(options.now ?? (() => performance.now()));
   }
 
-  /** Messages that were about no exchange: late, duplicate and unknown ids, and those that `countStray` counted. */
+  /** As in Upstream. */
+  get messages$(): Observable<ServerMessage> {
+    return this.#messages;
+  }
+
+  /** As in Upstream. */
+  get closed$(): Observable<Closed> {
+    return this.#closed;
+  }
+
+  /** Why it ended; undefined before. */
+  get ended(): Closed | undefined {
+    return this.#ended;
+  }
+
+  /** Messages that were about no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
   get unmatchedMessages(): number {
     return this.#unmatchedMessages;
   }
 
-  countStray(): void {
+  countUnmatched(): void {
     this.#unmatchedMessages += 1;
   }
 
-  /** Gives a request its id and remembers its observer. */
-  open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange {
+  /** Gives a request its id and remembers its observer; undefined when it cannot be sent, which its observer gets as the error. */
+  open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange | undefined {
+    if (this.#ended !== undefined) {
+      observer.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
+      return undefined;
+    }
     this.#lastId += 1;
     const id = this.#lastId;
     this.#lone.note(request.caller);
     const params = paramsWithToken(request, id);
+    let text: string;
+    try {
+      text = requestText(id, request.method, params);
+    } catch (thrown) {
+      observer.error(notWritable(thrown));
+      return undefined;
+    }
     const exchange: PendingExchange = {
       id,
       method: request.method,
-      params,
+      text,
       observer,
       reports: params !== request.params,
       callerToken: callerTokenOf(request),
@@ -83,8 +141,48 @@ export class Correlator {
     return this.#pending.delete(exchange.id);
   }
 
-  /** Hands an answer to the exchange it is for. */
-  takeAnswer(message: AnswerMessage): void {
+  /** Passes a message of the backend to the exchange it is about, else to the client in general. */
+  receive(message: BackendMessage): void {
+    switch (message.kind) {
+      case 'result':
+      case 'error':
+        this.#takeAnswer(message);
+        return;
+      case 'notification':
+        this.#takeNotification(message);
+        return;
+      case 'request':
+        this.#takeRequest(message);
+    }
+  }
+
+  /** Ends one exchange because its answer is unreadable. Does nothing for an unknown id. */
+  fail(id: number, reason: string): void {
+    const exchange = this.#pending.get(id);
+    if (exchange === undefined) return;
+    this.#pending.delete(id);
+    exchange.observer.error(backendUnavailable(reason, { delivered: 'unknown', suspicious: true }));
+  }
+
+  /** Ends the exchanges that are pending now, but for those without an error; what observers start meanwhile stays. */
+  failAll(errorFor: (exchange: PendingExchange) => GatewayError | undefined): void {
+    for (const exchange of [...this.#pending.values()]) {
+      const error = errorFor(exchange);
+      if (error !== undefined && this.#pending.delete(exchange.id)) exchange.observer.error(error);
+    }
+  }
+
+  /** The channel has closed: fails all exchanges, by default with the reason, and completes the streams. Idempotent. */
+  end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = closed;
+    this.failAll(errorFor ?? (({ delivered }) => backendUnavailable(closed.reason, { delivered })));
+    this.#messages.complete();
+    this.#closed.next(closed);
+    this.#closed.complete();
+  }
+
+  #takeAnswer(message: AnswerMessage): void {
     const exchange = this.#ownerOf(message);
     if (exchange === undefined) {
       this.#unmatchedMessages += 1;
@@ -102,48 +200,41 @@ export class Correlator {
     exchange.observer.complete();
   }
 
-  /** Hands a notification to the exchange it is about. False when it is about none in particular. */
-  takeNotification({ method, params }: NotificationMessage): boolean {
+  #takeNotification(message: NotificationMessage): void {
+    const { method, params } = message;
     if (method === 'notifications/progress') {
       this.#takeProgress(method, params);
-      return true;
+      return;
     }
+    // A cancellation names a request by an id of this channel, which has no meaning elsewhere.
+    if (method === CANCELLED) return;
     const namesNoCall = method === LOG || isCustomNotice(method);
     const exchange = this.#subscriptionOf(params) ?? (namesNoCall ? this.#ownerOfUnnamed() : undefined);
-    exchange?.observer.next({ kind: 'notification', method, params });
-    return exchange !== undefined;
+    if (exchange === undefined) this.#messages.next(message);
+    else exchange.observer.next({ kind: 'notification', method, params });
   }
 
-  /** Passes a request of the backend to the only exchange there is. False when it may be about another exchange, or about none. */
-  takeRequest(request: ServerRequest): boolean {
-    const exchange = this.#onlyOne();
-    exchange?.observer.next(request);
-    return exchange !== undefined;
-  }
-
-  /** Fails the exchange whose own request came back. False for a genuine request of the backend. */
-  takeEcho(message: RequestMessage): boolean {
-    const exchange = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
-    if (exchange === undefined || !isEcho(message, exchange)) return false;
-    this.fail(exchange.id, ECHOES);
-    return true;
-  }
-
-  /** Ends one exchange because its answer is unreadable. Does nothing for an unknown id. */
-  fail(id: number, reason: string): void {
-    const exchange = this.#pending.get(id);
-    if (exchange === undefined) return;
-    this.#pending.delete(id);
-    exchange.observer.error(backendUnavailable(reason, { delivered: 'unknown', suspicious: true }));
-  }
-
-  /** Ends the exchanges that are pending now, but for those without an error; what observers start meanwhile stays. */
-  failAll(errorFor: (exchange: PendingExchange) => GatewayError | undefined): void {
-    const left = this.#pending.values();
-    for (const exchange of left) {
-      const error = errorFor(exchange);
-      if (error !== undefined && this.#pending.delete(exchange.id)) exchange.observer.error(error);
+  /**
+   * A request of the backend, or one of the gateway that comes back, which fails its exchange. With one exchange under way a
+   * request is certainly about it; with more it is for the client in general.
+   */
+  #takeRequest(message: RequestMessage): void {
+    const { profile, reply } = this.#options;
+    const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
+    if (echoed !== undefined && isEcho(message, echoed)) {
+      this.fail(echoed.id, ECHOES);
+      return;
     }
+    const outcome = outcomeOf(message.method, profile);
+    // The answer goes out while the channel is open, even if the exchange has ended that the request came with: it may be about none.
+    const question = serverRequest(message, (answer) =>
+      reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),
+    );
+    const exchange = outcome === 'ask' ? this.#onlyOne() : undefined;
+    if (exchange !== undefined) exchange.observer.next(question);
+    else if (outcome !== 'ask') question.answer(outcome);
+    else if (this.#messages.observed) this.#messages.next(question);
+    else question.answer(REFUSED);
   }
 
   #ownerOf({ kind, id }: AnswerMessage): PendingExchange | undefined {

@@ -2,20 +2,21 @@
 // It owns the child, the order of writing, and that every exchange ends. stdio.ts does the handshake and finds the protocol era;
 // correlator.ts finds the exchange of a message. Source: MCP basic/transports#stdio.
 
-import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
+import type { Observable, Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import type { ServerMessage } from '../../domain/client.ts';
 import type { RunInContainer } from '../../domain/container-program.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { idValue, type RequestMessage, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
+import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Closed, TransportEvents } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import {
+  CANCELLED,
   Correlator,
   type ExchangeObserver,
   idsOfBrokenAnswer,
@@ -41,12 +42,8 @@ const MOST_NOTICE_CHARACTERS = 1024 * 1024;
 export class StdioChannel {
   readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'note' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
-  readonly #correlator = new Correlator();
-  readonly #messages = new Subject<ServerMessage>();
-  readonly #closed = new ReplaySubject<Closed>(1);
-  readonly #mayAsk: boolean;
+  readonly #correlator: Correlator;
   readonly #answers: OwnHeldBytes | undefined;
-  #ended: Closed | undefined;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
@@ -54,7 +51,6 @@ export class StdioChannel {
     program: Program,
     { mayAsk = false, answers, runInContainer, ...options }: ChannelOptions = {},
   ) {
-    this.#mayAsk = mayAsk;
     this.#answers = answers;
     const listener: LineListener = {
       onLine: (line) => this.#receive(line),
@@ -68,57 +64,48 @@ export class StdioChannel {
         ? new Child(program, { onOutput, onPipeClosed, ...options })
         : new ContainerChild(program.container, program, { onOutput, runInContainer, ...options });
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
+    this.#correlator = new Correlator({
+      profile: mayAsk ? ANY_CLIENT : undefined,
+      reply: (message) => this.#outbox.add(lineOf(message)),
+    });
     void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));
   }
 
   /** As in Transport. */
   get messages$(): Observable<ServerMessage> {
-    return this.#messages;
+    return this.#correlator.messages$;
   }
 
   /** As in Transport. */
   get closed$(): Observable<Closed> {
-    return this.#closed;
+    return this.#correlator.closed$;
   }
 
   /** False when nothing more can be sent. */
   get isUsable(): boolean {
-    return this.#ended === undefined && this.#fault === undefined;
+    return this.#correlator.ended === undefined && this.#fault === undefined;
   }
 
   /** True when the program is the cause: it exited, or closed a pipe. */
   get hasFailed(): boolean {
-    return this.#fault !== undefined || this.#ended?.expected === false;
+    return this.#fault !== undefined || this.#correlator.ended?.expected === false;
   }
 
   /** Queues the request; unsubscribing what is returned cancels it. */
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
-    const unusable = this.#ended?.reason ?? this.#fault;
-    if (unusable !== undefined) {
-      observer.error(backendUnavailable(unusable, { delivered: 'no' }));
-      return undefined;
-    }
-    if (this.#answers?.refuses(request.method)) {
-      observer.error(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
+    const refusal =
+      this.#fault ?? (this.#answers?.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : undefined);
+    if (refusal !== undefined && this.#correlator.ended === undefined) {
+      observer.error(backendUnavailable(refusal, { delivered: 'no' }));
       return undefined;
     }
     const exchange = this.#correlator.open(request, observer);
-    const call = this.#write(exchange);
-    if (call === undefined) return undefined;
+    if (exchange === undefined) return undefined;
+    const call = new StdioCall(exchange, this.#correlator, this.#outbox);
     if (this.#outbox.add(call)) return call;
     this.#correlator.forget(exchange);
     observer.error(backendUnavailable('it does not read its input', { delivered: 'no', suspicious: true }));
     return undefined;
-  }
-
-  #write(exchange: PendingExchange): StdioCall | undefined {
-    try {
-      return new StdioCall(exchange, this.#correlator, this.#outbox);
-    } catch (thrown) {
-      this.#correlator.forget(exchange);
-      exchange.observer.error(notWritable(thrown));
-      return undefined;
-    }
   }
 
   /** Queues a notification. A very long one, or one without room, is dropped: no caller waits for it. */
@@ -144,49 +131,12 @@ export class StdioChannel {
   #receive(line: Buffer): void {
     if (line.length === 0) return;
     const message = readMessage(line);
-    switch (message?.kind) {
-      case 'result':
-      case 'error':
-        this.#correlator.takeAnswer(message);
-        return;
-      case 'notification':
-        if (this.#correlator.takeNotification(message)) return;
-        this.#messages.next(message);
-        return;
-      case 'request':
-        if (!this.#correlator.takeEcho(message)) this.#receiveRequest(message);
-        return;
-      case undefined:
-        this.#receiveUnusable(line);
-        return;
-    }
-  }
-
-  /** With one exchange under way a request is certainly about it; with more it is for the client in general. */
-  #receiveRequest(message: RequestMessage): void {
-    if (this.#mayAsk && message.method !== 'ping') {
-      const request = this.#requestOf(message);
-      if (this.#correlator.takeRequest(request)) return;
-      if (this.#messages.observed) {
-        this.#messages.next(request);
-        return;
-      }
-    }
-    this.#outbox.add(lineOf(replyTo(message)));
-  }
-
-  /** The answer goes out while the pipe is open, even if the exchange that it came with has ended: it may be about none. */
-  #requestOf({ id, method, params }: RequestMessage): ServerRequest {
-    let isAnswered = false;
-    const answer = (reply: ClientReply): void => {
-      if (!isAnswered) this.#outbox.add(lineOf({ jsonrpc: '2.0', id: idValue(id), ...reply }));
-      isAnswered = true;
-    };
-    return { kind: 'request', method, params, answer };
+    if (message === undefined) this.#receiveUnusable(line);
+    else this.#correlator.receive(message);
   }
 
   #receiveUnusable(line: Buffer): void {
-    this.#correlator.countStray();
+    this.#correlator.countUnmatched();
     // A line that looks like JSON may be an answer to a caller and is not shown; text is a message for people.
     if (!looksLikeJson(line)) this.#child.note(line);
     for (const id of idsOfBrokenAnswer(line)) {
@@ -195,7 +145,7 @@ export class StdioChannel {
   }
 
   #receiveOversize(line: OversizeLine): void {
-    this.#correlator.countStray();
+    this.#correlator.countUnmatched();
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
@@ -213,7 +163,7 @@ export class StdioChannel {
 
   /** A pipe is closed and the child lives on. It gets the time of the stop ladder to answer what it has read. */
   #giveUp(fault: string): void {
-    if (this.#ended !== undefined || this.#fault !== undefined) return;
+    if (!this.isUsable) return;
     this.#fault = fault;
     this.#outbox.close();
     this.#correlator.failAll(({ delivered }) =>
@@ -223,13 +173,8 @@ export class StdioChannel {
   }
 
   #end(closed: Closed): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = closed;
     this.#outbox.close();
-    this.#correlator.failAll(({ delivered }) => backendUnavailable(closed.reason, { delivered }));
-    this.#messages.complete();
-    this.#closed.next(closed);
-    this.#closed.complete();
+    this.#correlator.end(closed);
   }
 }
 
@@ -242,8 +187,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
   readonly #outbox: Outbox;
 
   constructor(exchange: PendingExchange, correlator: Correlator, outbox: Outbox) {
-    const { id, method, params } = exchange;
-    this.line = requestText(id, method, params);
+    this.line = exchange.text;
     this.#exchange = exchange;
     this.#correlator = correlator;
     this.#outbox = outbox;
@@ -260,17 +204,12 @@ class StdioCall implements OutgoingLine, Unsubscribable {
     // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
     if (method === 'initialize') return;
     const params = cancellation(id, canceller?.cancelReason);
-    this.#outbox.add(lineOf({ jsonrpc: '2.0', method: 'notifications/cancelled', params }));
+    this.#outbox.add(lineOf({ jsonrpc: '2.0', method: CANCELLED, params }));
   }
 }
 
-/** Without declared capabilities, or without a listener, a server may only ask for a sign of life. */
-function replyTo({ id: asked, method }: RequestMessage): object {
-  const id = idValue(asked);
-  if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
-  const error = { code: RPC.methodNotFound, message: `The client does not offer ${method}.` };
-  return { jsonrpc: '2.0', id, error };
-}
+/** The client is not known yet when its program starts; the gateway declares its capabilities in the handshake. */
+const ANY_CLIENT = { capabilities: { sampling: {}, elicitation: {}, roots: {} } };
 
 function lineOf(message: object): OutgoingLine {
   return { line: JSON.stringify(message), onHandedOver: () => {} };
