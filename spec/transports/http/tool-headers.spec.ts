@@ -1,8 +1,9 @@
 // What the tools of a modern HTTP backend want repeated in headers, and tools that ask for it in a way that nobody may follow.
-// How calls come to wear them is http-tool-headers.spec.ts.
+// How calls get them is in http-tool-headers.spec.ts.
 
 import { defer, EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import {
@@ -11,9 +12,7 @@ import {
   MOST_REPORTED,
   MOST_TOOLS,
   NAME_UNITS,
-  OmittedTools,
   ToolHeaders,
-  wouldWearMore,
 } from '../../../src/transports/http/tool-headers.ts';
 import type { OmittedTool } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -49,10 +48,17 @@ function headersFor(headers: ToolHeaders, params: JsonObject) {
   return headers.for({ method: 'tools/call', params }, PEER);
 }
 
+/** Whether a call that was sent without headers would get some now. */
+function verdicts(headers: ToolHeaders, request: ExchangeRequest, peer: Peer = PEER): boolean[] {
+  const seen: boolean[] = [];
+  headers.haveChanged(request, peer, undefined).subscribe((haveChanged) => seen.push(haveChanged));
+  return seen;
+}
+
 const test = suite('tool headers');
 
 test('are known for a tool that was listed', () => {
-  const headers = new ToolHeaders();
+  const headers = new ToolHeaders(EMPTY);
   assert.is(headersFor(headers, call('one')), undefined);
   learn(headers, page([tool('one'), tool('plain', {})]));
   assert.equal(headersFor(headers, call('one', 'grüße')), { 'mcp-param-region': '=?base64?Z3LDvMOfZQ==?=' });
@@ -62,7 +68,7 @@ test('are known for a tool that was listed', () => {
 });
 
 test('are those of the latest listing, on whatever page it was', () => {
-  const headers = new ToolHeaders();
+  const headers = new ToolHeaders(EMPTY);
   learn(headers, page([tool('one'), tool('two')]));
   learn(headers, page([tool('two', {})], { nextCursor: 'more' }));
   assert.equal(
@@ -78,7 +84,7 @@ test('take out of a list only the tools that nobody may call over HTTP', () => {
     tool('twice', { a: declared, b: { type: 'string', 'x-mcp-header': 'REGION' } }),
     tool('space', { a: { type: 'string', 'x-mcp-header': 'A B' } }),
   ];
-  const headers = new ToolHeaders();
+  const headers = new ToolHeaders(EMPTY);
   const list = page([tool('one'), ...bad, tool('two', {})], { nextCursor: 'more', ttlMs: 5 });
   assert.equal(learn(headers, list).value, {
     tools: [tool('one'), tool('two', {})],
@@ -90,10 +96,9 @@ test('take out of a list only the tools that nobody may call over HTTP', () => {
 });
 
 test('say of the tools that they take out why, and say so again after a list had them', () => {
-  const omitted = new OmittedTools();
+  const headers = new ToolHeaders(EMPTY);
   const news: string[] = [];
-  omitted.omitted$.subscribe(({ tool: name, reason }) => news.push(`${name}: ${reason}`));
-  const headers = new ToolHeaders(omitted);
+  headers.omitted$.subscribe(({ tool: name, reason }) => news.push(`${name}: ${reason}`));
   const bad = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
   const said = 'bad: a header is asked for "a", which is no string, integer or boolean';
   learn(headers, bad);
@@ -108,13 +113,13 @@ test('leave a list as it came when there is nothing to take out, or nothing to r
   const texts = ['{"tools":[{"name":"a"},7,null]}', '{"tools":7}', '[]', '{"tools":[{]}'];
   for (const text of texts) {
     const list = JsonText.ofBytes(Buffer.from(text));
-    assert.is(learn(new ToolHeaders(), list), list, text);
+    assert.is(learn(new ToolHeaders(EMPTY), list), list, text);
     assert.is(Buffer.from(list.bytes).toString(), text);
   }
 });
 
 test('are forgotten of the oldest tools when there are too many', () => {
-  const headers = new ToolHeaders();
+  const headers = new ToolHeaders(EMPTY);
   for (let at = 0; at <= MOST_TOOLS; at += 1000) {
     learn(headers, page(Array.from({ length: 1000 }, (_, index) => tool(`tool-${at + index}`))));
   }
@@ -123,7 +128,7 @@ test('are forgotten of the oldest tools when there are too many', () => {
 });
 
 test('are for calls of tools in the modern era, whose caller gave none', () => {
-  const headers = new ToolHeaders();
+  const headers = new ToolHeaders(EMPTY);
   learn(headers, page([tool('one')]));
   const request = { method: 'tools/call', params: call('one') };
   const legacy = { ...PEER, era: 'legacy' } as const;
@@ -134,31 +139,26 @@ test('are for calls of tools in the modern era, whose caller gave none', () => {
   ] as const;
   for (const [other, peer] of others) {
     assert.is(headers.for(other, peer), undefined);
-    assert.is(headers.areOursFor(other, peer), false);
+    assert.equal(verdicts(headers, other, peer), [false]);
   }
-  assert.is(headers.areOursFor(request, PEER), true);
+  assert.equal(verdicts(headers, request), [true]);
 });
 
-test('are impossible for an argument without an exact text, of a tool that wants it', () => {
-  const headers = new ToolHeaders();
-  learn(headers, page([tool('one', { region: { type: 'integer', 'x-mcp-header': 'Region' } })]));
-  const isImpossible = (name: string, region: JsonObject[string]) =>
-    headers.areImpossibleFor({ method: 'tools/call', params: { name, arguments: { region } } });
-  assert.is(isImpossible('one', 2 ** 60), true);
-  assert.is(isImpossible('one', 7), false);
-  assert.is(isImpossible('two', 2 ** 60), false);
-  assert.is(headers.areImpossibleFor({ method: 'tools/call' }), false);
+test('have not changed for an argument without an exact text, of a tool that wants it', () => {
   let listings = 0;
-  const toolListing$ = defer(() => {
+  const listing$ = defer(() => {
     listings += 1;
     return EMPTY;
   });
-  const request = { method: 'tools/call', params: { name: 'one', arguments: { region: 2 ** 60 } } };
-  const verdicts: boolean[] = [];
-  wouldWearMore({ toolHeaders: headers, toolListing$ }, { request, peer: PEER, worn: undefined }).subscribe(
-    (isMore) => verdicts.push(isMore),
-  );
-  assert.equal([verdicts, listings], [[false], 0], 'tools are not listed anew for it');
+  const headers = new ToolHeaders(listing$);
+  learn(headers, page([tool('one', { region: { type: 'integer', 'x-mcp-header': 'Region' } })]));
+  const verdictsOf = (name: string, region: JsonObject[string]) => {
+    listings = 0;
+    return verdicts(headers, { method: 'tools/call', params: { name, arguments: { region } } });
+  };
+  assert.equal([verdictsOf('one', 2 ** 60), listings], [[false], 0], 'tools are not listed again for it');
+  assert.equal([verdictsOf('one', 7), listings], [[true], 0]);
+  assert.equal([verdictsOf('two', 2 ** 60), listings], [[false], 1]);
 });
 
 test('are too large above a number of bytes, names and all', () => {
@@ -171,11 +171,11 @@ test('take no tool out of a list that asks for none, however deep its schema is'
   let deep: JsonObject = { type: 'string' };
   for (let level = 0; level < 33; level += 1) deep = { type: 'object', properties: { [`k${level}`]: deep } };
   const list = page([{ name: 'deep', inputSchema: deep }]);
-  assert.is(learn(new ToolHeaders(), list), list);
+  assert.is(learn(new ToolHeaders(EMPTY), list), list);
 });
 
 test('are not learned of what is no list, or of another era', () => {
-  const headers = new ToolHeaders();
+  const headers = new ToolHeaders(EMPTY);
   const list = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
   assert.is(headers.checkTools({ method: 'tools/call' }, PEER, list), list);
   assert.is(headers.checkTools({ method: 'tools/list' }, { ...PEER, era: 'legacy' }, list), list);
@@ -184,68 +184,63 @@ test('are not learned of what is no list, or of another era', () => {
 
 // Tools that lists come without.
 
-function heard(told?: Map<string, string>) {
-  const tools = new OmittedTools(told);
+/** The faults of two tools that nobody may call. */
+const BAD = { a: { type: 'object', 'x-mcp-header': 'A' } };
+const WORSE = { a: { type: 'string', 'x-mcp-header': 'A B' } };
+
+function reports(reported?: Map<string, string>) {
+  const headers = new ToolHeaders(EMPTY, reported);
   const news: OmittedTool[] = [];
-  tools.omitted$.subscribe((one) => news.push(one));
-  return { tools, news, names: () => news.map(({ tool }) => tool) };
+  headers.omitted$.subscribe((one) => news.push(one));
+  const list = (...tools: readonly JsonObject[]) => void learn(headers, page(tools));
+  return { list, news, names: () => news.map(({ tool }) => tool) };
 }
 
-test('omitted tools are told once, however often a list comes without them', () => {
-  const { tools, news } = heard();
-  for (let list = 0; list < 3; list += 1) {
-    tools.omit('a', 'it is bad');
-    tools.omit('b', 'it is bad');
-  }
-  assert.equal(news, [
-    { tool: 'a', reason: 'it is bad' },
-    { tool: 'b', reason: 'it is bad' },
-  ]);
+test('omitted tools are reported once, however often a list comes without them', () => {
+  const { list, names } = reports();
+  for (let count = 0; count < 3; count += 1) list(tool('a', BAD), tool('b', BAD));
+  assert.equal(names(), ['a', 'b']);
 });
 
-test('omitted tools are told again for another reason, and after they were right', () => {
-  const { tools, news } = heard();
-  tools.allow('a');
-  for (const reason of ['bad', 'worse', 'bad']) tools.omit('a', reason);
-  tools.allow('a');
-  tools.omit('a', 'bad');
+test('omitted tools are reported again for another reason, and after they were right', () => {
+  const { list, news } = reports();
+  list(tool('a', {}));
+  for (const properties of [BAD, WORSE, BAD]) list(tool('a', properties));
+  list(tool('a', {}));
+  list(tool('a', BAD));
+  const [bad, worse] = news.map(({ reason }) => reason);
+  assert.is.not(bad, worse);
   assert.equal(
     news.map(({ reason }) => reason),
-    ['bad', 'worse', 'bad', 'bad'],
+    [bad, worse, bad, bad],
   );
 });
 
-test('omitted tools are not told again by the next opening of the same instance', () => {
-  const told = new Map<string, string>();
-  heard(told).tools.omit('a', 'bad');
-  const { tools, names } = heard(told);
-  tools.omit('a', 'bad');
-  tools.omit('b', 'bad');
+test('omitted tools are not reported again by the next opening of the same instance', () => {
+  const reported = new Map<string, string>();
+  reports(reported).list(tool('a', BAD));
+  const { list, names } = reports(reported);
+  list(tool('a', BAD), tool('b', BAD));
   assert.equal(names(), ['b']);
 });
 
 test('omitted tools are no more than there is room for, until one of them is right', () => {
-  const told = new Map<string, string>();
-  const { tools, names } = heard(told);
-  for (let list = 0; list < 3; list += 1) {
-    for (let at = 0; at < 2 * MOST_REPORTED; at += 1) tools.omit(`tool-${at}`, 'bad');
-  }
-  assert.equal([names().length, told.size], [MOST_REPORTED, MOST_REPORTED]);
-  tools.allow('tool-0');
-  tools.omit('late', 'bad');
-  assert.equal([names().at(-1), told.size], ['late', MOST_REPORTED]);
+  const reported = new Map<string, string>();
+  const { list, names } = reports(reported);
+  const many = Array.from({ length: 2 * MOST_REPORTED }, (_, at) => tool(`tool-${at}`, BAD));
+  for (let count = 0; count < 3; count += 1) list(...many);
+  assert.equal([names().length, reported.size], [MOST_REPORTED, MOST_REPORTED]);
+  list(tool('tool-0', {}), tool('late', BAD));
+  assert.equal([names().at(-1), reported.size], ['late', MOST_REPORTED]);
 });
 
-test('omitted tools are told by the beginning of a long name, and are not taken for one another by it', () => {
-  const told = new Map<string, string>();
-  const { tools, names } = heard(told);
-  const [one, two] = ['1', '2'].map((end) => 'x'.repeat(100_000) + end);
-  for (let list = 0; list < 2; list += 1) {
-    tools.omit(one ?? '', 'bad');
-    tools.omit(two ?? '', 'worse');
-  }
+test('omitted tools are reported by the beginning of a long name, and are not taken for one another by it', () => {
+  const reported = new Map<string, string>();
+  const { list, names } = reports(reported);
+  const [one = '', two = ''] = ['1', '2'].map((end) => 'x'.repeat(100_000) + end);
+  for (let count = 0; count < 2; count += 1) list(tool(one, BAD), tool(two, WORSE));
   assert.equal(names(), Array(2).fill('x'.repeat(NAME_UNITS)));
-  assert.ok([...told.keys()].every((key) => key.length <= NAME_UNITS));
+  assert.ok([...reported.keys()].every((key) => key.length <= NAME_UNITS));
 });
 
 test.run();

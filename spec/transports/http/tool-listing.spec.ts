@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { toolListing } from '../../../src/transports/http/http.ts';
+import { toolListing } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('tool listing');

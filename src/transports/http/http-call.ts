@@ -24,7 +24,7 @@ import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import { HttpPolling, isUnreachable } from './http-polling.ts';
 import type { HttpSession } from './http-session.ts';
-import { areTooLarge, type KnownTools, TOO_LARGE, wouldWearMore } from './tool-headers.ts';
+import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
 /**
  * A call under way. `request` has the metadata of its era already. It is only repeated after its answer has ended, so that no
@@ -39,8 +39,8 @@ export class HttpCall implements AnswerSink {
   #answer: HttpAnswer | undefined;
   #polling: HttpPolling | undefined;
   /** The headers that were added because its tool asks for them. */
-  #worn: ExchangeRequest['headers'];
-  #learning: Subscription | undefined;
+  #addedHeaders: ExchangeRequest['headers'];
+  #listing: Subscription | undefined;
   #epoch = 0;
   /** The span of the POST under way. */
   #post: PostTrace | undefined;
@@ -69,9 +69,9 @@ export class HttpCall implements AnswerSink {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return;
     }
-    const worn = toolHeaders.for(this.#request, session.peer);
-    this.#worn = worn;
-    if (worn !== undefined && areTooLarge(worn)) {
+    const added = toolHeaders.for(this.#request, session.peer);
+    this.#addedHeaders = added;
+    if (added !== undefined && areTooLarge(added)) {
       this.#erred(TOO_LARGE);
       return;
     }
@@ -87,7 +87,7 @@ export class HttpCall implements AnswerSink {
     this.#epoch = session.epoch;
     this.#answer = new HttpAnswer(this);
     this.#post = this.#request.trace?.post(connection.origin);
-    const own = session.headers(worn === undefined ? this.#request : { ...this.#request, headers: worn });
+    const own = session.headers(added === undefined ? this.#request : { ...this.#request, headers: added });
     const headers = this.#post === undefined ? own : { ...own, ...this.#post.fields };
     if (this.#request.method === LISTEN) connection.subscribe(body, headers, this.#answer);
     else connection.post(body, headers, this.#answer);
@@ -185,11 +185,11 @@ export class HttpCall implements AnswerSink {
       else this.#forgotten(connectionClosed(FORGOTTEN, false));
       return;
     }
-    const hasParamHeaders = (this.#worn ?? this.#request.headers) !== undefined;
+    const hasParamHeaders = (this.#addedHeaders ?? this.#request.headers) !== undefined;
     const refusal = callRefusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
     if (refusal.kind === 'failure') this.#fail(refusal.failure);
     else if (refusal.kind === 'answer' || this.#repeated || this.#hasMessage) this.#erred(refusal.error);
-    else this.#mend(refusal.error);
+    else this.#repeatWithHeaders(refusal.error);
   }
 
   /** The owner of the session learns of its end before it learns of the failure of this call. */
@@ -216,11 +216,12 @@ export class HttpCall implements AnswerSink {
   }
 
   /** The server refused before any work: the call is repeated with the headers that its tool turns out to ask for. */
-  #mend(error: JsonRpcError): void {
+  #repeatWithHeaders(error: JsonRpcError): void {
     this.#repeated = true;
-    const call = { request: this.#request, peer: this.#host.session.peer, worn: this.#worn };
-    this.#learning = wouldWearMore(this.#host, call).subscribe((isMore) => {
-      if (isMore) this.start();
+    const { session, toolHeaders } = this.#host;
+    const changed$ = toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
+    this.#listing = changed$.subscribe((haveChanged) => {
+      if (haveChanged) this.start();
       else this.#erred(error);
     });
   }
@@ -265,7 +266,7 @@ export class HttpCall implements AnswerSink {
   #settle(): void {
     this.#settled = true;
     this.#postEnded(this.#answer?.status ?? 0);
-    this.#learning?.unsubscribe();
+    this.#listing?.unsubscribe();
     this.#host.calls.delete(this.#id);
   }
 }
@@ -279,9 +280,10 @@ export const FORGOTTEN = 'it forgot the session';
 const LISTEN = 'subscriptions/listen';
 
 /** The conversation a call belongs to. */
-export interface CallConversation extends KnownTools {
+export interface CallConversation {
   readonly connection: HttpConnection;
   readonly session: HttpSession;
+  readonly toolHeaders: ToolHeaders;
   /** Calls under way by request id, which is also their progress token. */
   readonly calls: CallMap<HttpCall>;
   /** Takes a notification that came on the stream of a call and need not be about the call. */

@@ -32,11 +32,9 @@ export interface HttpBackend {
   readonly connection: HttpConnection;
   /** Name and version of the gateway. */
   readonly client: ClientInfo;
+  readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
-  /** The headers that its tools ask for. */
-  readonly toolHeaders: ToolHeaders;
-  readonly toolListing$: Observable<never>;
   /** Called when the backend is in doubt, though no exchange failed. */
   doubted(): void;
   /** Counts a message that is about nothing. */
@@ -80,10 +78,6 @@ export class HttpConversation implements Upstream, CallConversation {
 
   get toolHeaders(): ToolHeaders {
     return this.#backend.toolHeaders;
-  }
-
-  get toolListing$(): Observable<never> {
-    return this.#backend.toolListing$;
   }
 
   get calls(): CallMap<HttpCall> {

@@ -2,26 +2,14 @@
 // refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
 // own conversation and those of single clients (http-conversation.ts); managed-http.ts starts the program behind an endpoint.
 
-import {
-  catchError,
-  defer,
-  EMPTY,
-  expand,
-  ignoreElements,
-  type Observable,
-  Subject,
-  share,
-  takeUntil,
-  tap,
-  timer,
-} from 'rxjs';
+import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -43,7 +31,7 @@ import { connectionClosed } from './http-failures.ts';
 import { HttpOpenings, sessionDeletes, undelivered } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
-import { OmittedTools, ToolHeaders } from './tool-headers.ts';
+import { ToolHeaders, toolListing } from './tool-headers.ts';
 
 /** Reaches `endpoint`; when the definition has a `command` too, the gateway runs the program that serves it. */
 export const http: TransportType = {
@@ -131,8 +119,6 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly client: ClientInfo;
   readonly deleteSession: HttpBackend['deleteSession'];
   readonly toolHeaders: ToolHeaders;
-  readonly toolListing$ = toolListing((request) => this.exchange(request));
-  readonly omitted$: Observable<OmittedTool>;
   readonly #own: HttpConversation;
   readonly #upstreams = new Set<HttpConversation>();
   readonly #openings: HttpOpenings;
@@ -144,13 +130,12 @@ export class HttpTransport implements Transport, HttpBackend {
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
     const { client, scheduler, memory = {} } = options;
     memory.omitted ??= new Map();
-    const omitted = new OmittedTools(memory.omitted);
     this.connection = connection;
     this.client = client;
     this.#scheduler = scheduler;
     this.deleteSession = sessionDeletes(scheduler);
-    this.toolHeaders = new ToolHeaders(omitted);
-    this.omitted$ = omitted.omitted$;
+    const listing$ = toolListing((request) => this.exchange(request));
+    this.toolHeaders = new ToolHeaders(listing$, memory.omitted);
     this.#own = new HttpConversation(this, session, undefined);
     this.#openings = new HttpOpenings(connection, { ...options, era: session.peer.era });
   }
@@ -169,6 +154,10 @@ export class HttpTransport implements Transport, HttpBackend {
 
   get doubts$(): Observable<void> {
     return this.#doubts;
+  }
+
+  get omitted$(): Observable<OmittedTool> {
+    return this.toolHeaders.omitted$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -235,43 +224,3 @@ export class HttpTransport implements Transport, HttpBackend {
 }
 
 const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
-
-// Lists the tools of an HTTP backend anew, for calls that it refused because a header was missing: it may have begun to ask for
-// one, or was called before its tools were listed.
-
-/**
- * Asks for every page through `exchange` on subscription, once for all simultaneous subscribers, and completes when that is
- * done, has failed, or has taken LIMITS.toolLookupMs. A subscriber within LIMITS.toolListAgeMs afterwards asks for nothing.
- * The listing goes on without subscribers: one that leaves does not spoil it for the next. Never errors. `now`: a clock
- * in ms.
- */
-export function toolListing(
-  exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
-  now: () => number = () => performance.now(),
-): Observable<never> {
-  let endedAtMs = Number.NEGATIVE_INFINITY;
-  const ask = (cursor?: string) =>
-    exchange(cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } });
-  const listing$ = defer(() => ask()).pipe(
-    expand((event, index) => {
-      const cursor = index + 1 < LIMITS.listPages ? cursorIn(event) : undefined;
-      return cursor === undefined ? EMPTY : ask(cursor);
-    }),
-    takeUntil(timer(LIMITS.toolLookupMs)),
-    ignoreElements(),
-    catchError(() => EMPTY), // the call that needs it tells its caller what the backend said
-    tap({
-      complete: () => {
-        endedAtMs = now();
-      },
-    }),
-    share({ resetOnRefCountZero: false }),
-  );
-  return defer(() => (now() - endedAtMs < LIMITS.toolListAgeMs ? EMPTY : listing$));
-}
-
-function cursorIn(event: ExchangeEvent): string | undefined {
-  if (event.kind !== 'result') return undefined;
-  const { value } = event.result;
-  return isJsonObject(value) && typeof value.nextCursor === 'string' ? value.nextCursor : undefined;
-}

@@ -3,10 +3,25 @@
 // of them. How they are declared and written is in domain/param-headers.ts.
 
 import { hash } from 'node:crypto';
-import { concat, defer, type Observable, of, Subject } from 'rxjs';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import {
+  catchError,
+  concat,
+  defer,
+  EMPTY,
+  expand,
+  ignoreElements,
+  type Observable,
+  of,
+  Subject,
+  share,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import {
   type Declaration,
@@ -24,31 +39,44 @@ export const MOST_TOOLS = 10_000;
 /** The tools of one backend that ask for headers. */
 export class ToolHeaders {
   readonly #declarations = new Map<string, readonly Declaration[]>();
-  readonly #omitted: OmittedTools;
+  readonly #listing$: Observable<never>;
+  /** Why tools were reported as left out of lists, by their names. */
+  readonly #reported: Map<string, string>;
+  readonly #omitted = new Subject<OmittedTool>();
 
-  /** `omitted` records every tool that a list comes without, or with. */
-  constructor(omitted: OmittedTools = new OmittedTools()) {
-    this.#omitted = omitted;
+  /** `reported` is read and changed: kept from one opening to the next, it prevents repeated reports. */
+  constructor(listing$: Observable<never>, reported: Map<string, string> = new Map()) {
+    this.#listing$ = listing$;
+    this.#reported = reported;
+  }
+
+  /** As in Transport. */
+  get omitted$(): Observable<OmittedTool> {
+    return this.#omitted;
   }
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
   for(request: ExchangeRequest, peer: Peer): ExchangeRequest['headers'] {
-    if (this.#declarations.size === 0 || !this.areOursFor(request, peer)) return undefined;
+    if (this.#declarations.size === 0 || !areOursFor(request, peer)) return undefined;
     const declarations = this.#declarationsFor(request);
     return declarations === undefined
       ? undefined
       : paramHeaders(declarations, fieldValue(request.params?.arguments));
   }
 
-  /** True when the gateway adds the headers of a request, if there are any. */
-  areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolean {
-    return method === 'tools/call' && headers === undefined && era === 'modern';
-  }
-
-  /** True when its tool asks for a header that cannot be written for these arguments. */
-  areImpossibleFor(request: ExchangeRequest): boolean {
-    const declarations = this.#declarationsFor(request);
-    return declarations !== undefined && isUnwritable(declarations, fieldValue(request.params?.arguments));
+  /**
+   * For a call that was refused because a header is missing: emits once whether it would get other headers now than `sent`, and
+   * completes. If it would not, the tools are listed first, unless that cannot help. Never errors; takes as long as the listing.
+   */
+  haveChanged(request: ExchangeRequest, peer: Peer, sent: ExchangeRequest['headers']): Observable<boolean> {
+    const haveChanged = (): boolean =>
+      Object.entries(this.for(request, peer) ?? {}).some(([name, value]) => value !== sent?.[name]);
+    if (haveChanged()) return of(true);
+    if (!areOursFor(request, peer) || this.#areUnwritableFor(request)) return of(false);
+    return concat(
+      this.#listing$,
+      defer(() => of(haveChanged())),
+    );
   }
 
   /**
@@ -58,6 +86,11 @@ export class ToolHeaders {
    */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
     return method === 'tools/list' && era === 'modern' ? this.#learn(result) : result;
+  }
+
+  #areUnwritableFor(request: ExchangeRequest): boolean {
+    const declarations = this.#declarationsFor(request);
+    return declarations !== undefined && isUnwritable(declarations, fieldValue(request.params?.arguments));
   }
 
   #declarationsFor({ params }: ExchangeRequest): readonly Declaration[] | undefined {
@@ -78,12 +111,21 @@ export class ToolHeaders {
     const { declarations, fault } = declaredBy(tool.inputSchema);
     this.#declarations.delete(tool.name);
     if (fault !== undefined) {
-      this.#omitted.omit(tool.name, fault);
+      this.#report(tool.name, fault);
       return false;
     }
-    this.#omitted.allow(tool.name);
+    if (this.#reported.size > 0) this.#reported.delete(keyOf(tool.name));
     if (declarations.length > 0) this.#remember(tool.name, declarations);
     return true;
+  }
+
+  /** A list comes again and again: a fault of a tool is reported once, and again when it changes or comes back. */
+  #report(name: string, fault: string): void {
+    const key = keyOf(name);
+    const before = this.#reported.get(key);
+    if (before === fault || (before === undefined && this.#reported.size >= MOST_REPORTED)) return;
+    this.#reported.set(key, fault);
+    this.#omitted.next({ tool: cutText(name, NAME_UNITS), reason: fault });
   }
 
   #remember(name: string, declarations: readonly Declaration[]): void {
@@ -91,6 +133,11 @@ export class ToolHeaders {
     const [oldest] = this.#declarations.keys();
     if (this.#declarations.size > MOST_TOOLS && oldest !== undefined) this.#declarations.delete(oldest);
   }
+}
+
+/** True when the gateway adds the headers of a request, if there are any. */
+function areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolean {
+  return method === 'tools/call' && headers === undefined && era === 'modern';
 }
 
 /** A large answer may turn out to be no JSON: its reader fails then. */
@@ -101,24 +148,6 @@ function readable(page: JsonText): JsonObject | undefined {
   } catch {
     return undefined;
   }
-}
-
-// Calls that a modern HTTP backend refuses for the headers in which arguments are repeated, because it misses one or they are
-// too large: whether a repeat of such a call, or the call itself, makes sense.
-
-/** What the calls need of the tools of one backend. */
-export interface KnownTools {
-  readonly toolHeaders: ToolHeaders;
-  /** Lists the tools anew while subscribed, unless that was done just now. */
-  readonly toolListing$: Observable<never>;
-}
-
-/** A call that was refused. */
-interface RefusedCall {
-  readonly request: ExchangeRequest;
-  readonly peer: Peer;
-  /** The headers that were added to it. */
-  readonly worn: ExchangeRequest['headers'];
 }
 
 /** Most bytes of added headers: half of what servers of Node take in all. */
@@ -136,27 +165,6 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 }
 
 /**
- * Emits once whether the call would now get a header that it did not have, and completes. If it would not, its
- * tools are listed first, unless that cannot help. Never errors; takes as long as the listing.
- */
-export function wouldWearMore(known: KnownTools, { request, peer, worn }: RefusedCall): Observable<boolean> {
-  const { toolHeaders, toolListing$ } = known;
-  const hasMore = (): boolean => {
-    const headers = toolHeaders.for(request, peer) ?? {};
-    return Object.entries(headers).some(([name, value]) => value !== worn?.[name]);
-  };
-  if (hasMore()) return of(true);
-  if (!toolHeaders.areOursFor(request, peer) || toolHeaders.areImpossibleFor(request)) return of(false);
-  return concat(
-    toolListing$,
-    defer(() => of(hasMore())),
-  );
-}
-
-// Tools that the lists of one backend come without, because they cannot be called: which of them were reported already. A list
-// comes again and again; a fault of a tool is reported once, and again when it changes or comes back.
-
-/**
  * Tools of one instance that are reported at a time. The others get no line until some of these are right: forgetting one
  * for another would report all of them with every list.
  */
@@ -164,38 +172,47 @@ export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 export const NAME_UNITS = 256;
 
-/** Those of one backend. */
-export class OmittedTools {
-  /** Why, by the name. */
-  readonly #reported: Map<string, string>;
-  readonly #omitted = new Subject<OmittedTool>();
-
-  /** `reported` is read and changed: kept from one opening to the next, it prevents repeated reports. */
-  constructor(reported: Map<string, string> = new Map()) {
-    this.#reported = reported;
-  }
-
-  /** Hot, no replay. */
-  get omitted$(): Observable<OmittedTool> {
-    return this.#omitted;
-  }
-
-  /** A list came without the tool. */
-  omit(name: string, reason: string): void {
-    const key = keyOf(name);
-    const before = this.#reported.get(key);
-    if (before === reason || (before === undefined && this.#reported.size >= MOST_REPORTED)) return;
-    this.#reported.set(key, reason);
-    this.#omitted.next({ tool: cutText(name, NAME_UNITS), reason });
-  }
-
-  /** A list came with the tool. */
-  allow(name: string): void {
-    if (this.#reported.size > 0) this.#reported.delete(keyOf(name));
-  }
-}
-
-/** Two that begin alike are two. */
+/** Long names that begin alike have different keys. */
 function keyOf(name: string): string {
   return name.length > NAME_UNITS ? hash('sha256', name) : name;
+}
+
+// Lists the tools of an HTTP backend anew, for calls that it refused because a header was missing: it may have begun to ask for
+// one, or was called before its tools were listed.
+
+/**
+ * Asks for every page through `exchange` on subscription, once for all simultaneous subscribers, and completes when that is
+ * done, has failed, or has taken LIMITS.toolLookupMs. A subscriber within LIMITS.toolListAgeMs afterwards asks for nothing.
+ * The listing goes on without subscribers: one that leaves does not spoil it for the next. Never errors. `now`: a clock
+ * in ms.
+ */
+export function toolListing(
+  exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
+  now: () => number = () => performance.now(),
+): Observable<never> {
+  let endedAtMs = Number.NEGATIVE_INFINITY;
+  const ask = (cursor?: string) =>
+    exchange(cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } });
+  const listing$ = defer(() => ask()).pipe(
+    expand((event, index) => {
+      const cursor = index + 1 < LIMITS.listPages ? cursorIn(event) : undefined;
+      return cursor === undefined ? EMPTY : ask(cursor);
+    }),
+    takeUntil(timer(LIMITS.toolLookupMs)),
+    ignoreElements(),
+    catchError(() => EMPTY), // the call that needs it tells its caller what the backend said
+    tap({
+      complete: () => {
+        endedAtMs = now();
+      },
+    }),
+    share({ resetOnRefCountZero: false }),
+  );
+  return defer(() => (now() - endedAtMs < LIMITS.toolListAgeMs ? EMPTY : listing$));
+}
+
+function cursorIn(event: ExchangeEvent): string | undefined {
+  if (event.kind !== 'result') return undefined;
+  const { value } = event.result;
+  return isJsonObject(value) && typeof value.nextCursor === 'string' ? value.nextCursor : undefined;
 }
