@@ -53,6 +53,7 @@ class InProcessTransport implements Transport {
   readonly #messages: Subject<ServerMessage>;
   readonly #upstreams = new Set<InProcessTransport>();
   readonly #closed = new ReplaySubject<Closed>(1);
+  readonly closed$: Observable<Closed> = this.#closed;
   #ended: Closed | undefined;
   #lastToken = 0;
   #unmatchedMessages = 0;
@@ -65,10 +66,6 @@ class InProcessTransport implements Transport {
 
   get messages$(): Observable<ServerMessage> {
     return this.#messages.pipe(takeUntil(this.#closed));
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#closed;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {

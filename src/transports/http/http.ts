@@ -119,11 +119,15 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly client: ClientInfo;
   readonly deleteSession: HttpBackend['deleteSession'];
   readonly toolHeaders: ToolHeaders;
+  readonly messages$: Observable<ServerMessage>;
+  readonly closed$: Observable<Closed>;
+  readonly omitted$: Observable<OmittedTool>;
   readonly #own: HttpConversation;
   readonly #upstreams = new Set<HttpConversation>();
   readonly #openings: HttpOpenings;
   readonly #scheduler: TaskScheduler;
   readonly #doubts = new Subject<void>();
+  readonly doubts$: Observable<void> = this.#doubts;
   #unmatchedMessages = 0;
   #closing: Promise<void> | undefined;
 
@@ -136,28 +140,15 @@ export class HttpTransport implements Transport, HttpBackend {
     this.deleteSession = sessionDeletes(scheduler);
     const listing$ = toolListing((request) => this.exchange(request));
     this.toolHeaders = new ToolHeaders(listing$, memory.omitted);
+    this.omitted$ = this.toolHeaders.omitted$;
     this.#own = new HttpConversation(this, session, undefined);
+    this.messages$ = this.#own.messages$;
+    this.closed$ = this.#own.closed$;
     this.#openings = new HttpOpenings(connection, { ...options, era: session.peer.era });
   }
 
   get peer(): Peer {
     return this.#own.peer;
-  }
-
-  get messages$(): Observable<ServerMessage> {
-    return this.#own.messages$;
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#own.closed$;
-  }
-
-  get doubts$(): Observable<void> {
-    return this.#doubts;
-  }
-
-  get omitted$(): Observable<OmittedTool> {
-    return this.toolHeaders.omitted$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {

@@ -68,14 +68,20 @@ export async function openManaged(
 class ManagedHttp implements Transport {
   readonly kind: TransportKind;
   readonly peer: Peer;
+  readonly messages$: Observable<ServerMessage>;
+  readonly omitted$: Observable<OmittedTool> | undefined;
+  readonly doubts$: Observable<void> | undefined;
   readonly #inner: EndpointTransport;
   readonly #child: Child;
-  readonly #closed$ = new AsyncSubject<Closed>();
+  readonly closed$ = new AsyncSubject<Closed>();
   #exit: string | undefined;
 
   constructor(inner: EndpointTransport, child: Child) {
     this.kind = inner.kind;
     this.peer = inner.peer;
+    this.messages$ = inner.messages$;
+    this.omitted$ = inner.omitted$;
+    this.doubts$ = inner.doubts$;
     this.#inner = inner;
     this.#child = child;
     void child.exited.then((reason) => {
@@ -83,22 +89,6 @@ class ManagedHttp implements Transport {
       return inner.end({ reason, expected: false });
     });
     inner.closed$.subscribe((closed) => void this.#afterwards(closed));
-  }
-
-  get messages$(): Observable<ServerMessage> {
-    return this.#inner.messages$;
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#closed$;
-  }
-
-  get omitted$(): Observable<OmittedTool> | undefined {
-    return this.#inner.omitted$;
-  }
-
-  get doubts$(): Observable<void> | undefined {
-    return this.#inner.doubts$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -127,8 +117,8 @@ class ManagedHttp implements Transport {
     if (!closed.expected) await Promise.race([this.#child.exited, delay(LAST_BREATH_MS)]);
     const reason = this.#exit ?? closed.reason;
     await this.#child.stop();
-    this.#closed$.next(closed.expected ? closed : { reason, expected: false });
-    this.#closed$.complete();
+    this.closed$.next(closed.expected ? closed : { reason, expected: false });
+    this.closed$.complete();
   }
 }
 

@@ -43,16 +43,13 @@ export class ToolHeaders {
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported: Map<string, string>;
   readonly #omitted = new Subject<OmittedTool>();
+  /** As in Transport. */
+  readonly omitted$: Observable<OmittedTool> = this.#omitted;
 
   /** `reported` is read and changed: kept from one opening to the next, it prevents repeated reports. */
   constructor(listing$: Observable<never>, reported: Map<string, string> = new Map()) {
     this.#listing$ = listing$;
     this.#reported = reported;
-  }
-
-  /** As in Transport. */
-  get omitted$(): Observable<OmittedTool> {
-    return this.#omitted;
   }
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */

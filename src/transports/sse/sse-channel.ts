@@ -16,18 +16,28 @@ import { HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { ask } from '../http/http-handshake.ts';
-import { CANCELLED, Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
+import {
+  CANCELLED,
+  type Channel,
+  Correlator,
+  type ExchangeObserver,
+  type PendingExchange,
+} from '../stdio/correlator.ts';
 import type { Closed } from '../transport.ts';
 
 /** Longest path that a backend may name. */
 const LONGEST_TARGET = 2_048;
 
 /** One event stream of a backend, and the posts that belong to it. Opens the stream at once. */
-export class SseChannel implements AnswerSink {
+export class SseChannel implements Channel, AnswerSink {
+  readonly messages$: Observable<ServerMessage>;
+  readonly closed$: Observable<Closed>;
   readonly #connection: HttpConnection;
   readonly #correlator: Correlator;
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
+  /** Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
+  readonly located: Promise<void> = this.#located.promise;
   #target: string | undefined;
   #courtesies = 0;
 
@@ -35,24 +45,11 @@ export class SseChannel implements AnswerSink {
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     this.#connection = connection;
     this.#correlator = new Correlator({ profile, reply: (message) => void this.#briefly(message) });
+    this.messages$ = this.#correlator.messages$;
+    this.closed$ = this.#correlator.closed$;
     // Callers that do not wait for it see the same in `closed$`.
-    this.#located.promise.catch(() => undefined);
+    this.located.catch(() => undefined);
     connection.listen({}, this.#stream);
-  }
-
-  /** Resolves with the path for posts; rejects with BACKEND_UNAVAILABLE when the backend names none. */
-  get located(): Promise<void> {
-    return this.#located.promise;
-  }
-
-  /** As in Upstream. */
-  get messages$(): Observable<ServerMessage> {
-    return this.#correlator.messages$;
-  }
-
-  /** As in Upstream. */
-  get closed$(): Observable<Closed> {
-    return this.#correlator.closed$;
   }
 
   get unmatchedMessages(): number {
@@ -84,6 +81,10 @@ export class SseChannel implements AnswerSink {
   /** Answers what is pending and closes the stream, which ends the session. Idempotent. */
   end(closed: Closed): void {
     this.#end(closed);
+  }
+
+  async close(): Promise<void> {
+    this.end({ reason: 'closed by the gateway', expected: true });
   }
 
   event(type: string, data: Buffer): void {

@@ -1,7 +1,7 @@
 // Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Every
 // client with a conversation of its own has a stream of its own. sse-channel.ts has streams and posts.
 
-import { Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
@@ -12,12 +12,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
-import { type ClientInfo, type HandshakeChannel, shakeHands, withEraMetadata } from '../handshake.ts';
+import { type HandshakeChannel, shakeHands } from '../handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
 import { connectionClosed } from '../http/http-failures.ts';
 import { httpStartQueue, undelivered } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import { settlesWithin } from '../stdio/child-process.ts';
+import { ChannelConversation } from '../stdio/correlator.ts';
 import type { StartQueue } from '../stdio/start-queue.ts';
 import type {
   Closed,
@@ -50,8 +51,8 @@ export async function openSse(
   const connection = connectTo(definition, options);
   try {
     const paced = { ...options, scheduler: options.scheduler ?? new TaskScheduler() };
-    const own = await openConversation(connection, paced, undefined, options.signal, locatedMs);
-    return new SseTransport(connection, own, paced);
+    const opened = await openStream(connection, paced, undefined, options.signal, locatedMs);
+    return new SseTransport(connection, opened, paced);
   } catch (thrown) {
     await connection.destroy();
     throw thrown;
@@ -65,30 +66,28 @@ interface PacedOptions extends OpenOptions {
 class SseTransport implements Transport {
   readonly kind = 'sse';
   readonly peer: Peer;
+  readonly messages$: Observable<ServerMessage>;
+  readonly closed$: Observable<Closed>;
   readonly #connection: HttpConnection;
-  readonly #own: SseConversation;
+  readonly #channel: SseChannel;
+  readonly #own: ChannelConversation;
   readonly #options: PacedOptions;
-  readonly #upstreams = new Set<SseConversation>();
+  readonly #upstreams = new Set<SseChannel>();
   /** Ends handshakes of upstreams. */
   readonly #over = new AbortController();
   readonly #line: StartQueue;
   #openings = 0;
 
-  constructor(connection: HttpConnection, own: SseConversation, options: PacedOptions) {
-    this.peer = own.peer;
+  constructor(connection: HttpConnection, { channel, peer }: OpenedStream, options: PacedOptions) {
+    this.peer = peer;
+    this.messages$ = channel.messages$;
+    this.closed$ = channel.closed$;
     this.#connection = connection;
-    this.#own = own;
+    this.#channel = channel;
+    this.#own = new ChannelConversation(channel, peer, options.client);
     this.#options = options;
     this.#line = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
-    own.closed$.subscribe((closed) => void this.end(closed));
-  }
-
-  get messages$(): Observable<ServerMessage> {
-    return this.#own.messages$;
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#own.closed$;
+    channel.closed$.subscribe((closed) => void this.end(closed));
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -112,11 +111,11 @@ class SseTransport implements Transport {
     this.#openings += 1;
     try {
       const either = AbortSignal.any([signal, over]);
-      const start = () => openConversation(this.#connection, this.#options, profile, either);
-      const upstream = await this.#line.take({ ownerId, signal: either, start });
-      this.#upstreams.add(upstream);
-      upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
-      return upstream;
+      const start = () => openStream(this.#connection, this.#options, profile, either);
+      const { channel, peer } = await this.#line.take({ ownerId, signal: either, start });
+      this.#upstreams.add(channel);
+      channel.closed$.subscribe(() => this.#upstreams.delete(channel));
+      return new ChannelConversation(channel, peer, this.#options.client);
     } catch (thrown) {
       throw signal.aborted || over.aborted ? openingCancelled(thrown) : thrown;
     } finally {
@@ -125,80 +124,42 @@ class SseTransport implements Transport {
   }
 
   facts(): TransportEvents {
-    return { pid: null, stderr: [], unmatchedMessages: this.#own.unmatchedMessages };
+    return { pid: null, stderr: [], unmatchedMessages: this.#channel.unmatchedMessages };
   }
 
   close(): Promise<void> {
-    return this.end(CLOSED_HERE);
+    return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
   /** Ends like `close`, for the given reason. */
   async end(closed: Closed): Promise<void> {
     this.#over.abort();
-    const ended = this.#options.scheduler.each([...this.#upstreams], (upstream) => upstream.end(closed));
-    this.#own.end(closed);
+    const ended = this.#options.scheduler.each([...this.#upstreams], (channel) => channel.end(closed));
+    this.#channel.end(closed);
     await ended;
     await this.#connection.destroy();
   }
 }
 
 /** A stream after its handshake. */
-class SseConversation implements Upstream {
+interface OpenedStream {
+  readonly channel: SseChannel;
   readonly peer: Peer;
-  readonly #channel: SseChannel;
-  readonly #client: ClientInfo;
-
-  constructor(channel: SseChannel, peer: Peer, client: ClientInfo) {
-    this.#channel = channel;
-    this.peer = peer;
-    this.#client = client;
-  }
-
-  get messages$(): Observable<ServerMessage> {
-    return this.#channel.messages$;
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#channel.closed$;
-  }
-
-  get unmatchedMessages(): number {
-    return this.#channel.unmatchedMessages;
-  }
-
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return new Observable((subscriber) =>
-      this.#channel.send(withEraMetadata(request, this.peer, this.#client), subscriber),
-    );
-  }
-
-  notify(method: string, params: JsonObject): void {
-    void this.#channel.notify(method, params);
-  }
-
-  end(closed: Closed): void {
-    this.#channel.end(closed);
-  }
-
-  async close(): Promise<void> {
-    this.end(CLOSED_HERE);
-  }
 }
 
-const CLOSED_HERE: Closed = { reason: 'closed by the gateway', expected: true };
 const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
 
 /** Opens a stream and shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
-async function openConversation(
+async function openStream(
   connection: HttpConnection,
   { client, handshakeTimeoutMs, scheduler }: PacedOptions,
   profile: ClientProfile | undefined,
   signal: AbortSignal,
   locatedMs?: number,
-): Promise<SseConversation> {
+): Promise<OpenedStream> {
   if (signal.aborted) throw openingCancelled();
   const channel = new SseChannel(connection, profile);
-  const abort = (): void => channel.end(CLOSED_HERE);
+  const abort = (): void => void channel.close();
   try {
     return await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
       if (locatedMs !== undefined && !(await settlesWithin(channel.located, locatedMs))) {
@@ -206,7 +167,7 @@ async function openConversation(
       }
       await channel.located;
       const peer = await shakeHands(overChannel(channel), { client, profile, first: 'legacy' });
-      return new SseConversation(channel, peer, client);
+      return { channel, peer };
     });
   } catch (thrown) {
     abort();

@@ -2,7 +2,7 @@
 // counts from 0), so both are replaced by numbers of the channel and restored in what comes back. It finds the exchange of each
 // message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP basic/index#requests.
 
-import { type Observable, type Observer, ReplaySubject, Subject } from 'rxjs';
+import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
 import { backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
@@ -18,8 +18,9 @@ import {
   requestText,
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isCustomNotice, META } from '../../domain/mcp.ts';
+import { isCustomNotice, META, type Peer } from '../../domain/mcp.ts';
 import {
+  type ClientInfo,
   callerTokenOf,
   ECHOES,
   isEcho,
@@ -28,9 +29,56 @@ import {
   paramsForCaller,
   paramsWithToken,
   REFUSED,
+  withEraMetadata,
 } from '../handshake.ts';
-import type { Closed } from '../transport.ts';
+import type { Closed, Upstream } from '../transport.ts';
 import type { OversizeLine } from './line-decoder.ts';
+
+/** A way to send messages to a backend, and to receive its messages. */
+export interface Channel extends Pick<Upstream, 'messages$' | 'closed$' | 'close'> {
+  /** Sends a request; unsubscribing what is returned cancels it. */
+  send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
+  /** Sends a notification. A very long one, or one without room, is dropped: no caller waits for it. */
+  notify(method: string, params: JsonObject): void;
+}
+
+/** A conversation over a channel, after its handshake. */
+export class ChannelConversation implements Upstream {
+  readonly peer: Peer;
+  readonly pid: number | undefined;
+  readonly messages$: Observable<ServerMessage>;
+  readonly closed$: Observable<Closed>;
+  readonly #channel: Channel;
+  readonly #client: ClientInfo;
+
+  /** `pid`: of a program that runs for one client, and needs nothing of the one that all share. */
+  constructor(channel: Channel, peer: Peer, client: ClientInfo, pid?: number) {
+    this.peer = peer;
+    this.pid = pid;
+    this.messages$ = channel.messages$;
+    this.closed$ = channel.closed$;
+    this.#channel = channel;
+    this.#client = client;
+  }
+
+  get standsAlone(): boolean {
+    return this.pid !== undefined;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) =>
+      this.#channel.send(withEraMetadata(request, this.peer, this.#client), subscriber),
+    );
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#channel.notify(method, params);
+  }
+
+  close(): Promise<void> {
+    return this.#channel.close();
+  }
+}
 
 /** The observer of an exchange. */
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
@@ -71,6 +119,10 @@ export class Correlator {
   readonly #pending = new CallMap<PendingExchange>();
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
+  /** As in Upstream. */
+  readonly messages$: Observable<ServerMessage> = this.#messages;
+  /** As in Upstream. */
+  readonly closed$: Observable<Closed> = this.#closed;
   readonly #lone: LoneCaller;
   #lastId = 0;
   #unmatchedMessages = 0;
@@ -79,16 +131,6 @@ export class Correlator {
   constructor(options: CorrelatorOptions) {
     this.#options = options;
     this.#lone = new LoneCaller(options.now ?? (() => performance.now()));
-  }
-
-  /** As in Upstream. */
-  get messages$(): Observable<ServerMessage> {
-    return this.#messages;
-  }
-
-  /** As in Upstream. */
-  get closed$(): Observable<Closed> {
-    return this.#closed;
   }
 
   /** Why it ended; undefined before. */

@@ -17,6 +17,7 @@ import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import {
   CANCELLED,
+  type Channel,
   Correlator,
   type ExchangeObserver,
   idsOfBrokenAnswer,
@@ -39,7 +40,9 @@ export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' |
 const MOST_NOTICE_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
-export class StdioChannel {
+export class StdioChannel implements Channel {
+  readonly messages$: Observable<ServerMessage>;
+  readonly closed$: Observable<Closed>;
   readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'note' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
   readonly #correlator: Correlator;
@@ -68,17 +71,9 @@ export class StdioChannel {
       profile: mayAsk ? ANY_CLIENT : undefined,
       reply: (message) => this.#outbox.add(lineOf(message)),
     });
+    this.messages$ = this.#correlator.messages$;
+    this.closed$ = this.#correlator.closed$;
     void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));
-  }
-
-  /** As in Transport. */
-  get messages$(): Observable<ServerMessage> {
-    return this.#correlator.messages$;
-  }
-
-  /** As in Transport. */
-  get closed$(): Observable<Closed> {
-    return this.#correlator.closed$;
   }
 
   /** False when nothing more can be sent. */

@@ -2,7 +2,7 @@
 // instance with programs of their own. The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process
 // child-process.ts.
 
-import { Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
@@ -10,7 +10,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, withEraMetadata } from '../handshake.ts';
+import type { ClientInfo } from '../handshake.ts';
 import type {
   Closed,
   OpenOptions,
@@ -20,8 +20,10 @@ import type {
   Upstream,
 } from '../transport.ts';
 import type { KillLadder } from './child-process.ts';
+import { ChannelConversation } from './correlator.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { type OpenedProgram, OwnPrograms, openShared } from './stdio-handshake.ts';
+
 /** The stdio row of the table, with the stop ladder of LIMITS. */
 export const stdio: TransportType = stdioWith({});
 
@@ -72,63 +74,25 @@ async function open(
   return new StdioTransport(opened, own, client);
 }
 
-/** The conversation with one program after the handshake. */
-class StdioConversation implements Upstream {
-  readonly peer: Peer;
-  readonly pid: number | undefined;
-  readonly #channel: StdioChannel;
-  readonly #client: ClientInfo;
-
-  /** `pid`: of a program that runs for one client, and needs nothing of the one that all share. */
-  constructor(channel: StdioChannel, peer: Peer, client: ClientInfo, pid?: number) {
-    this.#channel = channel;
-    this.peer = peer;
-    this.#client = client;
-    this.pid = pid;
-  }
-
-  get standsAlone(): boolean {
-    return this.pid !== undefined;
-  }
-
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return new Observable((subscriber) =>
-      this.#channel.send(withEraMetadata(request, this.peer, this.#client), subscriber),
-    );
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#channel.notify(method, params);
-  }
-
-  get messages$(): Observable<ServerMessage> {
-    return this.#channel.messages$;
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#channel.closed$;
-  }
-
-  close(): Promise<void> {
-    return this.#channel.close();
-  }
-}
-
 class StdioTransport implements Transport {
   readonly kind = 'stdio';
   readonly peer: Peer;
+  readonly messages$: Observable<ServerMessage>;
+  readonly closed$: Observable<Closed>;
   readonly #channel: StdioChannel;
   readonly #client: ClientInfo;
   readonly #own: OwnPrograms;
   /** The conversation in the process that all clients share. */
-  readonly #shared: StdioConversation;
+  readonly #shared: ChannelConversation;
 
   constructor({ channel, peer }: OpenedProgram, own: OwnPrograms, client: ClientInfo) {
     this.peer = peer;
     this.#channel = channel;
     this.#client = client;
     this.#own = own;
-    this.#shared = new StdioConversation(channel, peer, client);
+    this.#shared = new ChannelConversation(channel, peer, client);
+    this.messages$ = channel.messages$;
+    this.closed$ = channel.closed$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -137,14 +101,6 @@ class StdioTransport implements Transport {
 
   notify(method: string, params: JsonObject): void {
     this.#shared.notify(method, params);
-  }
-
-  get messages$(): Observable<ServerMessage> {
-    return this.#shared.messages$;
-  }
-
-  get closed$(): Observable<Closed> {
-    return this.#shared.closed$;
   }
 
   facts(): TransportEvents {
@@ -163,7 +119,7 @@ class StdioTransport implements Transport {
     if (this.peer.era === 'bare') return undefined;
     if (signal.aborted) throw openingCancelled();
     const { channel, peer } = await this.#own.open({ profile, ownerId, signal });
-    return new StdioConversation(channel, peer, this.#client, channel.facts().pid ?? undefined);
+    return new ChannelConversation(channel, peer, this.#client, channel.facts().pid ?? undefined);
   }
 
   async close(): Promise<void> {
