@@ -93,12 +93,9 @@ export function listOf(method: string): ListField | undefined {
   return LISTS.get(method);
 }
 
-const LISTS: ReadonlyMap<string, ListField> = new Map([
-  [LIST_METHODS.tools, 'tools'],
-  [LIST_METHODS.prompts, 'prompts'],
-  [LIST_METHODS.resources, 'resources'],
-  [LIST_METHODS.resourceTemplates, 'resourceTemplates'],
-]);
+const LISTS: ReadonlyMap<string, ListField> = new Map(
+  (['tools', 'prompts', 'resources', 'resourceTemplates'] as const).map((list) => [LIST_METHODS[list], list]),
+);
 
 /** Lists with change notifications; `resources` stands for resource templates, too. */
 export const NOTICED_LISTS = ['tools', 'prompts', 'resources'] as const satisfies readonly ListField[];

@@ -98,6 +98,14 @@ export interface Transport extends Upstream {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
 
+/** The client that a conversation is opened for. */
+export interface ClientOpening {
+  readonly profile: ClientProfile;
+  readonly ownerId: string;
+  /** Cancels the opening. */
+  readonly signal: AbortSignal;
+}
+
 /** Gets a program as soon as it was started; `facts` shows its output so far, as long as it is being opened. */
 type OnStarted = (facts: () => TransportEvents) => void;
 

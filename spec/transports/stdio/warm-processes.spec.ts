@@ -40,8 +40,8 @@ test('gives the one that waits away first, and has another wait then', async () 
 
 test('has none wait for a program that could not be opened', async () => {
   const { started, pool } = make();
-  const greet = () => Promise.reject(queueFull('it is sick'));
-  assert.is(await codeOf(pool.open({ ...turnOf(), greet })), 'QUEUE_FULL');
+  const fail = () => Promise.reject(queueFull('it is sick'));
+  assert.is(await codeOf(pool.open(...turnOf(), fail)), 'QUEUE_FULL');
   assert.is(started.length, 1);
 });
 
@@ -76,10 +76,10 @@ test('keeps none waiting for which there is no room', async () => {
 
 test('lets the programs of one owner that hang delay nobody else', async () => {
   const { started, pool } = make();
-  const greet = () => new Promise<never>(() => undefined);
-  for (let count = 0; count < 16; count += 1) void pool.open({ ...turnOf('ada'), greet });
+  const hang = () => new Promise<never>(() => undefined);
+  for (let count = 0; count < 16; count += 1) void pool.open(...turnOf('ada'), hang);
   assert.is(started.length, STARTS_PER_OWNER);
-  assert.is(await pool.open({ ...turnOf('bo'), greet: async (process) => process }), started.at(-1));
+  assert.is(await pool.open(...turnOf('bo'), async (process) => process), started.at(-1));
   mock.timers.tick(START_HELD_MS);
   await turn();
   assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
@@ -88,7 +88,7 @@ test('lets the programs of one owner that hang delay nobody else', async () => {
 test('starts none any more for those who wait when it closes', async () => {
   const { started, pool } = make();
   const failing = Promise.withResolvers<void>();
-  const open = () => pool.open({ ...turnOf(), greet: () => failing.promise });
+  const open = () => pool.open(...turnOf(), () => failing.promise);
   const burst = Array.from({ length: STARTS_AT_ONCE + 2 }, () => codeOf(open()));
   void pool.close();
   failing.reject(queueFull('it was closed'));
@@ -142,13 +142,12 @@ function make(room?: () => number) {
     return process;
   };
   const pool = new WarmProcesses(start, { patienceMs: 30_000, room });
-  const open = () => pool.open({ ...turnOf(), greet: async (process) => process });
+  const open = () => pool.open(...turnOf(), async (process) => process);
   return { started, pool, open };
 }
 
-function turnOf(ownerId: string = ANONYMOUS.id) {
-  const { signal } = new AbortController();
-  return { ownerId, signal };
+function turnOf(ownerId: string = ANONYMOUS.id): [ownerId: string, signal: AbortSignal] {
+  return [ownerId, new AbortController().signal];
 }
 
 function endings(started: readonly Fake[]): number[] {

@@ -29,20 +29,14 @@ export interface HttpHandshakeOptions {
 /** One attempt to shake hands; make a new one for the next. */
 export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
-  readonly #signal: AbortSignal;
-  readonly #discoverMs: number;
-  readonly #initializeMs: number | undefined;
-  readonly #known: Era | undefined;
+  readonly #options: HttpHandshakeOptions;
   #sessionId: string | undefined;
   #legacyVersion = '';
   #initializeStatus: number | undefined;
 
   constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
     this.#connection = connection;
-    this.#signal = options.signal;
-    this.#discoverMs = options.discoverMs;
-    this.#initializeMs = options.initializeMs;
-    this.#known = options.known;
+    this.#options = options;
   }
 
   /** Session id given with the answer to `initialize`, if any. */
@@ -61,12 +55,12 @@ export class HttpHandshake implements HandshakeChannel {
     const body = requestText(id, request.method, request.params);
     const headers = this.#headers(request, era);
     const patient = [patience, this.#patienceFor(request, era)].filter((one) => one !== undefined);
-    const signal = AbortSignal.any([this.#signal, ...patient]);
+    const signal = AbortSignal.any([this.#options.signal, ...patient]);
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
       if (asked.kind === 'refused' && method === 'initialize') this.#initializeStatus = asked.status;
-      if (signal.aborted && !this.#signal.aborted) return this.#silence(method);
+      if (signal.aborted && !this.#options.signal.aborted) return this.#silence(method);
       return this.#explain(asked, era);
     }
     if (method === 'initialize' && asked.answer.kind === 'result') {
@@ -84,7 +78,7 @@ export class HttpHandshake implements HandshakeChannel {
     const asked = await ask(
       (answer) => this.#connection.post(body, headers, answer),
       undefined,
-      this.#signal,
+      this.#options.signal,
     );
     // A server that refuses the notification may still serve; the first call will tell.
     if (asked.kind === 'broken') throw asked.failure;
@@ -93,13 +87,14 @@ export class HttpHandshake implements HandshakeChannel {
   /** A backend that does not answer a method that it knows is in trouble, which says nothing about an era. */
   #silence(method: string): HandshakeAnswer {
     const lack = `${method} was not answered`;
-    if (this.#known !== 'modern' || method === 'initialize') return none(lack);
+    if (this.#options.known !== 'modern' || method === 'initialize') return none(lack);
     throw backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
   }
 
   #patienceFor({ method }: ExchangeRequest, era: Era): AbortSignal | undefined {
-    const initializeMs = method === 'initialize' ? this.#initializeMs : undefined;
-    const patienceMs = era === 'modern' ? this.#discoverMs : initializeMs;
+    const { discoverMs, initializeMs } = this.#options;
+    const legacyMs = method === 'initialize' ? initializeMs : undefined;
+    const patienceMs = era === 'modern' ? discoverMs : legacyMs;
     return patienceMs === undefined ? undefined : AbortSignal.timeout(patienceMs);
   }
 
@@ -129,7 +124,7 @@ export class HttpHandshake implements HandshakeChannel {
       return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
     }
     // After any answer of a server to a method of another era, a request in its own era may still succeed.
-    if (era === 'modern' || this.#known === 'modern')
+    if (era === 'modern' || this.#options.known === 'modern')
       return none(`POST ${this.#connection.path} ${ending.lack}`);
     throw answerMissing(ending.lack);
   }
@@ -137,7 +132,7 @@ export class HttpHandshake implements HandshakeChannel {
   /** A known server has no reason to fail at an unknown method, and answers with an error if it does. */
   #isFailure({ status, error }: RefusedEnding): boolean {
     if (NO_EVIDENCE.has(status) || status < 400) return true;
-    return this.#known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;
+    return this.#options.known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;
   }
 }
 

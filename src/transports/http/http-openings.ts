@@ -12,6 +12,7 @@ import { boundedHandshake } from '../bounded-handshake.ts';
 import { isRefusal } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
+import type { ClientOpening } from '../transport.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
@@ -23,14 +24,6 @@ export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'ha
   readonly legacyPatienceMs?: number;
   /** Runs openings and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
-}
-
-/** The client that a session is opened for. */
-export interface HttpOpening {
-  readonly profile: ClientProfile;
-  readonly ownerId: string;
-  /** Ends the opening. */
-  readonly signal: AbortSignal;
 }
 
 /** Conversations of one owner that are opened with one instance at the same time; the next ones wait. */
@@ -101,7 +94,7 @@ export class HttpOpenings {
    * Opens one when it is its turn. Undefined when the backend keeps none for a single client: it is asked once, and callers
    * that come meanwhile wait for the answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take.
    */
-  async open({ profile, ownerId, signal }: HttpOpening): Promise<HttpSession | undefined> {
+  async open({ profile, ownerId, signal }: ClientOpening): Promise<HttpSession | undefined> {
     this.#count += 1;
     try {
       return await this.#legacyHalf.run(signal, async () => {

@@ -29,16 +29,11 @@ export interface Turn<T> {
   readonly start: () => Promise<T>;
 }
 
-/** A place in the line. */
-interface QueuedStart {
-  /** Called when its turn has come, or by whatever ends the wait. */
-  readonly go: (refusal?: unknown) => void;
-}
-
-/** Those of one owner. */
+/** The openings of one owner. */
 interface Share {
   starting: number;
-  readonly waiting: Set<QueuedStart>;
+  /** Each is called when its turn has come, or with the error that ends the wait. */
+  readonly waiting: Set<(refusal?: unknown) => void>;
 }
 
 /** First come, first served among the openings of one owner. The caller bounds the total number that wait. */
@@ -137,9 +132,9 @@ export class StartQueue {
     const next = this.#next();
     if (next === undefined) return false;
     const [ownerId, share] = next;
-    const [first] = share.waiting;
+    const [go] = share.waiting;
     this.#enter(ownerId, share);
-    first?.go();
+    go?.();
     return true;
   }
 
@@ -160,23 +155,22 @@ export class StartQueue {
     if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
       throw openingShareLimit(waitingPerOwner);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const go: QueuedStart['go'] = (refusal) => {
+    const go = (refusal?: unknown): void => {
       clearTimeout(timer);
       this.#scheduler.forget(giveUp);
       signal?.removeEventListener('abort', stop);
-      share.waiting.delete(waiting);
+      share.waiting.delete(go);
       this.#waiting -= 1;
       this.#tidy(ownerId, share);
       if (refusal === undefined) resolve();
       else reject(refusal);
     };
-    const waiting: QueuedStart = { go };
     const stop = (): void => go(signal?.reason);
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
     const timer = setTimeout(this.#scheduler.run, patienceMs, giveUp);
     signal?.addEventListener('abort', stop);
-    share.waiting.add(waiting);
+    share.waiting.add(go);
     this.#waiting += 1;
     this.#shares.set(ownerId, share);
     return promise;

@@ -17,7 +17,7 @@ import {
   shakeHands,
 } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
-import type { OpeningMemory, OpenOptions } from '../transport.ts';
+import type { ClientOpening, OpeningMemory, OpenOptions } from '../transport.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 import { WarmProcesses } from './warm-processes.ts';
 
@@ -122,14 +122,6 @@ export interface OwnProgramsOptions
   readonly patienceMs?: number | undefined;
 }
 
-/** The client that a program is started for. */
-interface OwnProgramOpening {
-  readonly profile: ClientProfile;
-  readonly ownerId: string;
-  /** Ends the opening. */
-  readonly signal: AbortSignal;
-}
-
 /** Those of one transport. */
 export class OwnPrograms {
   readonly #options: OwnProgramsOptions;
@@ -149,13 +141,12 @@ export class OwnPrograms {
    * with the failure of the handshake. The first opening of a program of the modern era finds out whether it speaks the other
    * era, too.
    */
-  async open({ profile, ownerId, signal }: OwnProgramOpening): Promise<OpenedProgram> {
-    const greet = async (channel: StdioChannel) => ({
-      channel,
-      peer: await this.#shakeHands(channel, profile, signal),
-    });
+  async open({ profile, ownerId, signal }: ClientOpening): Promise<OpenedProgram> {
+    const shakeHands = async (channel: StdioChannel): Promise<OpenedProgram> => {
+      return { channel, peer: await this.#shakeHands(channel, profile, signal) };
+    };
     try {
-      return await this.#era.run(signal, () => this.#processes.open({ ownerId, signal, greet }));
+      return await this.#era.run(signal, () => this.#processes.open(ownerId, signal, shakeHands));
     } catch (thrown) {
       throw signal.aborted ? openingCancelled(thrown) : thrown;
     }

@@ -26,16 +26,6 @@ export const STARTS_PER_OWNER = 3;
 /** A program that is silent for so long waits for something else than the processor: it may start beside the others. */
 export const START_HELD_MS = 5_000;
 
-/** How a client comes to its program. */
-export interface Opening<P, T> {
-  /** Whose it is. */
-  readonly ownerId: string;
-  /** Ends the wait for its turn; what happens after that is up to `greet`. */
-  readonly signal: AbortSignal;
-  /** Speaks to the program first. It counts as starting until this settles; on a rejection it is to be closed. */
-  readonly greet: (process: P) => Promise<T>;
-}
-
 export interface WarmOptions {
   /** Longest wait of a client for its turn. */
   readonly patienceMs: number;
@@ -74,11 +64,12 @@ export class WarmProcesses<P extends WarmProcess> {
   }
 
   /**
-   * Gives an unused program to `greet`, when it is its turn, and settles as `greet` does; the caller ends the program.
-   * Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait.
+   * Gives an unused program to `use`, when it is its turn, and settles as `use` does; until then the program counts as
+   * starting. The caller ends the program. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait, and with the reason
+   * of `signal` when that ends the wait.
    */
-  async open<T>({ greet, ...turn }: Opening<P, T>): Promise<T> {
-    const opened = await this.#line.take({ ...turn, start: () => greet(this.#take()) });
+  async open<T>(ownerId: string, signal: AbortSignal, use: (process: P) => Promise<T>): Promise<T> {
+    const opened = await this.#line.take({ ownerId, signal, start: () => use(this.#take()) });
     this.#refill();
     return opened;
   }
