@@ -1,7 +1,7 @@
 // Whose answer a broken message was: found where it can be, never guessed.
 
 import * as assert from 'uvu/assert';
-import { idsOfBrokenAnswer, ownerOfOversize } from '../../src/transports/stdio/correlator.ts';
+import { exchangeOfOversize, idsOfBrokenAnswer } from '../../src/transports/stdio/correlator.ts';
 import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -64,7 +64,7 @@ test('finds the owner of an oversize line at its head or its tail', () => {
       bytes: bytes.length,
       isCut: false,
     };
-    assert.is(ownerOfOversize(edges), owner, line.slice(0, 60));
+    assert.is(exchangeOfOversize(edges), owner, line.slice(0, 60));
   }
 });
 
@@ -72,7 +72,7 @@ test('is not taken in by text that looks like the end of a message', () => {
   const text = JSON.stringify(`${'x'.repeat(EDGE_BYTES)},"jsonrpc":"2.0","id":1}`);
   const line = Buffer.from(`{"result":{"text":${text}},"jsonrpc":"2.0","id":5}`);
   assert.is(
-    ownerOfOversize({
+    exchangeOfOversize({
       head: line.subarray(0, EDGE_BYTES),
       tail: line.subarray(-EDGE_BYTES),
       bytes: 1,

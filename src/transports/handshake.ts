@@ -319,7 +319,7 @@ export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message
 /** For so long after a new caller's first call, a message may still be about an earlier call. */
 const MIXED_MS = 60_000;
 
-export class LoneCaller {
+export class RecentCallers {
   readonly #now: () => number;
   #caller: string | undefined;
   #mixedUntilMs = Number.NEGATIVE_INFINITY;
@@ -330,7 +330,7 @@ export class LoneCaller {
   }
 
   /** True when no other caller has called for a while. */
-  get isAlone(): boolean {
+  get isSingle(): boolean {
     return this.#now() >= this.#mixedUntilMs;
   }
 

@@ -6,7 +6,7 @@ import { TaskScheduler } from '../domain/task-scheduler.ts';
 export class SingleFlight {
   readonly #scheduler: TaskScheduler;
   #isKnown: boolean;
-  #asking: Promise<void> | undefined;
+  #first: Promise<void> | undefined;
 
   /** `scheduler`: runs the callers that waited. */
   constructor(isKnown: boolean, scheduler = new TaskScheduler()) {
@@ -25,14 +25,14 @@ export class SingleFlight {
    * was aborted, the next one tries. Rejects with the reason of `signal` when that aborts the wait.
    */
   async run<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
-    while (!this.#isKnown && this.#asking !== undefined) await this.#ended(this.#asking, signal);
-    return this.#isKnown ? open() : this.#ask(signal, open);
+    while (!this.#isKnown && this.#first !== undefined) await this.#waitFor(this.#first, signal);
+    return this.#isKnown ? open() : this.#runFirst(signal, open);
   }
 
-  async #ask<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
+  async #runFirst<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     promise.catch(() => undefined); // perhaps without a waiting caller
-    this.#asking = promise;
+    this.#first = promise;
     try {
       const opened = await open();
       this.#isKnown = true;
@@ -43,26 +43,26 @@ export class SingleFlight {
       else reject(thrown);
       throw thrown;
     } finally {
-      this.#asking = undefined;
+      this.#first = undefined;
     }
   }
 
   /** Thousands may wait: what each of them does next is not done in one turn of the event loop. */
-  async #ended(asking: Promise<void>, signal: AbortSignal): Promise<void> {
+  async #waitFor(first: Promise<void>, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, reject } = Promise.withResolvers<never>();
     const stop = (): void => reject(signal.reason);
     signal.addEventListener('abort', stop);
     try {
-      await Promise.race([this.#inTurn(asking), promise]);
+      await Promise.race([this.#settledInTurn(first), promise]);
     } finally {
       signal.removeEventListener('abort', stop);
     }
   }
 
-  async #inTurn(asking: Promise<void>): Promise<void> {
+  async #settledInTurn(first: Promise<void>): Promise<void> {
     try {
-      await asking;
+      await first;
     } finally {
       await this.#scheduler.turn();
     }

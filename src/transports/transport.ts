@@ -149,7 +149,7 @@ export interface OpeningMemory {
    */
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
   /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
-  ownEra?: 'legacy' | 'modern' | undefined;
+  dedicatedEra?: 'legacy' | 'modern' | undefined;
   /** Why tools were reported as left out of lists, by their names. Undefined: none was. */
   omitted?: Map<string, string> | undefined;
   /** Over HTTP: when `server/discover` was left unanswered, in ms of a monotonic clock. Undefined: not lately. */

@@ -43,7 +43,7 @@ async function listening(
     const send: Send = (headers, answer) => connection.listen(headers, answer);
     const ear = {
       receive: (message: unknown) => void heard.push(message),
-      forgotten: () => void heard.push('forgotten'),
+      sessionLost: () => void heard.push('forgotten'),
     };
     const listener = new HttpListener(send, session, ear, waits);
     listener.start();
@@ -139,13 +139,13 @@ test('stays closed while it is stopped, and goes on where it was left', async ()
     async ({ gets, listener, heard }) => {
       await until(() => heard.length === 1, 'it listens');
       listener.stop();
-      listener.startAnew();
+      listener.restart();
       await new Promise((resolve) => setTimeout(resolve, 40));
       assert.is(gets(), 1);
       listener.start();
       listener.start();
       await until(() => heard.length === 2, 'it listens again');
-      listener.startAnew();
+      listener.restart();
       await until(() => heard.length === 3, 'it listens in another session');
       assert.equal(from, [undefined, undefined, undefined]);
       listener.stop();

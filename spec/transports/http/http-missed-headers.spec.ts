@@ -49,7 +49,7 @@ test('are not looked for again when that did not help', async () => {
   });
 });
 
-test('that were worn already are no reason to call again', async () => {
+test('that were sent already are no reason to call again', async () => {
   await withBackend(async (transport, backend) => {
     await outcomeOf(transport, { method: 'tools/list' });
     backend.refuses = () => true;

@@ -7,7 +7,7 @@ import { CALL, callWith, outcomeOf, REGION, tool, withBackend } from './tool-hea
 
 const test = suite('http tool headers');
 
-test('are worn by a call when the tool was listed', async () => {
+test('are added to a call when the tool was listed', async () => {
   await withBackend(async (transport, backend) => {
     const bad = tool('bad', { a: { type: 'array', 'x-mcp-header': 'A' } });
     backend.pages = [[tool('one', { region: REGION }), bad]];

@@ -1,5 +1,5 @@
-// A backend of the modern era whose tools want arguments repeated in headers, for specs of who wears them and what becomes
-// of a call that misses them.
+// A backend of the modern era whose tools want arguments repeated in headers, for specs of the calls
+// that get them and of calls that are refused without them.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';

@@ -72,7 +72,7 @@ function line(text: string) {
   return {
     line: text,
     handedOver: false,
-    onHandedOver() {
+    onWritten() {
       this.handedOver = true;
     },
   };

@@ -3,7 +3,10 @@
 import * as assert from 'uvu/assert';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { OwnPrograms, type OwnProgramsOptions } from '../../../src/transports/stdio/stdio-handshake.ts';
+import {
+  DedicatedPrograms,
+  type DedicatedProgramsOptions,
+} from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
@@ -53,7 +56,7 @@ test('waits once for a modern program that says nothing to initialize', () => {
       (await all).map(({ peer }) => peer.era),
       ['modern', 'modern', 'modern'],
     );
-    assert.is(memory.ownEra, 'modern');
+    assert.is(memory.dedicatedEra, 'modern');
     const { channel } = await own.open(openingOf('dee'));
     await until(() => heardBy(channel).length > 0, 'it says what it heard');
     assert.equal(heardBy(channel), ['server/discover']);
@@ -62,7 +65,7 @@ test('waits once for a modern program that says nothing to initialize', () => {
 });
 
 test('knows from earlier how they are spoken to, until that fails', () => {
-  const memory: OpeningMemory = { ownEra: 'modern' };
+  const memory: OpeningMemory = { dedicatedEra: 'modern' };
   return withOwn(SILENT, { era: 'modern', memory }, async ({ own, started }) => {
     const { channel, peer } = await own.open(openingOf('ada'));
     assert.is(peer.era, 'modern');
@@ -71,7 +74,7 @@ test('knows from earlier how they are spoken to, until that fails', () => {
   }).then(() =>
     withOwn(server('process.exit(3)'), { era: 'modern', memory }, async ({ own }) => {
       assert.is(await codeOf(own.open(openingOf('ada'))), 'BACKEND_UNAVAILABLE');
-      assert.is(memory.ownEra, undefined);
+      assert.is(memory.dedicatedEra, undefined);
     }),
   );
 });
@@ -80,7 +83,7 @@ test('remembers that one of both eras speaks the legacy one', () => {
   const memory: OpeningMemory = {};
   return withOwn(fixture('--era=dual'), { era: 'modern', memory }, async ({ own }) => {
     assert.is((await own.open(openingOf('ada'))).peer.era, 'legacy');
-    assert.is(memory.ownEra, 'legacy');
+    assert.is(memory.dedicatedEra, 'legacy');
   });
 });
 
@@ -89,7 +92,7 @@ test('takes no program for a silent one that only starts slowly', () => {
   const settings = { era: 'modern', memory, patienceMs: 1 } as const;
   return withOwn(fixture('--era=dual'), settings, async ({ own }) => {
     await own.open(openingOf('ada'));
-    assert.is(memory.ownEra, undefined);
+    assert.is(memory.dedicatedEra, undefined);
   }).then(() =>
     withOwn(fixture('--era=dual'), { ...settings, openingMs: PATIENCE_MS }, async ({ own }) => {
       assert.is((await own.open(openingOf('ada'))).peer.era, 'legacy', 'it had the time of the shared one');
@@ -123,13 +126,13 @@ function heardBy(channel: StdioChannel | undefined): readonly string[] {
 }
 
 interface Harness {
-  readonly own: OwnPrograms;
+  readonly own: DedicatedPrograms;
   readonly started: readonly StdioChannel[];
 }
 
 async function withOwn(
   program: Program,
-  options: Partial<OwnProgramsOptions>,
+  options: Partial<DedicatedProgramsOptions>,
   body: (harness: Harness) => Promise<void>,
 ): Promise<void> {
   const started: StdioChannel[] = [];
@@ -138,7 +141,7 @@ async function withOwn(
     started.push(channel);
     return channel;
   };
-  const own = new OwnPrograms(start, {
+  const own = new DedicatedPrograms(start, {
     client: { name: 'spec', version: '0' },
     handshakeTimeoutMs: HANDSHAKE_MS,
     era: 'legacy',

@@ -1,6 +1,6 @@
-// One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts the messages of the answer,
-// repeats it once when the backend forgot the session or misses a header, resumes an interrupted stream (http-polling.ts), and
-// cancels it when its caller leaves.
+// One exchange over HTTP, from the POST to the answer: gives the request an id and a progress token, sorts the messages of the
+// answer, repeats the request once when the backend forgot the session or misses a header, resumes an interrupted stream
+// (http-polling.ts), and cancels the request when its caller unsubscribes.
 
 import type { Subscriber, Subscription } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
@@ -27,8 +27,8 @@ import type { HttpSession } from './http-session.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
 /**
- * A call under way. `request` has the metadata of its era already. It is only repeated after its answer has ended, so that no
- * message of an earlier attempt can come.
+ * A call under way. `request` already has the metadata of its era. The call is repeated only after the first answer has ended,
+ * so that no message of the first attempt can arrive later.
  */
 export class HttpCall implements AnswerSink {
   readonly #host: CallConversation;
@@ -38,13 +38,12 @@ export class HttpCall implements AnswerSink {
   readonly #token: JsonValue | undefined;
   #answer: HttpAnswer | undefined;
   #polling: HttpPolling | undefined;
-  /** The headers that were added because its tool asks for them. */
+  /** Headers that were added because the tool asks for them. */
   #addedHeaders: ExchangeRequest['headers'];
   #listing: Subscription | undefined;
   #epoch = 0;
   /** The span of the POST under way. */
   #post: PostTrace | undefined;
-  /** A message of the answer has come. */
   #hasMessage = false;
   #repeated = false;
   #settled = false;
@@ -57,12 +56,11 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
-  /** True once it was answered, failed, or lost its caller. */
+  /** True once the call was answered, has failed, or was cancelled. */
   get isOver(): boolean {
     return this.#settled;
   }
 
-  /** Sends the request. */
   start(): void {
     const { connection, session, calls, toolHeaders } = this.#host;
     if (connection.refuses(this.#request.method)) {
@@ -72,7 +70,7 @@ export class HttpCall implements AnswerSink {
     const added = toolHeaders.for(this.#request, session.peer);
     this.#addedHeaders = added;
     if (added !== undefined && areTooLarge(added)) {
-      this.#erred(TOO_LARGE);
+      this.#answerWithError(TOO_LARGE);
       return;
     }
     const params = paramsWithToken(this.#request, this.#id);
@@ -93,28 +91,27 @@ export class HttpCall implements AnswerSink {
     else connection.post(body, headers, this.#answer);
   }
 
-  /** The caller went away. */
+  /** The caller has unsubscribed. */
   cancel(): void {
     if (this.#settled) return;
     this.#settle();
-    void this.#withdraw();
+    void this.#cancelOnBackend();
   }
 
-  /** The transport ends: fails the call with the reason. Resolves when the backend was notified, as far as it listens. */
+  /** The conversation ends: fails the call. Resolves when the backend was notified, or could not be within LIMITS.courtesyMs. */
   async abandon(reason: string): Promise<void> {
     this.#fail(connectionClosed(reason, this.#wasSent));
-    await this.#withdraw();
+    await this.#cancelOnBackend();
   }
 
-  /** A notification about this call, wherever it arrived. */
+  /** Passes on a notification about this call, on whichever stream it arrived. */
   notify({ method, params }: NotificationMessage): void {
     this.#hasMessage = true;
     const callerParams = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
     this.#subscriber.next({ kind: 'notification', method, params: callerParams });
   }
 
-  /** A message besides that for its caller. */
-  tell(event: ExchangeEvent): void {
+  emit(event: ExchangeEvent): void {
     this.#subscriber.next(event);
   }
 
@@ -122,24 +119,23 @@ export class HttpCall implements AnswerSink {
     if (this.#settled) return;
     switch (message.kind) {
       case 'result':
-        if (message.id === this.#id) this.#resulted(message.result);
+        if (message.id === this.#id) this.#answerWithResult(message.result);
         else this.#host.unmatched();
         return;
       case 'error':
-        // An answer without an id refuses something unreadable, and on this stream that can only be this call.
-        // It is the answer whatever it says: after a success it would be unknown what the backend did before.
-        if (message.id === this.#id || message.id === null) this.#erred(message.error);
+        // An error without an id refuses something unreadable, which on this stream can only be this call.
+        if (message.id === this.#id || message.id === null) this.#answerWithError(message.error);
         else this.#host.unmatched();
         return;
       case 'request':
-        this.#host.asked(message, this);
+        this.#host.receiveRequest(message, this);
         return;
       case 'notification':
-        // It names a request by an id of this leg, which the caller could only take for another one.
+        // It names a request by the gateway's id, which the caller would take for another request.
         if (message.method === CANCELLED) return;
-        // Log lines carry no id, but on the stream of a call they are about that call.
+        // Log lines carry no id; on the stream of a call they belong to that call.
         if (message.method === LOG || this.#request.method === LISTEN) this.notify(message);
-        else this.#host.notified(message, this);
+        else this.#host.receiveNotification(message, this);
     }
   }
 
@@ -149,11 +145,11 @@ export class HttpCall implements AnswerSink {
 
   finished(ending: AnswerEnding): void {
     if (this.#settled) return;
-    if (ending.kind === 'refused') this.#refused(ending);
+    if (ending.kind === 'refused') this.#takeRefusal(ending);
     else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.lack));
   }
 
-  /** A stream whose events have ids can be resumed; only the legacy era knows that. */
+  /** A stream whose events have ids can be resumed, in the legacy era only. */
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const { lastEventId = '', retryMs } = this.#answer ?? {};
     const { connection, session } = this.#host;
@@ -164,10 +160,10 @@ export class HttpCall implements AnswerSink {
     const sink = {
       message: (message: BackendMessage) => this.message(message),
       unmatched: () => this.unmatched(),
-      interrupted: (waitMs: number | undefined) => this.tell({ kind: 'interrupted', retryMs: waitMs }),
-      doubted: () => this.#host.doubted(),
+      interrupted: (waitMs: number | undefined) => this.emit({ kind: 'interrupted', retryMs: waitMs }),
+      suspected: () => this.#host.suspected(),
       finished: (ending: AnswerEnding) => {
-        if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#forgotten(failure);
+        if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#failForLostSession(failure);
         else this.#fail(isUnreachable(ending) ? perhapsDelivered(ending.failure) : failure);
       },
     };
@@ -175,33 +171,34 @@ export class HttpCall implements AnswerSink {
     this.#polling.start(ended);
   }
 
-  #refused(refused: RefusedEnding): void {
+  #takeRefusal(refused: RefusedEnding): void {
     const { session, reopens } = this.#host;
-    this.#postEnded(refused.status);
+    this.#endPostSpan(refused.status);
     if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
       this.#answer = undefined;
-      if (reopens) this.#repeat();
-      else this.#forgotten(connectionClosed(FORGOTTEN, false));
+      if (reopens) this.#repeatInNewSession();
+      else this.#failForLostSession(connectionClosed(SESSION_LOST, false));
       return;
     }
     const hasParamHeaders = (this.#addedHeaders ?? this.#request.headers) !== undefined;
     const refusal = callRefusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
     if (refusal.kind === 'failure') this.#fail(refusal.failure);
-    else if (refusal.kind === 'answer' || this.#repeated || this.#hasMessage) this.#erred(refusal.error);
+    else if (refusal.kind === 'answer' || this.#repeated || this.#hasMessage)
+      this.#answerWithError(refusal.error);
     else this.#repeatWithHeaders(refusal.error);
   }
 
-  /** The owner of the session learns of its end before it learns of the failure of this call. */
-  #forgotten(error: GatewayError): void {
+  /** Reports the end of the session before the failure of this call. */
+  #failForLostSession(error: GatewayError): void {
     if (this.#settled) return;
     this.#settle();
-    if (!this.#host.reopens) this.#host.forgotten();
+    if (!this.#host.reopens) this.#host.sessionLost();
     this.#subscriber.error(error);
   }
 
-  /** The server refused before any work, so the call may be repeated in a new session. */
-  #repeat(): void {
+  /** The server refused the call before any work, so a repetition is safe. */
+  #repeatInNewSession(): void {
     this.#host.session.reopen(this.#epoch).then(
       () => {
         if (!this.#settled) this.start();
@@ -210,27 +207,27 @@ export class HttpCall implements AnswerSink {
     );
   }
 
-  #resulted(result: JsonText): void {
+  #answerWithResult(result: JsonText): void {
     const { session, toolHeaders } = this.#host;
-    this.#answered({ kind: 'result', result: toolHeaders.checkTools(this.#request, session.peer, result) });
+    this.#complete({ kind: 'result', result: toolHeaders.checkTools(this.#request, session.peer, result) });
   }
 
-  /** The server refused before any work: the call is repeated with the headers that its tool turns out to ask for. */
+  /** The server refused the call before any work: repeats it if the current list of tools asks for other headers. */
   #repeatWithHeaders(error: JsonRpcError): void {
     this.#repeated = true;
     const { session, toolHeaders } = this.#host;
     const changed$ = toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
     this.#listing = changed$.subscribe((haveChanged) => {
       if (haveChanged) this.start();
-      else this.#erred(error);
+      else this.#answerWithError(error);
     });
   }
 
-  #erred(error: JsonRpcError): void {
-    this.#answered({ kind: 'error', error });
+  #answerWithError(error: JsonRpcError): void {
+    this.#complete({ kind: 'error', error });
   }
 
-  #answered(event: ExchangeEvent): void {
+  #complete(event: ExchangeEvent): void {
     this.#settle();
     this.#answer?.dismiss();
     this.#polling?.dismiss();
@@ -244,11 +241,11 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.error(error);
   }
 
-  /** Closing the stream is the cancel of the modern era; other backends need a cancellation, and go on working without it. */
-  async #withdraw(): Promise<void> {
+  /** In the modern era closing the stream cancels the request; other backends need a notification. */
+  async #cancelOnBackend(): Promise<void> {
     const { session } = this.#host;
     const sent = this.#wasSent;
-    const reason = this.#request.canceller?.cancelReason; // there is one in this very turn
+    const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
     this.#polling?.abort();
     if (sent && session.peer.era !== 'modern') await session.cancel(this.#id, reason);
@@ -258,14 +255,14 @@ export class HttpCall implements AnswerSink {
     return this.#answer?.sent === true;
   }
 
-  #postEnded(status: number): void {
+  #endPostSpan(status: number): void {
     this.#post?.ended(status);
     this.#post = undefined;
   }
 
   #settle(): void {
     this.#settled = true;
-    this.#postEnded(this.#answer?.status ?? 0);
+    this.#endPostSpan(this.#answer?.status ?? 0);
     this.#listing?.unsubscribe();
     this.#host.calls.delete(this.#id);
   }
@@ -274,9 +271,8 @@ export class HttpCall implements AnswerSink {
 export const PROGRESS = 'notifications/progress';
 export const LOG = 'notifications/message';
 export const CANCELLED = 'notifications/cancelled';
-/** The reason of a conversation that ended because its backend does not know its session any more. */
-export const FORGOTTEN = 'it forgot the session';
-/** Its answer is a long-lived stream of its own messages. */
+export const SESSION_LOST = 'it forgot the session';
+/** A request whose answer is a stream that stays open. */
 const LISTEN = 'subscriptions/listen';
 
 /** The conversation a call belongs to. */
@@ -286,40 +282,36 @@ export interface CallConversation {
   readonly toolHeaders: ToolHeaders;
   /** Calls under way by request id, which is also their progress token. */
   readonly calls: CallMap<HttpCall>;
-  /** Takes a notification that came on the stream of a call and need not be about the call. */
-  notified(message: NotificationMessage, call: HttpCall): void;
-  /** Takes a request of the backend that came on the stream of a call. */
-  asked(message: RequestMessage, call: HttpCall): void;
-  /** True when a session that the backend forgot is opened anew; else the conversation is over. */
+  /** Takes a notification that came on the stream of a call and may belong to no call. */
+  receiveNotification(message: NotificationMessage, call: HttpCall): void;
+  /** Takes a request of the backend, on the stream of a call. */
+  receiveRequest(message: RequestMessage, call: HttpCall): void;
+  /** True when a lost session is replaced by a new one; false when the conversation ends with its session. */
   readonly reopens: boolean;
-  /** Called when the backend forgot the session of a conversation that ends with it. */
-  forgotten(): void;
-  /** Called when the backend is in doubt, though the call goes on. */
-  doubted(): void;
-  /** Counts a message that is about nothing. */
+  /** Ends a conversation that does not reopen its session. */
+  sessionLost(): void;
+  /** The backend should be probed, though the call has not failed. */
+  suspected(): void;
+  /** Counts a message that belongs to no call. */
   unmatched(): void;
 }
 
-// The meaning of a status that is no success for its call.
-
-/** The meaning of a refused ending. */
+/** The meaning of a status that is no success. */
 type CallRefusal =
-  /** The server says so, or the caller is to get it as the answer. */
+  /** The answer for the caller. */
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
-  /** The same, before anything was done: a header is missing or wrong. */
+  /** The same; a header is missing or wrong, so the server has done nothing. */
   | { readonly kind: 'header'; readonly error: JsonRpcError }
-  /** The status may come from another program than the server. */
+  /** The status may come from a proxy instead of the server. */
   | { readonly kind: 'failure'; readonly failure: GatewayError };
 
-/** The call, as it was sent. */
 interface SentCall {
   readonly id: number;
   readonly peer: Peer;
-  /** True when arguments were repeated in headers. */
+  /** True when arguments were mirrored in headers. */
   readonly hasParamHeaders: boolean;
 }
 
-/** Reads a refusal of a call. */
 export function callRefusalOf(refused: RefusedEnding, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
   const { status, error } = refused;
   if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
@@ -331,7 +323,7 @@ export function callRefusalOf(refused: RefusedEnding, { id, peer, hasParamHeader
   return { kind: isAboutHeader ? 'header' : 'answer', error: error.error };
 }
 
-/** Its session was lost and there is no other: the call never ran, whatever the result of the handshake. */
+/** The session was lost and no new one could be opened: the call never ran. */
 export function sessionNotReopened(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   const reason = 'it forgot the session and no new one could be opened';
@@ -339,8 +331,8 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
 }
 
 /**
- * The refusal comes before any work, and without an id when a proxy compares headers and never read the body. With any
- * other status it may come after the work. Source: MCP 2026-07-28
+ * True for a refusal before any work; it has no id when a proxy compared headers without reading the body. With another
+ * status the same code may come after the work. Source: MCP 2026-07-28
  * basic/transports/streamable-http#server-validation.
  */
 function missesHeader({ status, error }: RefusedEnding, { era }: Peer): boolean {

@@ -1,6 +1,6 @@
-// One conversation over HTTP: calls and a listening stream in one session. The transport has one of its own, which declares
-// nothing and opens a lost session anew; each client has another, which ends with its session. Thousands of the latter are idle,
-// so everything but the session is made on first use.
+// One conversation over HTTP: calls and a listening stream in one session. The conversation of the transport itself declares no
+// capabilities and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so
+// everything except the session is created on first use.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
@@ -14,20 +14,20 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, LoneCaller, outcomeOf, withEraMetadata } from '../handshake.ts';
+import { type ClientInfo, outcomeOf, RecentCallers, withEraMetadata } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import type { CallConversation } from './http-call.ts';
-import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
+import { CANCELLED, HttpCall, LOG, PROGRESS, SESSION_LOST } from './http-call.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
 import type { ToolHeaders } from './tool-headers.ts';
 
-/** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */
+/** Longest wait for a listening stream that is being opened. */
 const STREAM_OPENS_MS = 250;
 
-/** Dependencies that the conversations with one backend share. */
+/** What the conversations with one backend share. */
 export interface HttpBackend {
   readonly connection: HttpConnection;
   /** Name and version of the gateway. */
@@ -35,41 +35,39 @@ export interface HttpBackend {
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
-  /** Called when the backend is in doubt, though no exchange failed. */
-  doubted(): void;
-  /** Counts a message that is about nothing. */
+  /** The backend should be probed, though no exchange failed. */
+  suspected(): void;
+  /** Counts a message that belongs to no call. */
   unmatched(): void;
-  /** A conversation is over. */
   ended(conversation: HttpConversation): void;
 }
 
-/** A conversation in an open session. */
 export class HttpConversation implements Upstream, CallConversation {
   readonly peer: Peer;
   readonly session: HttpSession;
   readonly #backend: HttpBackend;
   readonly #profile: ClientProfile | undefined;
-  /** The conversation of the transport itself, which several callers share. */
-  readonly #lone: LoneCaller | undefined;
+  /** Set for the conversation of the transport itself, which several callers share. */
+  readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
   #closed$: AsyncSubject<Closed> | undefined;
-  /** Set as soon as it begins to end. */
+  /** Set as soon as the end begins. */
   #ending: Closed | undefined;
   #isClosed = false;
   #closing: Promise<void> | undefined;
 
-  /** `profile`: the client it is for; undefined for the transport itself. */
+  /** `profile`: the client; undefined for the conversation of the transport itself. */
   constructor(backend: HttpBackend, session: HttpSession, profile: ClientProfile | undefined) {
     this.peer = session.peer;
     this.session = session;
     this.#backend = backend;
     this.#profile = profile;
     if (profile !== undefined) return;
-    this.#lone = new LoneCaller(() => performance.now());
+    this.#callers = new RecentCallers(() => performance.now());
     this.#listen();
-    session.onReopened(() => this.#listener?.startAnew());
+    session.onReopened(() => this.#listener?.restart());
   }
 
   get connection(): HttpConnection {
@@ -97,7 +95,7 @@ export class HttpConversation implements Upstream, CallConversation {
       this.#listen();
       return () => {
         subscription.unsubscribe();
-        this.#nobodyListens();
+        this.#stopListeningIfUnused();
       };
     });
   }
@@ -111,7 +109,7 @@ export class HttpConversation implements Upstream, CallConversation {
   get closed$(): Observable<Closed> {
     if (this.#closed$ === undefined) {
       this.#closed$ = new AsyncSubject();
-      this.#tellClosed();
+      this.#emitClosed();
     }
     return this.#closed$;
   }
@@ -123,8 +121,8 @@ export class HttpConversation implements Upstream, CallConversation {
         return undefined;
       }
       const call = new HttpCall(this, withEraMetadata(request, this.peer, this.#backend.client), subscriber);
-      this.#lone?.note(request.caller);
-      // Messages of the backend on its stream because of this call must find the stream open.
+      this.#callers?.note(request.caller);
+      // The call may cause messages on the listening stream, so the stream must be open first.
       const wait = this.#profile === undefined ? undefined : this.#listener;
       const callOff = wait?.whenSettled(() => call.start(), STREAM_OPENS_MS);
       if (callOff === undefined) call.start();
@@ -144,46 +142,45 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   /**
-   * Ends like `close`, for the given reason. The backend is only notified when the end is expected; `last` runs before the
-   * end is reported.
+   * Closes for the given reason. The backend is notified only when the end is expected. `last` runs before `closed$` emits.
    */
   end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#end(closed, last);
     return this.#closing;
   }
 
-  forgotten(): void {
-    void this.end({ reason: FORGOTTEN, expected: false });
+  sessionLost(): void {
+    void this.end({ reason: SESSION_LOST, expected: false });
   }
 
-  notified(message: NotificationMessage, call?: HttpCall): void {
-    if (message.method === PROGRESS) this.#progressed(message);
+  receiveNotification(message: NotificationMessage, call?: HttpCall): void {
+    if (message.method === PROGRESS) this.#receiveProgress(message);
     else if (this.#messages$ !== undefined) this.#messages$.next(message);
     else call?.notify(message);
   }
 
-  asked(message: RequestMessage, call?: HttpCall): void {
+  receiveRequest(message: RequestMessage, call?: HttpCall): void {
     const outcome = outcomeOf(message.method, this.#profile);
     if (outcome !== 'ask') void this.session.reply(message.id, outcome);
-    else if (call === undefined) this.#messages$?.next(this.#questionOf(message));
-    else call.tell(this.#questionOf(message, call));
+    else if (call === undefined) this.#messages$?.next(this.#requestOf(message));
+    else call.emit(this.#requestOf(message, call));
   }
 
-  doubted(): void {
-    this.#backend.doubted();
+  suspected(): void {
+    this.#backend.suspected();
   }
 
   unmatched(): void {
     this.#backend.unmatched();
   }
 
-  #questionOf(message: RequestMessage, call?: HttpCall): ServerRequest {
+  #requestOf(message: RequestMessage, call?: HttpCall): ServerRequest {
     return serverRequest(message, (reply) => {
       if (call?.isOver !== true && this.#ending === undefined) void this.session.reply(message.id, reply);
     });
   }
 
-  #progressed(message: NotificationMessage): void {
+  #receiveProgress(message: NotificationMessage): void {
     const token = message.params.progressToken;
     const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
     if (call === undefined) this.unmatched();
@@ -191,18 +188,18 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   #receive(message: BackendMessage): void {
-    if (message.kind === 'request') this.asked(message);
+    if (message.kind === 'request') this.receiveRequest(message);
     else if (message.kind !== 'notification') this.unmatched();
     else if (message.method === CANCELLED) return;
-    else if (message.method === LOG && this.#profile === undefined) this.#logged(message);
-    else this.notified(message);
+    else if (message.method === LOG && this.#profile === undefined) this.#receiveLogLine(message);
+    else this.receiveNotification(message);
   }
 
-  /** Log lines carry no id. They are about the only call under way, or about one that has ended: see LoneCaller. */
-  #logged(message: NotificationMessage): void {
-    const isSure = this.#calls?.size === 1 && this.#lone?.isAlone !== false;
+  /** Log lines carry no id: they belong to the only call under way, unless an earlier caller may have caused them. */
+  #receiveLogLine(message: NotificationMessage): void {
+    const isSure = this.#calls?.size === 1 && this.#callers?.isSingle !== false;
     const [only] = isSure ? (this.#calls?.values() ?? []) : [];
-    if (only === undefined) this.notified(message);
+    if (only === undefined) this.receiveNotification(message);
     else only.notify(message);
   }
 
@@ -213,18 +210,18 @@ export class HttpConversation implements Upstream, CallConversation {
 
   #newListener(): HttpListener {
     const { connection, session, reopens } = this;
-    // The transport itself has one stream; the others are as many as there are clients.
+    // Each client may have a stream, which must not take a connection of the pool.
     const send: Send = (headers, answer) =>
       reopens ? connection.get(headers, answer) : connection.listen(headers, answer);
     return new HttpListener(send, session, {
       receive: (message) => this.#receive(message),
-      forgotten: () => {
-        if (!reopens) this.forgotten();
+      sessionLost: () => {
+        if (!reopens) this.sessionLost();
       },
     });
   }
 
-  #nobodyListens(): void {
+  #stopListeningIfUnused(): void {
     if (this.#messages$?.observed === true) return;
     this.#messages$ = undefined;
     if (this.#profile !== undefined) this.#listener?.stop();
@@ -234,19 +231,19 @@ export class HttpConversation implements Upstream, CallConversation {
     this.#ending = closed;
     this.#listener?.stop();
     this.session.close();
-    const farewells = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
+    const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {
-      await Promise.all(farewells);
+      await Promise.all(abandoned);
       await this.#backend.deleteSession(this.session);
     }
     if (last !== undefined) await last();
     this.#messages$?.complete();
     this.#isClosed = true;
-    this.#tellClosed();
+    this.#emitClosed();
     this.#backend.ended(this);
   }
 
-  #tellClosed(): void {
+  #emitClosed(): void {
     if (this.#ending === undefined || !this.#isClosed || this.#closed$ === undefined) return;
     this.#closed$.next(this.#ending);
     this.#closed$.complete();

@@ -1,6 +1,6 @@
-// Keeps the stream open on which a legacy backend sends messages that belong to no request, such as list_changed. Not every
-// server offers it, and its loss says nothing about the instance: it is opened again, at growing intervals, from where
-// it broke off. http-conversation.ts sorts the messages. Source: MCP 2025-11-25 basic/transports#listening.
+// Keeps a stream open on which a legacy backend sends messages that belong to no request, such as list_changed. Not every server
+// offers one, and losing it does not make the instance unhealthy: the stream is reopened at growing intervals, after the last
+// event. http-conversation.ts sorts the messages. Source: MCP 2025-11-25 basic/transports#listening.
 
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -8,14 +8,13 @@ import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts
 import type { Headers } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
-/** The receiver of what a listener gets. */
-export interface MessageSink {
+export interface ListenerSink {
   receive(message: BackendMessage): void;
-  /** The backend does not know the session any more. */
-  forgotten(): void;
+  /** The backend no longer knows the session. */
+  sessionLost(): void;
 }
 
-/** Asks for the stream, by one of the ways of HttpConnection. */
+/** Requests the stream: HttpConnection.get or listen. */
 export type Send = (headers: Headers, answer: HttpAnswer) => void;
 
 /** Waits between attempts, in ms. */
@@ -30,17 +29,17 @@ const WAITS: ListenerWaits = { firstMs: LIMITS.restartFirstMs, longestMs: LIMITS
 export class HttpListener implements AnswerSink {
   readonly #send: Send;
   readonly #session: HttpSession;
-  readonly #sink: MessageSink;
+  readonly #sink: ListenerSink;
   readonly #waits: ListenerWaits;
   #answer: HttpAnswer | undefined;
   #timer: NodeJS.Timeout | undefined;
   #waitMs: number;
   #lastEventId = '';
   #isOn = false;
-  /** Callbacks that wait for the stream while it is being opened. */
+  /** Callbacks to be called once the stream is open or has failed; undefined when no stream is being opened. */
   #waiting: Set<() => void> | undefined;
 
-  constructor(send: Send, session: HttpSession, sink: MessageSink, waits: ListenerWaits = WAITS) {
+  constructor(send: Send, session: HttpSession, sink: ListenerSink, waits: ListenerWaits = WAITS) {
     this.#send = send;
     this.#session = session;
     this.#sink = sink;
@@ -48,29 +47,28 @@ export class HttpListener implements AnswerSink {
     this.#waitMs = waits.firstMs;
   }
 
-  /** Opens the stream, unless it is open or about to be; after a stop from where it was left. */
+  /** Opens the stream, unless it is open; after a stop it continues after the last event. */
   start(): void {
     if (this.#isOn) return;
     this.#isOn = true;
     this.#open();
   }
 
-  /** Listens in a session that replaces another one; messages of the old session are history. */
-  startAnew(): void {
-    this.#drop();
+  /** Listens in a session that replaced another one, from its beginning. */
+  restart(): void {
+    this.#closeStream();
     this.#lastEventId = '';
     if (this.#isOn) this.#open();
   }
 
-  /** Closes the stream. */
   stop(): void {
     this.#isOn = false;
-    this.#drop();
+    this.#closeStream();
   }
 
   /**
-   * Calls back once the stream is open or will not be, at the latest after `longestMs`; undefined, and no call, when there
-   * is nothing to wait for. The returned function calls it off.
+   * Calls `settled` once the stream is open or has failed, at the latest after `longestMs`. Returns a function that cancels
+   * this; undefined, without a call, when no stream is being opened.
    */
   whenSettled(settled: () => void, longestMs: number): (() => void) | undefined {
     const waiting = this.#waiting;
@@ -88,36 +86,36 @@ export class HttpListener implements AnswerSink {
   }
 
   began(): void {
-    this.#settle();
+    this.#resumeWaiting();
   }
 
   message(message: BackendMessage): void {
-    // A server that sends messages is worth a soon reconnection.
+    // A server that sends messages is reconnected to soon.
     this.#waitMs = this.#waits.firstMs;
     this.#sink.receive(message);
   }
 
   unmatched(): void {
-    // An event that is no message; it has no receiver.
+    // An event that is no JSON-RPC message has no receiver.
   }
 
   finished(ending: AnswerEnding): void {
     const retryMs = this.#answer?.retryMs;
-    this.#takeEventId();
-    this.#settle();
+    this.#keepEventId();
+    this.#resumeWaiting();
     if (isForgotten(ending)) {
-      this.#sink.forgotten();
+      this.#sink.sessionLost();
       return;
     }
     if (!isWorthAnotherTry(ending)) {
-      // Perhaps the server does not know the event, and not the stream.
+      // The server may only not know the event: tries once more without its id.
       if (this.#lastEventId === '') return;
       this.#lastEventId = '';
     }
     this.#timer = setTimeout(() => this.#open(), this.#nextWaitMs(retryMs)).unref();
   }
 
-  /** The wait that the server asks for is kept. A server that names a wait wants to be polled, without a back-off. */
+  /** A server that names a wait wants to be polled, so there is no back-off. */
   #nextWaitMs(retryMs: number | undefined): number {
     if (retryMs !== undefined) return Math.min(Math.max(retryMs, this.#waits.firstMs), LIMITS.callLongestMs);
     const waitMs = this.#waitMs;
@@ -134,31 +132,31 @@ export class HttpListener implements AnswerSink {
     this.#send(resumed, this.#answer);
   }
 
-  #settle(): void {
+  #resumeWaiting(): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     for (const settled of waiting ?? []) settled();
   }
 
-  #drop(): void {
+  #closeStream(): void {
     clearTimeout(this.#timer);
     this.#answer?.abort();
-    this.#takeEventId();
-    this.#settle();
+    this.#keepEventId();
+    this.#resumeWaiting();
   }
 
-  #takeEventId(): void {
+  #keepEventId(): void {
     this.#lastEventId = this.#answer?.lastEventId || this.#lastEventId;
     this.#answer = undefined;
   }
 }
 
-/** A 404 with JSON-RPC comes from the MCP server, and not from a server without this path. */
+/** A 404 without JSON-RPC may come from a server that has no such path. */
 function isForgotten(ending: AnswerEnding): boolean {
   return ending.kind === 'refused' && ending.status === 404 && ending.error !== undefined;
 }
 
-/** False when the server does not offer the stream (405) or does not know the session; a new session starts anew. */
+/** False when the server does not offer the stream (405) or does not know the session. */
 function isWorthAnotherTry(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return true;
   if (ending.kind === 'complete') return ending.streamed;

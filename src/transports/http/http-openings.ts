@@ -67,22 +67,22 @@ export function sessionDeletes(
 export class HttpOpenings {
   readonly #connection: HttpConnection;
   readonly #options: HttpOpeningsOptions;
-  readonly #line: StartQueue;
+  readonly #queue: StartQueue;
   readonly #peers = new PeerMemory();
   /** Sessions whose handshake is under way. */
   readonly #sessions = new Set<HttpSession>();
   /** Finds out whether a modern backend speaks the legacy era, too. */
-  readonly #legacyHalf: SingleFlight;
-  #keepsNone: boolean;
+  readonly #legacySupport: SingleFlight;
+  #hasNoSessions: boolean;
   #count = 0;
   #isClosed = false;
 
   constructor(connection: HttpConnection, options: HttpOpeningsOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
-    this.#keepsNone = options.era === 'bare';
-    this.#legacyHalf = new SingleFlight(options.era !== 'modern', options.scheduler);
+    this.#queue = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
+    this.#hasNoSessions = options.era === 'bare';
+    this.#legacySupport = new SingleFlight(options.era !== 'modern', options.scheduler);
   }
 
   /** The number of openings that are under way, or wait. */
@@ -97,9 +97,9 @@ export class HttpOpenings {
   async open({ profile, ownerId, signal }: ClientOpening): Promise<HttpSession | undefined> {
     this.#count += 1;
     try {
-      return await this.#legacyHalf.run(signal, async () => {
-        if (this.#keepsNone) return undefined;
-        return this.#line.take({ ownerId, signal, start: () => this.#open(profile, signal) });
+      return await this.#legacySupport.run(signal, async () => {
+        if (this.#hasNoSessions) return undefined;
+        return this.#queue.take({ ownerId, signal, start: () => this.#open(profile, signal) });
       });
     } catch (thrown) {
       throw signal.aborted ? openingCancelled(thrown) : thrown;
@@ -125,7 +125,7 @@ export class HttpOpenings {
     } = this.#options;
     const { intern } = this.#peers;
     const known = { client, handshakeTimeoutMs, profile, intern, known: era };
-    const options = this.#legacyHalf.isKnown ? known : { ...known, initializeMs: legacyPatienceMs };
+    const options = this.#legacySupport.isKnown ? known : { ...known, initializeMs: legacyPatienceMs };
     const session = new HttpSession(this.#connection, options);
     this.#sessions.add(session);
     try {
@@ -133,12 +133,12 @@ export class HttpOpenings {
       await boundedHandshake(bounds, () => session.open(signal));
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
-      this.#keepsNone = true;
+      this.#hasNoSessions = true;
     } finally {
       this.#sessions.delete(session);
     }
-    this.#keepsNone ||= session.peer.era !== 'legacy';
-    return this.#keepsNone ? undefined : session;
+    this.#hasNoSessions ||= session.peer.era !== 'legacy';
+    return this.#hasNoSessions ? undefined : session;
   }
 }
 

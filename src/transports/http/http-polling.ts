@@ -1,30 +1,30 @@
-// What becomes of a call whose event stream ended before the answer: the rest of the stream is asked for, with the id of the
-// last event, until the answer is there, the backend does not know the stream any more, or its address refuses connections.
-// An orderly end is how a backend asks for polling; a broken connection is a doubt besides.
-// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The deadline is the caller's.
+// Resumes the event stream of a call that ended before the answer: requests the rest after the last event id, until the answer is
+// there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a stream asks to be
+// polled; after a broken connection the instance should be probed as well.
+// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The caller sets the deadline.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
-/** The call that waits. `finished`: nothing more will come. */
+/** The call. `finished`: polling has ended without the answer. */
 export interface PollingSink extends AnswerSink {
-  /** The backend ended the stream; it is asked for again after the wait the backend wants, in ms. */
+  /** The backend ended the stream, which is requested again after the wait that the backend asked for, in ms. */
   interrupted(retryMs: number | undefined): void;
-  /** The connection broke, or the backend failed to answer; the stream is asked for again all the same. */
-  doubted(): void;
+  /** The connection broke, or the backend answered 5xx; the stream is requested again nevertheless. */
+  suspected(): void;
 }
 
-/** Where a stream broke off. */
+/** Where the stream ended. */
 export interface Interrupted {
   readonly lastEventId: string;
   readonly retryMs: number | undefined;
 }
 
-/** Wait when the backend names none; the SDKs wait as long. */
+/** Wait when the backend names none, as in the SDKs. */
 const USUAL_WAIT_MS = 1_000;
-/** Shortest wait before a stream that brought nothing is asked for again, doubled each time. */
+/** Shortest wait after a stream without a new event; doubled each time. */
 const SHORTEST_WAIT_MS = 100;
 /** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
 const FRUITLESS_ATTEMPTS = 8;
@@ -48,12 +48,11 @@ export class HttpPolling implements AnswerSink {
     this.#retryMs = from.retryMs;
   }
 
-  /** Takes the ending of the call's stream, and polls from then on. */
   start(ending: AnswerEnding): void {
     this.#waitAfter(ending);
   }
 
-  /** The call is no longer waited for. */
+  /** The call has ended without the answer. */
   abort(): void {
     clearTimeout(this.#timer);
     this.#answer?.abort();
@@ -90,9 +89,9 @@ export class HttpPolling implements AnswerSink {
     const leastMs = this.#fruitless === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#fruitless - 1);
     const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callLongestMs);
     this.#timer = setTimeout(() => this.#ask(), waitMs).unref();
-    // Last: the sink may call the polling off.
+    // Last, because the sink may abort the polling.
     if (ending.kind === 'complete') this.#sink.interrupted(this.#retryMs);
-    else if (isDoubtful(ending)) this.#sink.doubted();
+    else if (isDoubtful(ending)) this.#sink.suspected();
   }
 
   #ask(): void {
@@ -114,7 +113,7 @@ function isDoubtful(ending: AnswerEnding): boolean {
   return ending.kind === 'refused' && ending.status >= 500;
 }
 
-/** False when the answer is no stream, when the backend does not know the stream or the session, or is gone. */
+/** True when the stream may be resumed later. */
 function mayComeBack(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return !isUnreachable(ending);
   if (ending.kind === 'complete') return ending.streamed;

@@ -1,6 +1,6 @@
-// The session with one HTTP backend: the agreement of the handshake and the session id. There is one for the transport itself and
-// one for each client with a conversation of its own, so an idle one has to be small. It detects that a backend forgot the session;
-// http-conversation.ts decides what follows. Sessions are deleted so many at a time.
+// The session with one HTTP backend: the result of the handshake and the session id. The transport has one, and each client with a
+// dedicated conversation has one, so an idle session must be small. It detects that a backend forgot the session;
+// http-conversation.ts decides what follows.
 
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -20,41 +20,41 @@ import { DISCOVER_PATIENCE_MS, shakeFirstHands } from './http-probe.ts';
 export interface SessionOptions {
   readonly client: ClientInfo;
   readonly handshakeTimeoutMs: number;
-  /** The client it is for; absent for the transport's own. */
+  /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile;
-  /** Without a profile: the results of earlier openings, and of this one. */
+  /** Without a profile: what earlier openings found out; this one adds its results. */
   readonly memory?: OpeningMemory | undefined;
   /** Longest wait for its first answer. Default DISCOVER_PATIENCE_MS. */
   readonly patienceMs?: number | undefined;
-  /** The known era of the backend. Default: that of the lost session. */
+  /** The known era of the backend. Default: unknown. */
   readonly known?: Era;
   /**
-   * With a profile, of a backend that is modern: it is not known whether it speaks the legacy era, too. One that does not
-   * answer `initialize` for so long, but `server/discover`, does not; the session is modern then.
+   * With a profile, for a modern backend that may also speak the legacy era: longest wait for the answer to `initialize`. If
+   * the backend then answers `server/discover`, the session is modern.
    */
   readonly initializeMs?: number;
-  /** Returns the same object for equal peers, so that they are kept once. */
+  /** Returns one object for all equal peers, to save memory. */
   readonly intern?: (peer: Peer) => Peer;
 }
 
-/** The agreement of one handshake; the next one replaces it as a whole. */
-interface Agreement {
+/** The result of a handshake. */
+interface SessionState {
   readonly peer: Peer;
   readonly sessionId: string | undefined;
   /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
   readonly headers: Headers;
 }
 
-/** A session, or its substitute for backends that have none. */
+/** A session; with a backend that keeps none, only the result of the handshake. */
 export class HttpSession {
   readonly #connection: HttpConnection;
   readonly #options: SessionOptions;
-  #agreement: Agreement = NOTHING_AGREED;
+  #state: SessionState = NOT_OPEN;
   #epoch = 0;
   #initializeStatus: number | undefined;
-  #courtesies = 0;
+  #unawaitedCount = 0;
   #isClosed = false;
-  /** Ends the handshake that is under way. */
+  /** Aborts the handshake that is under way. */
   #opening: AbortController | undefined;
   #reopening: Promise<void> | undefined;
   #reopened: (() => void) | undefined;
@@ -64,38 +64,36 @@ export class HttpSession {
     this.#options = options;
   }
 
-  /** The results of the latest handshake. */
   get peer(): Peer {
-    return this.#agreement.peer;
+    return this.#state.peer;
   }
 
   /** True when the backend keeps a session for the gateway. */
   get hasSession(): boolean {
-    return this.#agreement.sessionId !== undefined;
+    return this.#state.sessionId !== undefined;
   }
 
-  /** The status with which a backend refused `initialize`, when its opening failed. */
+  /** After a failed opening: the status with which the backend refused `initialize`, if it did. */
   get initializeStatus(): number | undefined {
     return this.#initializeStatus;
   }
 
-  /** Counts handshakes: tells a call whether the session it was sent in is still the present one. */
+  /** Counts handshakes: a call compares it to see whether its session was replaced. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Headers of one request in the present session. */
   headers(request: ExchangeRequest): Headers {
-    const { peer, headers } = this.#agreement;
+    const { peer, headers } = this.#state;
     return peer.era === 'modern' ? eraHeaders(request, peer) : headers;
   }
 
-  /** Shakes hands. Rejects with GatewayError; `signal` ends the wait. */
+  /** Shakes hands. Rejects with GatewayError; `signal` aborts the handshake. */
   async open(signal: AbortSignal): Promise<void> {
     const opening = new AbortController();
     const stop = (): void => opening.abort();
     if (this.#isClosed || signal.aborted) stop();
-    // Removed afterwards: a signal may live as long as the gateway.
+    // Removed below: a signal may live as long as the gateway.
     signal.addEventListener('abort', stop);
     this.#opening = opening;
     const { known, initializeMs, handshakeTimeoutMs } = this.#options;
@@ -104,11 +102,11 @@ export class HttpSession {
     const channel = new HttpHandshake(this.#connection, { signal: ended, discoverMs, initializeMs, known });
     try {
       const peer = await this.#shakeHands(channel, signal);
-      if (peer.era !== 'legacy') this.#disown(channel.sessionId);
-      this.#agree(peer, channel.sessionId);
+      if (peer.era !== 'legacy') this.#deleteUnused(channel.sessionId);
+      this.#adopt(peer, channel.sessionId);
     } catch (thrown) {
       this.#initializeStatus = channel.initializeStatus;
-      this.#disown(channel.sessionId);
+      this.#deleteUnused(channel.sessionId);
       throw thrown;
     } finally {
       signal.removeEventListener('abort', stop);
@@ -117,8 +115,8 @@ export class HttpSession {
   }
 
   /**
-   * Whether a refusal means that the backend does not know the session any more. The specification wants 404; servers
-   * also answer 400 with an error that names no request, or with the SDK's codes for a session it does not know.
+   * True when a refusal means that the backend no longer knows the session. The specification demands 404; servers also
+   * answer 400 with an error that names no request, or with the SDK's codes for an unknown session.
    * Source: MCP 2025-11-25 basic/transports#session-management; measured.
    */
   isLost(refused: RefusedEnding, id: number): boolean {
@@ -128,49 +126,49 @@ export class HttpSession {
     return refused.error.id !== id || SESSION_CODES.has(refused.error.error.code);
   }
 
-  /** Opens a new session in place of the one of `epoch`. All callers that lost it share a single handshake. */
+  /** Replaces the session of `epoch`. All callers that lost it share one handshake. */
   reopen(epoch: number): Promise<void> {
     if (epoch !== this.#epoch) return Promise.resolve();
     this.#reopening ??= this.#openAgain();
     return this.#reopening;
   }
 
-  /** Sets the callback that runs after a session was opened in place of a lost one. */
+  /** Sets the callback that runs after a lost session was replaced. */
   onReopened(reopened: () => void): void {
     this.#reopened = reopened;
   }
 
-  /** Cancels a request that is no longer waited for, at a backend of the legacy era. Never rejects, waits briefly. */
+  /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.courtesyMs. */
   async cancel(requestId: number, reason?: string): Promise<void> {
     const method = 'notifications/cancelled';
     await this.#post({ jsonrpc: '2.0', method, params: cancellation(requestId, reason) }, method);
   }
 
-  /** Sends a notification, unless too many are under way. Never rejects, waits briefly. */
+  /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.courtesyMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
-    await this.#bounded({ jsonrpc: '2.0', method, params }, method);
+    await this.#sendIfFewUnawaited({ jsonrpc: '2.0', method, params }, method);
   }
 
-  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits briefly. */
+  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits at most LIMITS.courtesyMs. */
   async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
-    await this.#bounded({ jsonrpc: '2.0', id: idValue(id), ...reply }, '');
+    await this.#sendIfFewUnawaited({ jsonrpc: '2.0', id: idValue(id), ...reply }, '');
   }
 
-  /** Ends a handshake that is under way; there will be no other. */
+  /** Aborts a handshake that is under way, and prevents others. */
   close(): void {
     this.#isClosed = true;
     this.#opening?.abort();
   }
 
-  /** Ends the session on the backend, as far as it listens. Never rejects. */
+  /** Deletes the session on the backend. Never rejects, waits at most LIMITS.courtesyMs. */
   async end(): Promise<void> {
-    if (this.hasSession) await this.#endSession(this.#agreement.headers);
+    if (this.hasSession) await this.#endSession(this.#state.headers);
   }
 
   async #shakeHands(channel: HttpHandshake, signal: AbortSignal): Promise<Peer> {
     const { client, profile, initializeMs, handshakeTimeoutMs, memory = {} } = this.#options;
     const { patienceMs = DISCOVER_PATIENCE_MS } = this.#options;
-    const known = this.#agreement === NOTHING_AGREED ? undefined : this.peer.era;
+    const known = this.#state === NOT_OPEN ? undefined : this.peer.era;
     if (known === undefined && profile === undefined) {
       const shortMs = Math.min(patienceMs, handshakeTimeoutMs / 4);
       return shakeFirstHands(channel, { client, memory, signal, patienceMs: shortMs });
@@ -184,16 +182,16 @@ export class HttpSession {
     return this.#options.intern?.(peer) ?? peer;
   }
 
-  /** The backend keeps a session that no client will use. */
-  #disown(sessionId: string | undefined): void {
+  /** Deletes a session that will not be used. */
+  #deleteUnused(sessionId: string | undefined): void {
     if (sessionId !== undefined) void this.#endSession({ 'mcp-session-id': sessionId });
   }
 
-  #agree(peer: Peer, givenId: string | undefined): void {
+  #adopt(peer: Peer, givenId: string | undefined): void {
     const sessionId = peer.era === 'legacy' ? givenId : undefined;
     const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
     const headers = { ...eraHeaders({ method: 'ping' }, peer), ...session };
-    this.#agreement = { peer, sessionId, headers };
+    this.#state = { peer, sessionId, headers };
     this.#epoch += 1;
   }
 
@@ -206,28 +204,28 @@ export class HttpSession {
     this.#reopened?.();
   }
 
-  async #bounded(message: object, method: string): Promise<void> {
-    if (this.#courtesies >= LIMITS.repliesUnderWay) return;
-    this.#courtesies += 1;
+  async #sendIfFewUnawaited(message: object, method: string): Promise<void> {
+    if (this.#unawaitedCount >= LIMITS.repliesUnderWay) return;
+    this.#unawaitedCount += 1;
     await this.#post(message, method);
-    this.#courtesies -= 1;
+    this.#unawaitedCount -= 1;
   }
 
   async #post(message: object, method: string): Promise<void> {
     const body = JSON.stringify(message);
-    await this.#briefly((answer) => this.#connection.post(body, this.headers({ method }), answer));
+    await this.#sendUnawaited((answer) => this.#connection.post(body, this.headers({ method }), answer));
   }
 
   async #endSession(headers: Headers): Promise<void> {
-    await this.#briefly((answer) => this.#connection.delete(headers, answer));
+    await this.#sendUnawaited((answer) => this.#connection.delete(headers, answer));
   }
 
-  async #briefly(send: (answer: HttpAnswer) => void): Promise<void> {
+  async #sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
     await ask(send, undefined, AbortSignal.timeout(LIMITS.courtesyMs));
   }
 }
 
-const NOTHING_AGREED: Agreement = {
+const NOT_OPEN: SessionState = {
   peer: {
     era: 'bare',
     protocolVersion: '',

@@ -126,8 +126,8 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly #upstreams = new Set<HttpConversation>();
   readonly #openings: HttpOpenings;
   readonly #scheduler: TaskScheduler;
-  readonly #doubts = new Subject<void>();
-  readonly doubts$: Observable<void> = this.#doubts;
+  readonly #suspected = new Subject<void>();
+  readonly doubts$: Observable<void> = this.#suspected;
   #unmatchedMessages = 0;
   #closing: Promise<void> | undefined;
 
@@ -192,8 +192,8 @@ export class HttpTransport implements Transport, HttpBackend {
     return this.#closing;
   }
 
-  doubted(): void {
-    this.#doubts.next();
+  suspected(): void {
+    this.#suspected.next();
   }
 
   unmatched(): void {

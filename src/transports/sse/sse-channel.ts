@@ -39,12 +39,12 @@ export class SseChannel implements Channel, AnswerSink {
   /** Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
   readonly located: Promise<void> = this.#located.promise;
   #target: string | undefined;
-  #courtesies = 0;
+  #unawaitedCount = 0;
 
   /** `profile`: the client it is for; undefined for the transport itself, which refuses all questions. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     this.#connection = connection;
-    this.#correlator = new Correlator({ profile, reply: (message) => void this.#briefly(message) });
+    this.#correlator = new Correlator({ profile, reply: (message) => void this.#sendUnawaited(message) });
     this.messages$ = this.#correlator.messages$;
     this.closed$ = this.#correlator.closed$;
     // Callers that do not wait for it see the same in `closed$`.
@@ -75,7 +75,7 @@ export class SseChannel implements Channel, AnswerSink {
 
   /** Posts a notification, unless too many are under way. Never rejects, waits briefly. */
   async notify(method: string, params: JsonObject): Promise<void> {
-    await this.#briefly({ jsonrpc: '2.0', method, params });
+    await this.#sendUnawaited({ jsonrpc: '2.0', method, params });
   }
 
   /** Answers what is pending and closes the stream, which ends the session. Idempotent. */
@@ -139,15 +139,15 @@ export class SseChannel implements Channel, AnswerSink {
     if (exchange.method !== 'initialize') void this.notify(CANCELLED, params);
   }
 
-  async #briefly(message: object): Promise<void> {
+  async #sendUnawaited(message: object): Promise<void> {
     const target = this.#target;
     if (this.#correlator.ended !== undefined || target === undefined) return;
-    if (this.#courtesies >= LIMITS.repliesUnderWay) return;
-    this.#courtesies += 1;
+    if (this.#unawaitedCount >= LIMITS.repliesUnderWay) return;
+    this.#unawaitedCount += 1;
     const body = JSON.stringify(message);
     const send = (answer: HttpAnswer): void => this.#connection.post(body, {}, answer, target);
     await ask(send, undefined, AbortSignal.timeout(LIMITS.courtesyMs));
-    this.#courtesies -= 1;
+    this.#unawaitedCount -= 1;
   }
 
   #fail(failure: GatewayError): void {

@@ -75,7 +75,7 @@ class SseTransport implements Transport {
   readonly #upstreams = new Set<SseChannel>();
   /** Ends handshakes of upstreams. */
   readonly #over = new AbortController();
-  readonly #line: StartQueue;
+  readonly #queue: StartQueue;
   #openings = 0;
 
   constructor(connection: HttpConnection, { channel, peer }: OpenedStream, options: PacedOptions) {
@@ -86,7 +86,7 @@ class SseTransport implements Transport {
     this.#channel = channel;
     this.#own = new ChannelConversation(channel, peer, options.client);
     this.#options = options;
-    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
+    this.#queue = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
     channel.closed$.subscribe((closed) => void this.end(closed));
   }
 
@@ -112,7 +112,7 @@ class SseTransport implements Transport {
     try {
       const either = AbortSignal.any([signal, over]);
       const start = () => openStream(this.#connection, this.#options, profile, either);
-      const { channel, peer } = await this.#line.take({ ownerId, signal: either, start });
+      const { channel, peer } = await this.#queue.take({ ownerId, signal: either, start });
       this.#upstreams.add(channel);
       channel.closed$.subscribe(() => this.#upstreams.delete(channel));
       return new ChannelConversation(channel, peer, this.#options.client);

@@ -96,7 +96,7 @@ export class Child {
   }
 
   /** Adds a line of stdout to `lastLines`: some programs explain there why they do not run. */
-  note(line: Buffer): void {
+  addLine(line: Buffer): void {
     this.#tail.add(line);
   }
 

@@ -70,7 +70,7 @@ export class ContainerChild {
     return this.#tail.lines;
   }
 
-  note(line: Buffer): void {
+  addLine(line: Buffer): void {
     this.#tail.add(line);
   }
 

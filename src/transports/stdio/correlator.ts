@@ -24,11 +24,11 @@ import {
   callerTokenOf,
   ECHOES,
   isEcho,
-  LoneCaller,
   outcomeOf,
   paramsForCaller,
   paramsWithToken,
   REFUSED,
+  RecentCallers,
   withEraMetadata,
 } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
@@ -123,14 +123,14 @@ export class Correlator {
   readonly messages$: Observable<ServerMessage> = this.#messages;
   /** As in Upstream. */
   readonly closed$: Observable<Closed> = this.#closed;
-  readonly #lone: LoneCaller;
+  readonly #callers: RecentCallers;
   #lastId = 0;
   #unmatchedMessages = 0;
   #ended: Closed | undefined;
 
   constructor(options: CorrelatorOptions) {
     this.#options = options;
-    this.#lone = new LoneCaller(options.now ?? (() => performance.now()));
+    this.#callers = new RecentCallers(options.now ?? (() => performance.now()));
   }
 
   /** Why it ended; undefined before. */
@@ -155,7 +155,7 @@ export class Correlator {
     }
     this.#lastId += 1;
     const id = this.#lastId;
-    this.#lone.note(request.caller);
+    this.#callers.note(request.caller);
     const params = paramsWithToken(request, id);
     let text: string;
     try {
@@ -225,7 +225,7 @@ export class Correlator {
   }
 
   #takeAnswer(message: AnswerMessage): void {
-    const exchange = this.#ownerOf(message);
+    const exchange = this.#exchangeOf(message);
     if (exchange === undefined) {
       this.#unmatchedMessages += 1;
       // Ids are compared strictly; but a number that came back as text must not leave its caller waiting in vain.
@@ -251,7 +251,7 @@ export class Correlator {
     // A cancellation names a request by an id of this channel, which has no meaning elsewhere.
     if (method === CANCELLED) return;
     const namesNoCall = method === LOG || isCustomNotice(method);
-    const exchange = this.#subscriptionOf(params) ?? (namesNoCall ? this.#ownerOfUnnamed() : undefined);
+    const exchange = this.#subscriptionOf(params) ?? (namesNoCall ? this.#exchangeOfUnnamed() : undefined);
     if (exchange === undefined) this.#messages.next(message);
     else exchange.observer.next({ kind: 'notification', method, params });
   }
@@ -279,7 +279,7 @@ export class Correlator {
     else question.answer(REFUSED);
   }
 
-  #ownerOf({ kind, id }: AnswerMessage): PendingExchange | undefined {
+  #exchangeOf({ kind, id }: AnswerMessage): PendingExchange | undefined {
     if (typeof id === 'number') return this.#pending.get(id);
     // The server could not read which request it refuses. With one exchange under way it is that one.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
@@ -289,8 +289,8 @@ export class Correlator {
    * Log lines, and notifications that the protocol does not know, carry no id. They are about the only exchange that is under
    * way, or about one that has ended: so they go only to a caller that has called alone for a while.
    */
-  #ownerOfUnnamed(): PendingExchange | undefined {
-    return this.#lone.isAlone ? this.#onlyOne() : undefined;
+  #exchangeOfUnnamed(): PendingExchange | undefined {
+    return this.#callers.isSingle ? this.#onlyOne() : undefined;
   }
 
   /** Subscriptions stay open and ask for nothing: they are not counted. */
@@ -359,7 +359,7 @@ export function looksLikeJson(line: Buffer): boolean {
 }
 
 /** The exchange that waits for an oversize line; 'none' (it is no answer), or 'unknown'. */
-export function ownerOfOversize({ head, tail }: OversizeLine): number | 'none' | 'unknown' {
+export function exchangeOfOversize({ head, tail }: OversizeLine): number | 'none' | 'unknown' {
   const start = head.toString('latin1');
   if (METHOD_AT_HEAD.test(start)) return 'none';
   return idAtHead(start) ?? idAtTail(tail.toString('latin1')) ?? 'unknown';

@@ -107,14 +107,14 @@ export class Reaper {
     if (!ownsGroup) return;
     this.#groups.add(leader);
     if (this.#shell === undefined) this.#start();
-    else this.#tell('+', leader);
+    else this.#send('+', leader);
   }
 
   /** Nothing is left of the group. */
   forget(leader: number): void {
     if (!this.#groups.delete(leader)) return;
     if (this.#groups.size > 0) {
-      this.#tell('-', leader);
+      this.#send('-', leader);
     } else {
       this.#shell?.stdin?.end(line('-', leader));
       this.#shell = undefined;
@@ -145,14 +145,14 @@ export class Reaper {
     shell.stdin?.on('error', () => {}); // its exit follows
     shell.unref();
     this.#shell = shell;
-    for (const leader of this.#groups) this.#tell('+', leader);
+    for (const leader of this.#groups) this.#send('+', leader);
   }
 
   #startAgain(): void {
     if (this.#shell === undefined && this.#groups.size > 0) this.#start();
   }
 
-  #tell(sign: '+' | '-', leader: number): void {
+  #send(sign: '+' | '-', leader: number): void {
     this.#shell?.stdin?.write(line(sign, leader));
   }
 }

@@ -20,9 +20,9 @@ import {
   type Channel,
   Correlator,
   type ExchangeObserver,
+  exchangeOfOversize,
   idsOfBrokenAnswer,
   looksLikeJson,
-  ownerOfOversize,
   type PendingExchange,
 } from './correlator.ts';
 import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
@@ -37,13 +37,13 @@ export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' |
 }
 
 /** Longest notification of a client: a few notifications must not fill the outbox of the calls. */
-const MOST_NOTICE_CHARACTERS = 1024 * 1024;
+const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
 export class StdioChannel implements Channel {
   readonly messages$: Observable<ServerMessage>;
   readonly closed$: Observable<Closed>;
-  readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'note' | 'write' | 'stop'>;
+  readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
   readonly #correlator: Correlator;
   readonly #answers: OwnHeldBytes | undefined;
@@ -61,7 +61,7 @@ export class StdioChannel implements Channel {
     };
     const decoder = new LineDecoder(listener, LIMITS.backendMessageBytes, answers);
     const onOutput = (chunk: Buffer): void => decoder.write(chunk);
-    const onPipeClosed = (pipe: string): void => this.#giveUp(`closed its standard ${pipe}`);
+    const onPipeClosed = (pipe: string): void => this.#pipeClosed(`closed its standard ${pipe}`);
     this.#child =
       program.container === undefined
         ? new Child(program, { onOutput, onPipeClosed, ...options })
@@ -106,7 +106,7 @@ export class StdioChannel implements Channel {
   /** Queues a notification. A very long one, or one without room, is dropped: no caller waits for it. */
   notify(method: string, params: JsonObject): void {
     const line = lineOf({ jsonrpc: '2.0', method, params });
-    if (line.line.length <= MOST_NOTICE_CHARACTERS) this.#outbox.add(line);
+    if (line.line.length <= MAX_NOTIFICATION_CHARACTERS) this.#outbox.add(line);
   }
 
   facts(): TransportEvents {
@@ -133,7 +133,7 @@ export class StdioChannel implements Channel {
   #receiveUnusable(line: Buffer): void {
     this.#correlator.countUnmatched();
     // A line that looks like JSON may be an answer to a caller and is not shown; text is a message for people.
-    if (!looksLikeJson(line)) this.#child.note(line);
+    if (!looksLikeJson(line)) this.#child.addLine(line);
     for (const id of idsOfBrokenAnswer(line)) {
       this.#correlator.fail(id, 'it answered with something that is no JSON-RPC answer');
     }
@@ -144,7 +144,7 @@ export class StdioChannel implements Channel {
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
-    const owner = ownerOfOversize(line);
+    const owner = exchangeOfOversize(line);
     if (owner === 'none') return;
     if (owner !== 'unknown') {
       this.#correlator.fail(owner, reason);
@@ -157,7 +157,7 @@ export class StdioChannel implements Channel {
   }
 
   /** A pipe is closed and the child lives on. It gets the time of the stop ladder to answer what it has read. */
-  #giveUp(fault: string): void {
+  #pipeClosed(fault: string): void {
     if (!this.isUsable) return;
     this.#fault = fault;
     this.#outbox.close();
@@ -188,7 +188,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
     this.#outbox = outbox;
   }
 
-  onHandedOver(): void {
+  onWritten(): void {
     this.#exchange.delivered = 'unknown';
   }
 
@@ -207,7 +207,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
 const ANY_CLIENT = { capabilities: { sampling: {}, elicitation: {}, roots: {} } };
 
 function lineOf(message: object): OutgoingLine {
-  return { line: JSON.stringify(message), onHandedOver: () => {} };
+  return { line: JSON.stringify(message), onWritten: () => {} };
 }
 
 // What waits to be written to a child's standard input: all lines of one turn of the event loop go in one write, and there is
@@ -219,7 +219,7 @@ interface OutgoingLine extends Linked {
   /** Without the line end. */
   readonly line: string;
   /** Called right before the line is handed to the system; from then on it may have arrived. */
-  onHandedOver(): void;
+  onWritten(): void;
 }
 
 /** Writes text; `done` is called once, with an error when the pipe is closed. */
@@ -287,7 +287,7 @@ export class Outbox {
     let batch = '';
     for (let line = this.#waiting.first; line !== undefined; line = this.#waiting.first) {
       this.remove(line);
-      line.onHandedOver();
+      line.onWritten();
       batch += `${line.line}\n`;
       if (batch.length >= BATCH_CHARACTERS) break;
     }

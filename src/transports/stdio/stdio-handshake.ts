@@ -111,7 +111,7 @@ export async function shakeHandsOnPipe(
 
 // The programs that single clients of one instance have of their own: the handshake with each, and its era.
 
-export interface OwnProgramsOptions
+export interface DedicatedProgramsOptions
   extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
   /** The era of the shared program. */
   readonly era: Era;
@@ -123,17 +123,20 @@ export interface OwnProgramsOptions
 }
 
 /** Those of one transport. */
-export class OwnPrograms {
-  readonly #options: OwnProgramsOptions;
+export class DedicatedPrograms {
+  readonly #options: DedicatedProgramsOptions;
   readonly #processes: WarmProcesses<StdioChannel>;
   /** The era of these programs: the legacy one where they speak it, as every program does whose shared program is legacy. */
   readonly #era: SingleFlight;
 
-  constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
+  constructor(start: () => StdioChannel, options: DedicatedProgramsOptions) {
     this.#options = options;
     const { handshakeTimeoutMs: patienceMs, room, scheduler } = options;
     this.#processes = new WarmProcesses(start, { patienceMs, room, scheduler });
-    this.#era = new SingleFlight(options.era === 'legacy' || options.memory.ownEra !== undefined, scheduler);
+    this.#era = new SingleFlight(
+      options.era === 'legacy' || options.memory.dedicatedEra !== undefined,
+      scheduler,
+    );
   }
 
   /**
@@ -161,21 +164,21 @@ export class OwnPrograms {
     const { client, handshakeTimeoutMs, era, memory } = this.#options;
     const options = { client, profile, signal, handshakeTimeoutMs };
     if (era !== 'modern') return shakeHandsOnPipe(channel, options);
-    const { first, probe } = this.#way();
+    const { first, probe } = this.#handshakeOrder();
     try {
       const peer = await shakeHandsOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
-      if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.ownEra = peer.era;
+      if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = peer.era;
       return peer;
     } catch (thrown) {
-      if (!signal.aborted) memory.ownEra = undefined; // the next one may find it changed
+      if (!signal.aborted) memory.dedicatedEra = undefined; // the next one may find it changed
       throw thrown;
     }
   }
 
   /** A program that is silent after `initialize` is waited for once. */
-  #way(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
+  #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
     const { memory, openingMs, patienceMs = PROBE_PATIENCE_MS } = this.#options;
-    if (memory.ownEra !== undefined) return { first: memory.ownEra };
+    if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };
     return { first: 'legacyProbe', probe: { patienceMs: patienceMs + openingMs, outcome: 'unanswered' } };
   }
 }

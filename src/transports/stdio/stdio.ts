@@ -22,7 +22,7 @@ import type {
 import type { KillLadder } from './child-process.ts';
 import { ChannelConversation } from './correlator.ts';
 import { StdioChannel } from './stdio-channel.ts';
-import { type OpenedProgram, OwnPrograms, openShared } from './stdio-handshake.ts';
+import { DedicatedPrograms, type OpenedProgram, openShared } from './stdio-handshake.ts';
 
 /** The stdio row of the table, with the stop ladder of LIMITS. */
 export const stdio: TransportType = stdioWith({});
@@ -34,7 +34,7 @@ export interface StdioSettings {
   readonly patienceMs?: number;
 }
 
-/** A stdio transport type with waits of its own. */
+/** A stdio transport type with other waits. */
 export function stdioWith(settings: StdioSettings): TransportType {
   return { kind: 'stdio', open: (definition, options) => open(definition, options, settings) };
 }
@@ -68,10 +68,16 @@ async function open(
   const startedAtMs = performance.now();
   const opened = await openShared(start, { ...options, memory, patienceMs });
   const openingMs = performance.now() - startedAtMs;
-  const startOwn = () => new StdioChannel(program, { ...starting, answers, mayAsk: true });
+  const startDedicated = () => new StdioChannel(program, { ...starting, answers, mayAsk: true });
   const known = { era: opened.peer.era, openingMs, memory, patienceMs };
-  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, room, scheduler, ...known });
-  return new StdioTransport(opened, own, client);
+  const dedicated = new DedicatedPrograms(startDedicated, {
+    client,
+    handshakeTimeoutMs,
+    room,
+    scheduler,
+    ...known,
+  });
+  return new StdioTransport(opened, dedicated, client);
 }
 
 class StdioTransport implements Transport {
@@ -81,15 +87,15 @@ class StdioTransport implements Transport {
   readonly closed$: Observable<Closed>;
   readonly #channel: StdioChannel;
   readonly #client: ClientInfo;
-  readonly #own: OwnPrograms;
+  readonly #dedicated: DedicatedPrograms;
   /** The conversation in the process that all clients share. */
   readonly #shared: ChannelConversation;
 
-  constructor({ channel, peer }: OpenedProgram, own: OwnPrograms, client: ClientInfo) {
+  constructor({ channel, peer }: OpenedProgram, dedicated: DedicatedPrograms, client: ClientInfo) {
     this.peer = peer;
     this.#channel = channel;
     this.#client = client;
-    this.#own = own;
+    this.#dedicated = dedicated;
     this.#shared = new ChannelConversation(channel, peer, client);
     this.messages$ = channel.messages$;
     this.closed$ = channel.closed$;
@@ -118,11 +124,11 @@ class StdioTransport implements Transport {
   ): Promise<Upstream | undefined> {
     if (this.peer.era === 'bare') return undefined;
     if (signal.aborted) throw openingCancelled();
-    const { channel, peer } = await this.#own.open({ profile, ownerId, signal });
+    const { channel, peer } = await this.#dedicated.open({ profile, ownerId, signal });
     return new ChannelConversation(channel, peer, this.#client, channel.facts().pid ?? undefined);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#shared.close(), this.#own.close()]);
+    await Promise.all([this.#shared.close(), this.#dedicated.close()]);
   }
 }

@@ -38,7 +38,7 @@ export interface WarmOptions {
 /** The programs of one instance. None is started before the first opening: most instances never need one. */
 export class WarmProcesses<P extends WarmProcess> {
   readonly #start: () => P;
-  readonly #line: StartQueue;
+  readonly #queue: StartQueue;
   readonly #room: () => number;
   /** Started and not taken, each with the end of its wait. */
   readonly #warm = new Map<P, NodeJS.Timeout>();
@@ -49,7 +49,7 @@ export class WarmProcesses<P extends WarmProcess> {
   constructor(start: () => P, { patienceMs, scheduler, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
     this.#start = start;
     this.#room = room;
-    this.#line = new StartQueue({
+    this.#queue = new StartQueue({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
       heldMs: START_HELD_MS,
@@ -69,7 +69,7 @@ export class WarmProcesses<P extends WarmProcess> {
    * of `signal` when that ends the wait.
    */
   async open<T>(ownerId: string, signal: AbortSignal, use: (process: P) => Promise<T>): Promise<T> {
-    const opened = await this.#line.take({ ownerId, signal, start: () => use(this.#take()) });
+    const opened = await this.#queue.take({ ownerId, signal, start: () => use(this.#take()) });
     this.#refill();
     return opened;
   }
@@ -92,7 +92,7 @@ export class WarmProcesses<P extends WarmProcess> {
   #refill(): void {
     while (
       !this.#isClosed &&
-      this.#line.starting + this.#line.waiting === 0 &&
+      this.#queue.starting + this.#queue.waiting === 0 &&
       this.#warm.size < Math.min(LIMITS.warmProcesses, this.#room())
     ) {
       const process = this.#start();
