@@ -171,7 +171,7 @@ test('discovers a modern backend behind a pipe after it refused initialize', asy
 });
 
 test('asks once more who refuses the legacy era and did not answer before', async () => {
-  const none = { kind: 'none', lack: 'it did not answer server/discover' } as const;
+  const none = { kind: 'none', detail: 'it did not answer server/discover' } as const;
   const { channel, asked } = backend({ 'server/discover': [none, discovered] });
   assert.equal(await knownAfter(channel, { client, first: 'probe' }), modernPeer);
   assert.equal(asked(), ['server/discover', 'initialize', 'server/discover']);
@@ -236,7 +236,7 @@ test('asks for the era first that is known on behalf of a client, or for the leg
 
 test('tells refusals from failures', async () => {
   const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
-  const none = { kind: 'none', lack: 'POST /mcp was answered with HTTP 404' } as const;
+  const none = { kind: 'none', detail: 'POST /mcp was answered with HTTP 404' } as const;
   const broken = backendUnavailable('connection refused', { delivered: 'no' });
   for (const [initialize, expected] of [
     [fails(-32022), true],
@@ -256,7 +256,7 @@ test('tells refusals from failures', async () => {
 });
 
 test('tells what was there instead when nothing was JSON-RPC', async () => {
-  const none = { kind: 'none', lack: 'POST /mcp was answered with HTTP 404' } as const;
+  const none = { kind: 'none', detail: 'POST /mcp was answered with HTTP 404' } as const;
   const methods = ['server/discover', 'initialize', 'ping', 'tools/list'];
   const nothing = Object.fromEntries(methods.map((method) => [method, none]));
   const error = await failureOf(shakeHands(backend(nothing).channel, { client, first: 'modern' }));
@@ -271,7 +271,7 @@ test('tells what was there instead when nothing was JSON-RPC', async () => {
 });
 
 test('goes on to the next attempt when one is not answered in JSON-RPC', async () => {
-  const none = { kind: 'none', lack: 'server/discover was not answered' } as const;
+  const none = { kind: 'none', detail: 'server/discover was not answered' } as const;
   const { channel } = backend({ 'server/discover': none, initialize: initialized('2025-11-25') });
   assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
 });

@@ -92,7 +92,7 @@ test('lets hear what a program says before it has answered', async () => {
   }
 });
 
-test('names what a program may lack of the proxies of the gateway, and no value', async () => {
+test('names what a program may detail of the proxies of the gateway, and no value', async () => {
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const { signal, ...options } = openOptions();
   const reasonOf = async (code: string, more = {}) => {
@@ -100,12 +100,12 @@ test('names what a program may lack of the proxies of the gateway, and no value'
     const definition = instanceDefinition({ command: process.execPath, args: ['-e', code] });
     return (await refusal(open(definition, signal))).facts.reason;
   };
-  const lacked = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;
+  const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;
   const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
-  assert.match(String(await reasonOf(offline)), lacked);
-  assert.match(String(await reasonOf('setInterval(() => {}, 1000)', { handshakeTimeoutMs: 300 })), lacked);
-  assert.not.match(String(await reasonOf("console.error('no such option'); process.exit(1)")), lacked);
-  assert.not.match(String(await reasonOf(offline, { passEnv: ['HTTPS_PROXY'] })), lacked);
+  assert.match(String(await reasonOf(offline)), missing);
+  assert.match(String(await reasonOf('setInterval(() => {}, 1000)', { handshakeTimeoutMs: 300 })), missing);
+  assert.not.match(String(await reasonOf("console.error('no such option'); process.exit(1)")), missing);
+  assert.not.match(String(await reasonOf(offline, { passEnv: ['HTTPS_PROXY'] })), missing);
   delete process.env.HTTPS_PROXY;
 });
 

@@ -32,13 +32,13 @@ export interface HandshakeChannel {
 
 /**
  * A result, or the error a backend refused with. `none`: there was no JSON-RPC in the answer, which refuses the method,
- * too; `lack` says what there was, as a sentence without its full stop.
+ * too; `detail` says what there was, as a sentence without its full stop.
  */
 export type HandshakeAnswer = FinalEvent | NoAnswer;
 
 interface NoAnswer {
   readonly kind: 'none';
-  readonly lack: string;
+  readonly detail: string;
 }
 
 /** How an attempt was refused. */
@@ -225,11 +225,11 @@ function readResult(text: JsonText): JsonObject {
 /** Codes prove that there is a server, and why it refused; without a code, the content of the answer says more. */
 function refused(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
-  const lack = refusals.findLast((refusal) => refusal.kind === 'none')?.lack ?? '';
-  if (codes.length === 0) return handshakeRefused(`${lack}: no MCP server`);
+  const detail = refusals.findLast((refusal) => refusal.kind === 'none')?.detail ?? '';
+  if (codes.length === 0) return handshakeRefused(`${detail}: no MCP server`);
   if (codes.length === refusals.length)
     return handshakeRefused(`it refused the handshake (codes ${codes.join(' and ')})`);
-  return handshakeRefused(`it refused the handshake (code ${codes.join(' and ')}); ${lack}`);
+  return handshakeRefused(`it refused the handshake (code ${codes.join(' and ')}); ${detail}`);
 }
 
 function handshakeRefused(reason: string): GatewayError {

@@ -5,7 +5,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TRANSPORTS } from './index.ts';
-import { lackedVariables } from './stdio/child-process.ts';
+import { missingVariables } from './stdio/child-process.ts';
 import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
 /** What opening needs besides the options of each transport. */
@@ -39,7 +39,7 @@ export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions)
       return await TRANSPORTS[definition.transport].open(launched, opening);
     } catch (thrown) {
       const isLate = performance.now() - startedAtMs >= options.handshakeTimeoutMs * LATE_SHARE;
-      throw signal.aborted ? thrown : withLacked(thrown, launched, options.passEnv, isLate);
+      throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv, isLate);
     }
   };
 }
@@ -51,8 +51,8 @@ const LATE_SHARE = 0.95;
 const NETWORK_TROUBLE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|certificate|proxy|\b(?:ssl|tls)\b|fetch failed|timed? ?out|resolve host|name resolution/i;
 
-/** A program that hung, or had trouble with the network, may lack a proxy or an authority that the gateway knows. */
-function withLacked(
+/** A program that hung, or had trouble with the network, may detail a proxy or an authority that the gateway knows. */
+function withMissingVariables(
   thrown: unknown,
   { command, env, container }: InstanceDefinition,
   passEnv: readonly string[] | undefined,
@@ -61,8 +61,8 @@ function withLacked(
   if (command === undefined || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
   const { reason, stderr = [] } = thrown.facts;
   if (reason === undefined || !(isLate || stderr.some((line) => NETWORK_TROUBLE.test(line)))) return thrown;
-  const lacked = lackedVariables(env, passEnv);
-  if (lacked.length === 0) return thrown;
-  const why = `${reason}; the gateway has ${lacked.join(', ')}, which the program does not get (stdio.pass_env)`;
+  const missing = missingVariables(env, passEnv);
+  if (missing.length === 0) return thrown;
+  const why = `${reason}; the gateway has ${missing.join(', ')}, which the program does not get (stdio.pass_env)`;
   return backendUnavailable(why, { ...thrown.facts, cause: thrown, delivered: 'no' });
 }

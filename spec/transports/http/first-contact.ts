@@ -59,7 +59,7 @@ export interface Contact {
 
 interface Opening {
   readonly memory?: OpeningMemory;
-  readonly patienceMs?: number | undefined;
+  readonly discoverTimeoutMs?: number | undefined;
   readonly handshakeTimeoutMs?: number | undefined;
   /** What happens before it is closed. */
   readonly meanwhile?: () => Promise<void>;
@@ -86,11 +86,11 @@ export async function withContact(
       behave: (others) => {
         present = others;
       },
-      open: async ({ memory, patienceMs, handshakeTimeoutMs = 20_000, meanwhile } = {}) => {
+      open: async ({ memory, discoverTimeoutMs, handshakeTimeoutMs = 20_000, meanwhile } = {}) => {
         const before = asked.length;
         const options = openOptions({ memory, handshakeTimeoutMs });
         const definition = httpDefinition(String(new URL(path, url)));
-        const outcome = await openHttp(definition, options, { patienceMs }).then(
+        const outcome = await openHttp(definition, options, { discoverTimeoutMs }).then(
           async (transport) => {
             await meanwhile?.();
             await transport.close();

@@ -51,7 +51,7 @@ async function post(
 }
 
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
-const complete = (lack: string, streamed = false): AnswerEnding => ({ kind: 'complete', lack, streamed });
+const complete = (detail: string, streamed = false): AnswerEnding => ({ kind: 'complete', detail, streamed });
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
 
 test('puts a body together that arrives in pieces', async () => {

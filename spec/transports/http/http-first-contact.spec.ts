@@ -111,8 +111,8 @@ for (const [name, { manners, outcome = 'legacy', first, later = first, path }] o
         const memory: OpeningMemory = {};
         for (const expected of [first, later, later]) {
           // Only who waits in vain waits: there it is short, elsewhere it is never reached.
-          const patienceMs = first.some((asked) => asked.endsWith('…')) ? 50 : undefined;
-          const opened = await contact.open({ memory, patienceMs });
+          const discoverTimeoutMs = first.some((asked) => asked.endsWith('…')) ? 50 : undefined;
+          const opened = await contact.open({ memory, discoverTimeoutMs });
           if (typeof outcome === 'string') assert.is(opened.outcome, outcome);
           else assert.match(opened.outcome, outcome);
           assert.equal(
@@ -172,7 +172,7 @@ test('a server that answers nothing at all: the whole time for the handshake, wi
   withContact({ otherwise: silence }, async (contact) => {
     const memory: OpeningMemory = {};
     for (let opening = 1; opening <= 2; opening += 1) {
-      const opened = await contact.open({ memory, patienceMs: 50, handshakeTimeoutMs: 1_000 });
+      const opened = await contact.open({ memory, discoverTimeoutMs: 50, handshakeTimeoutMs: 1_000 });
       assert.equal(opened, { outcome: 'no handshake within 1 s', asked: [D, I] });
     }
   }));

@@ -77,7 +77,7 @@ test('says which path refused, without its query, and with which status', async 
     const { signal } = new AbortController();
     const handshake = new HttpHandshake(connection, { signal, discoverMs: 5_000, known: undefined });
     const answer = await handshake.request({ method: 'initialize' }, 'legacy');
-    assert.equal(answer, { kind: 'none', lack: 'POST /x/sse/ was answered with HTTP 404' });
+    assert.equal(answer, { kind: 'none', detail: 'POST /x/sse/ was answered with HTTP 404' });
     assert.is(handshake.initializeStatus, 404);
     await connection.destroy();
   });

@@ -215,7 +215,7 @@ async function withModern(
         handshakeTimeoutMs: HANDSHAKE_MS,
         scheduler: steadyPace(),
       };
-      const openings = new HttpOpenings(connection, { ...options, legacyPatienceMs: PATIENCE_MS });
+      const openings = new HttpOpenings(connection, { ...options, initializeTimeoutMs: PATIENCE_MS });
       await body({ openings, asked: () => asked }).finally(() => connection.destroy());
     },
   );

@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { DISCOVER_PATIENCE_MS } from '../../../src/transports/http/http-probe.ts';
+import { DISCOVER_TIMEOUT_MS } from '../../../src/transports/http/http-probe.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -93,7 +93,7 @@ for (const [name, { manners, asked }] of Object.entries<{ manners: Manners; aske
   test(`a slow modern server is a modern one: ${name}`, () =>
     withContact(manners, async (contact) => {
       const memory: OpeningMemory = {};
-      assert.equal(await contact.open({ memory, patienceMs: SHORT_MS }), { outcome: 'modern', asked });
+      assert.equal(await contact.open({ memory, discoverTimeoutMs: SHORT_MS }), { outcome: 'modern', asked });
       assert.equal(memory.unansweredAtMs, undefined);
       assert.equal(await contact.open({ memory }), { outcome: 'modern', asked: [D] });
     }));
@@ -102,7 +102,7 @@ for (const [name, { manners, asked }] of Object.entries<{ manners: Manners; aske
 test('a server that always takes its time is a modern one, too, however often it is asked', () =>
   withContact({ ...modern, [D]: late(discovered) }, async (contact) => {
     const asked = [D, I, D];
-    assert.equal(await contact.open({ patienceMs: 50 }), { outcome: 'modern', asked });
+    assert.equal(await contact.open({ discoverTimeoutMs: 50 }), { outcome: 'modern', asked });
   }));
 
 test('a server that closes connections while it starts is asked again, and is a modern one', () => {
@@ -121,7 +121,7 @@ test('a server that closes connections while it starts is asked again, and is a 
 test('ends the session that it opened with a server that is modern after all', () =>
   withContact({ ...dual, [I]: initializedInSession, [D]: losing(discovered) }, async (contact) => {
     const meanwhile = () => until(() => contact.asked.includes('DELETE'), 'it was told');
-    const opened = await contact.open({ patienceMs: SHORT_MS, meanwhile });
+    const opened = await contact.open({ discoverTimeoutMs: SHORT_MS, meanwhile });
     assert.equal(opened, { outcome: 'modern', asked: [D, I, D, 'DELETE'] });
   }));
 
@@ -129,7 +129,10 @@ test('takes a server that was only slow to refuse for what it is, and asks it ag
   withContact({ [D]: losing(refused()), [I]: initialized, otherwise: refused() }, async (contact) => {
     const memory: OpeningMemory = {};
     const outcome = 'legacy';
-    assert.equal(await contact.open({ memory, patienceMs: SHORT_MS }), { outcome, asked: [D, I, D, DONE] });
+    assert.equal(await contact.open({ memory, discoverTimeoutMs: SHORT_MS }), {
+      outcome,
+      asked: [D, I, D, DONE],
+    });
     assert.is(memory.unansweredAtMs, undefined);
     assert.equal(await contact.open({ memory }), { outcome, asked: [D, I, DONE] });
   }));
@@ -145,7 +148,7 @@ test('lets go of the question that nobody waits for any more', async () => {
     });
   };
   await withContact({ [D]: hanging, [I]: initialized, otherwise: refused() }, async (contact) => {
-    await contact.open({ patienceMs: 50 });
+    await contact.open({ discoverTimeoutMs: 50 });
     await until(() => open.size === 0, 'its connections are closed');
     assert.equal(left, [D, D]);
   });
@@ -158,7 +161,7 @@ test('corrects itself about a server that is another one by now, whichever that 
   ] as const satisfies readonly (readonly [Manners, string, readonly string[]])[]) {
     await withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
       const memory: OpeningMemory = {};
-      assert.is((await contact.open({ memory, patienceMs: 50 })).outcome, 'legacy');
+      assert.is((await contact.open({ memory, discoverTimeoutMs: 50 })).outcome, 'legacy');
       assert.type(memory.unansweredAtMs, 'number');
       contact.behave(now);
       assert.equal(await contact.open({ memory }), { outcome, asked });
@@ -170,7 +173,7 @@ test('corrects itself about a server that is another one by now, whichever that 
 test('a server that takes up the other era, too, is found out when what is remembered is old', () =>
   withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
     const memory: OpeningMemory = {};
-    await contact.open({ memory, patienceMs: 50 });
+    await contact.open({ memory, discoverTimeoutMs: 50 });
     contact.behave(dual);
     assert.equal(await contact.open({ memory }), { outcome: 'legacy', asked: [I, DONE] });
     memory.unansweredAtMs = -Infinity;
@@ -189,7 +192,7 @@ test('a server that closes connections until it is up is a modern one at its nex
 
 test('leaves time for the handshake, however little of that there is', () =>
   withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
-    assert.ok(DISCOVER_PATIENCE_MS > 1_000);
+    assert.ok(DISCOVER_TIMEOUT_MS > 1_000);
     assert.is((await contact.open({ handshakeTimeoutMs: 1_000 })).outcome, 'legacy');
   }));
 

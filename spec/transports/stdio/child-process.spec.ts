@@ -5,7 +5,7 @@ import {
   Child,
   type ChildOptions,
   childEnvironment,
-  lackedVariables,
+  missingVariables,
   type Program,
 } from '../../../src/transports/stdio/child-process.ts';
 import { Reaper } from '../../../src/transports/stdio/process-group.ts';
@@ -67,9 +67,9 @@ test('passes what a program behind a proxy needs, but no credentials unless the 
   assert.equal(childEnvironment({}, source, 'linux', ['HTTPS_PROXY']), { HTTPS_PROXY: proxy });
   assert.equal(childEnvironment({}, source, 'linux', []), {});
   assert.equal(childEnvironment({}, { HTTP_PROXY: 'me:secret@proxy:3128' }, 'linux'), {});
-  assert.equal(lackedVariables({}, undefined, source), ['HTTPS_PROXY']);
-  assert.equal(lackedVariables({ https_proxy: 'own' }, undefined, source), []);
-  assert.equal(lackedVariables({}, [], source), ['HTTPS_PROXY', 'http_proxy', 'NODE_EXTRA_CA_CERTS']);
+  assert.equal(missingVariables({}, undefined, source), ['HTTPS_PROXY']);
+  assert.equal(missingVariables({ https_proxy: 'own' }, undefined, source), []);
+  assert.equal(missingVariables({}, [], source), ['HTTPS_PROXY', 'http_proxy', 'NODE_EXTRA_CA_CERTS']);
 });
 
 posix('is watched by the reaper from its start to the end of its group', async () => {

@@ -20,7 +20,7 @@ const TWO: StartQueueOptions = {
   atOnce: 2,
   atOncePerOwner: 2,
   waitingPerOwner: 8,
-  patienceMs: PATIENCE_MS,
+  maxWaitMs: PATIENCE_MS,
 };
 const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3, waitingPerOwner: 2_000 };
 

@@ -19,10 +19,10 @@ import { fixture, LADDER, openStdio, refusal } from './open-stdio.ts';
 const test = suite('stdio handshake', { timeoutMs: 30_000 });
 
 /** Waits half of the time for the handshake, which nobody here has. */
-const PATIENT = { patienceMs: 60_000 };
+const PATIENT = { probeTimeoutMs: 60_000 };
 const LONG_MS = 20_000;
 /** Does not wait for a program to start. */
-const IMPATIENT = { patienceMs: 10 };
+const IMPATIENT = { probeTimeoutMs: 10 };
 
 test('does not open when the handshake is refused', async () => {
   const refusing = "say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } })";
@@ -200,7 +200,7 @@ test('knows of a late answer to the probe, and does not ask again', async () => 
   const client = { name: 'spec', version: '0' };
   const era = { era: 'modern', protocolVersion: MODERN_VERSIONS[0] } as const;
   const probe = { method: 'server/discover' };
-  const silence = { kind: 'none', lack: 'it did not answer server/discover' };
+  const silence = { kind: 'none', detail: 'it did not answer server/discover' };
   assert.equal(await pipe.request(withEraMetadata(probe, era, client)), silence);
   await until(() => pipe.outcome === 'late', 'the answer came');
   assert.is((await pipe.request(probe)).kind, 'result', 'the program refuses this one');

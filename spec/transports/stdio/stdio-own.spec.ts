@@ -89,7 +89,7 @@ test('remembers that one of both eras speaks the legacy one', () => {
 
 test('takes no program for a silent one that only starts slowly', () => {
   const memory: OpeningMemory = {};
-  const settings = { era: 'modern', memory, patienceMs: 1 } as const;
+  const settings = { era: 'modern', memory, probeTimeoutMs: 1 } as const;
   return withOwn(fixture('--era=dual'), settings, async ({ own }) => {
     await own.open(openingOf('ada'));
     assert.is(memory.dedicatedEra, undefined);
@@ -147,7 +147,7 @@ async function withOwn(
     era: 'legacy',
     openingMs: 0,
     memory: {},
-    patienceMs: PATIENCE_MS,
+    probeTimeoutMs: PATIENCE_MS,
     ...options,
   });
   try {

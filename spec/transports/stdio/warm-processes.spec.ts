@@ -141,7 +141,7 @@ function make(room?: () => number) {
     started.push(process);
     return process;
   };
-  const pool = new WarmProcesses(start, { patienceMs: 30_000, room });
+  const pool = new WarmProcesses(start, { maxWaitMs: 30_000, room });
   const open = () => pool.open(...turnOf(), async (process) => process);
   return { started, pool, open };
 }

@@ -1,5 +1,5 @@
-// Receives one HTTP answer from undici and reports its content: JSON-RPC messages as they arrive, then the ending.
-// One JSON body is gathered and read once; an event stream is read event by event. It knows no calls and no sessions.
+// Receives one HTTP answer from undici and reports its content: JSON-RPC messages as they arrive, then the ending. A JSON body is
+// collected and read at its end, an event stream event by event. It knows no calls and no sessions.
 
 import type { Dispatcher } from 'undici';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -11,18 +11,16 @@ import { SseReader } from './sse-reader.ts';
 
 /** How an answer ended. */
 export type AnswerEnding =
-  /** A success was read to its end. `lack` describes what came when the answer was not in it. */
-  | { readonly kind: 'complete'; readonly lack: string; readonly streamed: boolean }
+  /** A success was read to its end. `detail`: what came, in case the answer was missing. */
+  | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
   /** A status that is no success, with the JSON-RPC error of its body if there is one. */
   | { readonly kind: 'refused'; readonly status: number; readonly error: RefusalError | undefined }
   | { readonly kind: 'broken'; readonly failure: GatewayError };
 
-/** An ending by a status that is no success. */
 export type RefusedEnding = Extract<AnswerEnding, { kind: 'refused' }>;
 
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
-/** The receiver of an answer. */
 export interface AnswerSink {
   /** The head of the answer has arrived. */
   began?(): void;
@@ -30,9 +28,9 @@ export interface AnswerSink {
   message(message: BackendMessage): void;
   /** An event or a body that was no JSON-RPC message. */
   unmatched(): void;
-  /** An event of another type than `message`; MCP has none, except in the first transport over HTTP. */
+  /** An event of another type than `message`, which only HTTP+SSE has. */
   event?(type: string, data: Buffer): void;
-  /** Exactly once and last, unless the answer was aborted by its owner. */
+  /** Called once, at the end; not after `abort`. */
   finished(ending: AnswerEnding): void;
 }
 
@@ -54,7 +52,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#sink = sink;
   }
 
-  /** True once undici began to write the request: from then on it may have arrived. */
+  /** True once undici has begun to write the request, which may then arrive. */
   get sent(): boolean {
     return this.#controller !== undefined;
   }
@@ -79,22 +77,19 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#reader?.lastEventId ?? '';
   }
 
-  /** Counts the bytes of the unfinished answer there, from now on. */
+  /** Sets where the bytes of the incomplete answer are counted. */
   countIn(memory: OwnHeldBytes | undefined): void {
     this.#memory = memory;
   }
 
-  /** Ends the request at once; the sink gets nothing more. A request that waits for a connection is never written. */
+  /** Ends the request at once; the sink gets nothing more. A request that waits for a connection is not sent. */
   abort(): void {
     if (this.#over) return;
     this.#end();
     this.#controller?.abort(new Error('the gateway needs the answer no longer'));
   }
 
-  /**
-   * The answer is no longer needed, but the connection is worth keeping: lets the answer end by itself, for a short time.
-   * Used after the message that was waited for, and for messages that need no answer.
-   */
+  /** The rest of the answer is not needed: aborts it after LIMITS.courtesyMs, unless it ends before and the connection can be kept. */
   dismiss(): void {
     if (!this.#over) this.#timer ??= setTimeout(() => this.abort(), LIMITS.courtesyMs).unref();
   }
@@ -139,8 +134,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (this.#over) return;
     this.#end();
     if (this.#reader !== undefined) {
-      const lack = 'ended its event stream without an answer';
-      this.#sink.finished({ kind: 'complete', lack, streamed: true });
+      const detail = 'ended its event stream without an answer';
+      this.#sink.finished({ kind: 'complete', detail, streamed: true });
       return;
     }
     const message = this.#bytes === 0 ? undefined : readMessage(this.#body());
@@ -151,7 +146,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     }
     if (message !== undefined) this.#sink.message(message);
     else if (this.#bytes > 0) this.#sink.unmatched();
-    this.#sink.finished({ kind: 'complete', lack: this.#lack(message), streamed: false });
+    this.#sink.finished({ kind: 'complete', detail: this.#detail(message), streamed: false });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -187,7 +182,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #refuse(failure: GatewayError): void {
     this.abort();
     this.#chunks = [];
-    this.#reader = undefined; // what was too large once would be so again: the stream is not resumed
+    this.#reader = undefined; // the event would be too large again, so the stream is not resumed
     this.#sink.finished({ kind: 'broken', failure });
   }
 
@@ -196,7 +191,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
   }
 
-  #lack(message: BackendMessage | undefined): string {
+  #detail(message: BackendMessage | undefined): string {
     if (this.#bytes === 0) return `answered ${this.#status} with an empty body`;
     return message === undefined
       ? 'answered with something that is not JSON-RPC'

@@ -146,7 +146,7 @@ export class HttpCall implements AnswerSink {
   finished(ending: AnswerEnding): void {
     if (this.#settled) return;
     if (ending.kind === 'refused') this.#takeRefusal(ending);
-    else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.lack));
+    else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.detail));
   }
 
   /** A stream whose events have ids can be resumed, in the legacy era only. */

@@ -1,6 +1,5 @@
-// The connections to one HTTP backend: a bounded pool for requests with an answer, a connection each for streams that stay
-// open, the endpoint, and the headers every request carries, none of which is a client's. Session, calls and listener decide
-// what is sent.
+// The connections to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint,
+// and the headers of every request, none of which comes from a client. Session, calls and listener decide what is sent.
 
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
@@ -15,7 +14,6 @@ import type { HttpAnswer } from './http-answer.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** Options of a connection. */
 export interface ConnectionOptions {
   readonly endpoint: string;
   /** Headers of the instance's definition; those that the protocol owns are left out. */
@@ -25,11 +23,9 @@ export interface ConnectionOptions {
   readonly answers?: OwnHeldBytes | undefined;
 }
 
-/** A pool of keep-alive connections to one endpoint. */
 export class HttpConnection {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
-  /** Of the endpoint, as in a URL. */
   readonly origin: string;
   readonly #pool: Pool;
   readonly #target: string;
@@ -68,37 +64,35 @@ export class HttpConnection {
     return this.#answers?.refuses(method) === true;
   }
 
-  /** Request ids are never reused, in any session: not every backend tells sessions apart. */
+  /** A request id that no session has used: not every backend tells sessions apart. */
   nextId(): number {
     this.#lastId += 1;
     return this.#lastId;
   }
 
-  /**
-   * POSTs one message. Failures of any kind reach the answer, never the caller. `path`: another one of the same origin.
-   */
+  /** POSTs one message. Every failure goes to `answer`. `path`: default is that of the endpoint. */
   post(body: string, headers: Headers, answer: HttpAnswer, path: string = this.#target): void {
     const all = { ...this.#headers, ...headers };
     this.#dispatch({ path, method: 'POST', headers: all, body }, answer);
   }
 
-  /** POSTs one message whose answer is a stream that may stay open for ever. */
+  /** POSTs one message whose answer is a stream that stays open. */
   subscribe(body: string, headers: Headers, answer: HttpAnswer): void {
     const all = { ...this.#headers, ...headers };
     this.#stream({ path: this.#target, method: 'POST', headers: all, body }, answer);
   }
 
-  /** Asks for a stream: of messages that belong to no request, or of the rest of one. */
+  /** Requests a stream of messages that belong to no request, or the rest of a stream. */
   get(headers: Headers, answer: HttpAnswer): void {
     this.#dispatch(this.#request(headers), answer);
   }
 
-  /** The same, for one of many streams that stay open. */
+  /** The same on a connection of its own, for one of many streams that stay open. */
   listen(headers: Headers, answer: HttpAnswer): void {
     this.#stream(this.#request(headers), answer);
   }
 
-  /** The path of a URL that a backend names, when it is of the same origin; undefined for others. */
+  /** The path of a URL that the backend named; undefined for another origin. */
   pathOf(written: string): string | undefined {
     const base = `${this.origin}${this.#target}`;
     if (!URL.canParse(written, base)) return undefined;
@@ -106,7 +100,6 @@ export class HttpConnection {
     return origin === this.origin ? `${pathname}${search}` : undefined;
   }
 
-  /** Ends a session. */
   delete(headers: Headers, answer: HttpAnswer): void {
     const all = { ...this.#headers, ...headers };
     this.#dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
@@ -129,8 +122,7 @@ export class HttpConnection {
   }
 
   /**
-   * A stream takes no connection of the pool away from the calls, and leaves nothing behind when it ends. It may be
-   * silent for any time: TCP notices a peer that is gone.
+   * A stream uses no connection of the pool, which the calls need. It may be silent for any time: TCP detects a lost peer.
    */
   #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
     const client = new Client(this.origin, {
@@ -158,7 +150,7 @@ export function connectTo(
   }
 }
 
-/** A place for every opening that may wait at the same time: a hanging opening takes none away from a call. */
+/** Openings have connections of their own, so that hanging openings do not delay calls. */
 const MOST_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightReserve +
@@ -192,10 +184,10 @@ function ownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
 }
 
-// Decides at connect time whether an address may be reached: names are checked after their lookup, on the very address
-// that is used, so that a name cannot change between the check and the connection (DNS rebinding).
-
-/** A connector for undici that refuses denied addresses with AddressDenied. `lookup` is the system's by default. */
+/**
+ * A connector for undici that refuses denied addresses with AddressDenied. Names are checked after their lookup, on the address
+ * that is used, so that a name cannot change between the check and the connection (DNS rebinding).
+ */
 export function guardedConnector(
   networks: readonly string[],
   timeoutMs: number,

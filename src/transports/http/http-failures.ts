@@ -1,6 +1,6 @@
-// Turns failures on the way to an HTTP backend into BACKEND_UNAVAILABLE: their name, whether the request can have reached
-// the backend, and whether the instance itself is in doubt. It names facts and never repeats a body or a header. Branching
-// is on codes, never on texts.
+// Makes BACKEND_UNAVAILABLE of failures between the gateway and an HTTP backend: the reason, whether the request can have reached the
+// backend, and whether the instance should be probed. Reasons never repeat a body or a header. Decisions depend on codes, never on
+// texts.
 
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -9,7 +9,7 @@ import { AddressDenied } from '../network-guard.ts';
 
 /**
  * The connection could not be made, or broke. `sent`: undici had begun to write the request, so it may have arrived.
- * A refused connection is `unreachable`; everything else leaves the instance in doubt. The cause is undici's error.
+ * A refused connection is `unreachable`; every other failure is `suspicious`. The cause is undici's error.
  */
 export function connectionFailed(error: Error, sent: boolean): GatewayError {
   if (error instanceof AddressDenied) {
@@ -29,8 +29,8 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
 }
 
 /**
- * The backend, or something before it, answered with a status that is no success. 4xx and redirects refused the
- * request and did nothing; a 5xx may have come after the work.
+ * The backend, or a proxy, answered with a status that is no success. After 4xx and redirects nothing was done; a 5xx may come
+ * after the work.
  */
 export function answeredStatus(status: number): GatewayError {
   if (status < 400) {
@@ -41,33 +41,33 @@ export function answeredStatus(status: number): GatewayError {
   return backendUnavailable(`answered ${status}`, { delivered: 'unknown', suspicious: true });
 }
 
-/** A success without the answer in it. `lack` says what came instead: "answered with an empty body". */
-export function answerMissing(lack: string): GatewayError {
-  return backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
+/** A success without the answer. `detail` says what came instead: "answered with an empty body". */
+export function answerMissing(detail: string): GatewayError {
+  return backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
 }
 
-/** The answer exceeded the bound of one message; the instance is not in doubt. */
+/** The answer exceeded the bound of one message. */
 export function answerTooLarge(): GatewayError {
   const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
   return backendUnavailable(reason, { delivered: 'unknown' });
 }
 
-/** The answer was given up because its instance, or all of them, hold too much of unfinished answers. */
+/** The answer was aborted because incomplete answers, of its instance or of all, took too much memory. */
 export function answersHoldTooMuch(): GatewayError {
   return backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'unknown' });
 }
 
-/** The gateway ended the connection itself. `sent` as above. */
+/** The gateway closed the connection. `sent` as above. */
 export function connectionClosed(reason: string, sent: boolean): GatewayError {
   return backendUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
 }
 
-/** True when the other side ended the connection before the answer. */
+/** True when the backend ended the connection before the answer. */
 export function wasCutOff(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.delivered !== 'no' && isBroken(thrown);
 }
 
-/** True for a failure like that of a program which is still starting, behind a port forwarder perhaps. */
+/** True for a failure that a program may cause while it starts, perhaps behind a port forwarder. */
 export function mayBeStarting(thrown: unknown): boolean {
   if (!(thrown instanceof GatewayError)) return false;
   return thrown.facts.unreachable === true || isBroken(thrown);

@@ -1,6 +1,6 @@
-// The channel of a handshake over HTTP: which statuses are a refusal and which a failure, and the session id that comes back.
-// handshake.ts decides the order of requests. `ask` awaits one answer, for all that is off the hot path: handshakes and the delete
-// of a session. Calls do not use it (http-call.ts).
+// The channel of a handshake over HTTP: which statuses are a refusal and which are a failure, and the session id of the answer.
+// handshake.ts decides the order of requests. `ask` awaits one answer for everything off the hot path: handshakes, notifications
+// and session deletes. Calls do not use it (http-call.ts).
 
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -16,17 +16,17 @@ import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 
 export interface HttpHandshakeOptions {
-  /** Ends the waiting. */
+  /** Aborts the handshake. */
   readonly signal: AbortSignal;
-  /** A server that does not answer `server/discover` in this time counts as one that does not know it. */
+  /** Longest wait for `server/discover`; a server that does not answer by then counts as one without this method. */
   readonly discoverMs: number;
-  /** The same of `initialize`. Default: it is waited for. */
+  /** The same for `initialize`. Default: no limit. */
   readonly initializeMs?: number | undefined;
-  /** The known era of the backend; its failures are then no sign of another era. */
+  /** The known era of the backend; a failure then says nothing about its era. */
   readonly known: Era | undefined;
 }
 
-/** One attempt to shake hands; make a new one for the next. */
+/** The channel of one attempt. */
 export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
   readonly #options: HttpHandshakeOptions;
@@ -39,29 +39,28 @@ export class HttpHandshake implements HandshakeChannel {
     this.#options = options;
   }
 
-  /** Session id given with the answer to `initialize`, if any. */
+  /** The session id of the answer to `initialize`, if any. */
   get sessionId(): string | undefined {
     return this.#sessionId;
   }
 
-  /** The status with which `initialize` was refused, if it was. */
   get initializeStatus(): number | undefined {
     return this.#initializeStatus;
   }
 
-  /** `patience` ends the wait for this answer, too. */
-  async request(request: ExchangeRequest, era: Era, patience?: AbortSignal): Promise<HandshakeAnswer> {
+  /** `unneeded` ends the wait for this answer, too. */
+  async request(request: ExchangeRequest, era: Era, unneeded?: AbortSignal): Promise<HandshakeAnswer> {
     const id = this.#connection.nextId();
     const body = requestText(id, request.method, request.params);
     const headers = this.#headers(request, era);
-    const patient = [patience, this.#patienceFor(request, era)].filter((one) => one !== undefined);
-    const signal = AbortSignal.any([this.#options.signal, ...patient]);
+    const limits = [this.#options.signal, unneeded, this.#timeoutFor(request, era)];
+    const signal = AbortSignal.any(limits.filter((limit) => limit !== undefined));
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
       if (asked.kind === 'refused' && method === 'initialize') this.#initializeStatus = asked.status;
-      if (signal.aborted && !this.#options.signal.aborted) return this.#silence(method);
-      return this.#explain(asked, era);
+      if (signal.aborted && !this.#options.signal.aborted) return this.#unanswered(method);
+      return this.#interpret(asked, era);
     }
     if (method === 'initialize' && asked.answer.kind === 'result') {
       this.#sessionId = asked.sessionId;
@@ -80,22 +79,22 @@ export class HttpHandshake implements HandshakeChannel {
       undefined,
       this.#options.signal,
     );
-    // A server that refuses the notification may still serve; the first call will tell.
+    // A server that refuses the notification may still serve calls.
     if (asked.kind === 'broken') throw asked.failure;
   }
 
-  /** A backend that does not answer a method that it knows is in trouble, which says nothing about an era. */
-  #silence(method: string): HandshakeAnswer {
-    const lack = `${method} was not answered`;
-    if (this.#options.known !== 'modern' || method === 'initialize') return none(lack);
-    throw backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
+  /** A modern backend that does not answer a method it knows has failed, which says nothing about its era. */
+  #unanswered(method: string): HandshakeAnswer {
+    const detail = `${method} was not answered`;
+    if (this.#options.known !== 'modern' || method === 'initialize') return none(detail);
+    throw backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
   }
 
-  #patienceFor({ method }: ExchangeRequest, era: Era): AbortSignal | undefined {
+  #timeoutFor({ method }: ExchangeRequest, era: Era): AbortSignal | undefined {
     const { discoverMs, initializeMs } = this.#options;
     const legacyMs = method === 'initialize' ? initializeMs : undefined;
-    const patienceMs = era === 'modern' ? discoverMs : legacyMs;
-    return patienceMs === undefined ? undefined : AbortSignal.timeout(patienceMs);
+    const discoverTimeoutMs = era === 'modern' ? discoverMs : legacyMs;
+    return discoverTimeoutMs === undefined ? undefined : AbortSignal.timeout(discoverTimeoutMs);
   }
 
   #headers(request: ExchangeRequest, era: Era): Headers {
@@ -112,24 +111,24 @@ export class HttpHandshake implements HandshakeChannel {
   }
 
   /**
-   * What an HTTP answer without the JSON-RPC answer says about the method: that the backend does not know it, or nothing.
-   * Missing authorization and broken proxies are no evidence of an era, so they fail.
+   * Interprets an HTTP answer without a JSON-RPC answer: the backend does not know the method, or the handshake fails.
+   * Missing authorization and broken proxies say nothing about an era, so the handshake fails.
    * Source: MCP 2026-07-28 basic/transports/streamable-http#backward-compatibility.
    */
-  #explain(ending: AnswerEnding, era: Era): HandshakeAnswer {
+  #interpret(ending: AnswerEnding, era: Era): HandshakeAnswer {
     if (ending.kind === 'broken') throw ending.failure;
     if (ending.kind === 'refused') {
       const { status, error } = ending;
       if (this.#isFailure(ending)) throw answeredStatus(status);
       return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
     }
-    // After any answer of a server to a method of another era, a request in its own era may still succeed.
+    // A server may answer a method of another era in any way; a request in its own era may still succeed.
     if (era === 'modern' || this.#options.known === 'modern')
-      return none(`POST ${this.#connection.path} ${ending.lack}`);
-    throw answerMissing(ending.lack);
+      return none(`POST ${this.#connection.path} ${ending.detail}`);
+    throw answerMissing(ending.detail);
   }
 
-  /** A known server has no reason to fail at an unknown method, and answers with an error if it does. */
+  /** A server of known era has no reason to answer an unknown method with 5xx. */
   #isFailure({ status, error }: RefusedEnding): boolean {
     if (NO_EVIDENCE.has(status) || status < 400) return true;
     return this.#options.known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;
@@ -138,8 +137,8 @@ export class HttpHandshake implements HandshakeChannel {
 
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 504]);
 
-function none(lack: string): HandshakeAnswer {
-  return { kind: 'none', lack };
+function none(detail: string): HandshakeAnswer {
+  return { kind: 'none', detail };
 }
 
 /** The answer to the request's id, or the ending of the HTTP answer without it. */
@@ -148,9 +147,9 @@ export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly 
 };
 
 /**
- * Sends by calling `send` and resolves with the message that answers `request`, or with the end of the HTTP answer; for
- * a notification there is no request. Never rejects: when the signal ends the wait, or the request itself comes back, it
- * is aborted and the outcome is `broken`.
+ * Calls `send` and resolves with the message that answers `request`, or with the end of the HTTP answer. `request` is undefined
+ * for a notification. Never rejects: when the signal is aborted, or the backend returns the request itself, the outcome is
+ * `broken`.
  */
 export function ask(
   send: (answer: HttpAnswer) => void,
@@ -159,7 +158,7 @@ export function ask(
 ): Promise<SentRequest> {
   return new Promise((resolve) => {
     const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: AnswerMessage }): void => {
-      signal.removeEventListener('abort', withdraw);
+      signal.removeEventListener('abort', abort);
       resolve({ ...outcome, sessionId: answer.sessionId });
     };
     const answer = new HttpAnswer({
@@ -175,17 +174,17 @@ export function ask(
         }
       },
       unmatched() {
-        // The ending says what is missing.
+        // The ending says so.
       },
       finished: settle,
     });
-    const withdraw = (): void => {
+    const abort = (): void => {
       const failure = connectionClosed('the gateway stopped waiting for its answer', answer.sent);
       answer.abort();
       settle({ kind: 'broken', failure });
     };
-    if (signal.aborted) return withdraw();
-    signal.addEventListener('abort', withdraw, { once: true });
+    if (signal.aborted) return abort();
+    signal.addEventListener('abort', abort, { once: true });
     send(answer);
   });
 }

@@ -1,5 +1,5 @@
-// Opens the sessions that single clients have with one HTTP backend: how many at a time, for which client, and whether a backend
-// of the modern era keeps any. http-session.ts speaks in a session; http.ts says which client owns it.
+// Opens the sessions that single clients have with one HTTP backend: how many at a time, and whether a modern backend keeps such
+// sessions at all. It also bounds their deletion. http-session.ts is one session; http.ts knows which client owns it.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
@@ -20,25 +20,25 @@ import { HttpSession, type SessionOptions } from './http-session.ts';
 export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'handshakeTimeoutMs'> {
   /** The era of the transport's own conversation. */
   readonly era: Peer['era'];
-  /** Longest wait for the answer to the first `initialize`. Default LEGACY_PATIENCE_MS. */
-  readonly legacyPatienceMs?: number;
+  /** Longest wait of the first `initialize` with a modern backend. Default INITIALIZE_TIMEOUT_MS. */
+  readonly initializeTimeoutMs?: number;
   /** Runs openings and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
 }
 
-/** Conversations of one owner that are opened with one instance at the same time; the next ones wait. */
+/** Conversations of one owner that may be opened with one instance at the same time; others wait. */
 export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare;
 
-/** A modern backend counts as one without `initialize` after so long without an answer, if it answers `server/discover`. */
-const LEGACY_PATIENCE_MS = 3_000;
+/** A modern backend that does not answer `initialize` in this time, but `server/discover`, counts as one without sessions. */
+const INITIALIZE_TIMEOUT_MS = 3_000;
 
-/** The queue of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
-export function httpStartQueue(patienceMs: number, scheduler: TaskScheduler): StartQueue {
+/** The queue of openings over HTTP. Each uses a connection until it has ended, so it holds its place for as long. */
+export function httpStartQueue(maxWaitMs: number, scheduler: TaskScheduler): StartQueue {
   return new StartQueue({
     atOnce: LIMITS.openingsPerInstance,
     atOncePerOwner: OPENINGS_PER_OWNER,
     waitingPerOwner: LIMITS.sessions * LIMITS.ownerShare,
-    patienceMs,
+    maxWaitMs,
     scheduler,
   });
 }
@@ -47,8 +47,8 @@ export function httpStartQueue(patienceMs: number, scheduler: TaskScheduler): St
 const DELETES_AT_ONCE = 64;
 
 /**
- * Makes the function that deletes the sessions with one backend. It resolves when the backend was notified, or when that would
- * have to wait for longer than LIMITS.courtesyMs, and never rejects.
+ * Makes the function that deletes the sessions with one backend. It resolves when the session was deleted, or had to wait for
+ * longer than LIMITS.courtesyMs, and never rejects.
  */
 export function sessionDeletes(
   scheduler: TaskScheduler,
@@ -56,14 +56,14 @@ export function sessionDeletes(
   const queue = new StartQueue({
     atOnce: DELETES_AT_ONCE,
     atOncePerOwner: DELETES_AT_ONCE,
-    patienceMs: LIMITS.courtesyMs,
+    maxWaitMs: LIMITS.courtesyMs,
     scheduler,
   });
   return (session) =>
     queue.take({ ownerId: ANONYMOUS.id, start: () => session.end() }).catch(() => undefined); // it waited too long
 }
 
-/** Those of one transport. */
+/** The openings of one transport. */
 export class HttpOpenings {
   readonly #connection: HttpConnection;
   readonly #options: HttpOpeningsOptions;
@@ -71,7 +71,7 @@ export class HttpOpenings {
   readonly #peers = new PeerMemory();
   /** Sessions whose handshake is under way. */
   readonly #sessions = new Set<HttpSession>();
-  /** Finds out whether a modern backend speaks the legacy era, too. */
+  /** Determines once whether a modern backend speaks the legacy era, too. */
   readonly #legacySupport: SingleFlight;
   #hasNoSessions: boolean;
   #count = 0;
@@ -85,14 +85,14 @@ export class HttpOpenings {
     this.#legacySupport = new SingleFlight(options.era !== 'modern', options.scheduler);
   }
 
-  /** The number of openings that are under way, or wait. */
+  /** Number of openings under way or waiting. */
   get count(): number {
     return this.#count;
   }
 
   /**
-   * Opens one when it is its turn. Undefined when the backend keeps none for a single client: it is asked once, and callers
-   * that come meanwhile wait for the answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take.
+   * Opens a session as soon as the queue permits. Undefined when the backend keeps no sessions, which the first opening
+   * determines while the others wait. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take.
    */
   async open({ profile, ownerId, signal }: ClientOpening): Promise<HttpSession | undefined> {
     this.#count += 1;
@@ -108,7 +108,7 @@ export class HttpOpenings {
     }
   }
 
-  /** Ends those that are under way; there will be no other. Resolves when all backends were notified. */
+  /** Aborts all openings, and prevents others. */
   close(): Promise<void> {
     this.#isClosed = true;
     return this.#options.scheduler.each([...this.#sessions], (session) => session.close());
@@ -121,11 +121,11 @@ export class HttpOpenings {
       handshakeTimeoutMs,
       era,
       scheduler,
-      legacyPatienceMs = LEGACY_PATIENCE_MS,
+      initializeTimeoutMs = INITIALIZE_TIMEOUT_MS,
     } = this.#options;
     const { intern } = this.#peers;
     const known = { client, handshakeTimeoutMs, profile, intern, known: era };
-    const options = this.#legacySupport.isKnown ? known : { ...known, initializeMs: legacyPatienceMs };
+    const options = this.#legacySupport.isKnown ? known : { ...known, initializeMs: initializeTimeoutMs };
     const session = new HttpSession(this.#connection, options);
     this.#sessions.add(session);
     try {
@@ -142,18 +142,15 @@ export class HttpOpenings {
   }
 }
 
-/** A failure that proves that nothing arrived. */
+/** A failure before the request was sent. */
 export function undelivered(reason: string, cause?: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause });
 }
 
-// Keeps the peer of a backend once for all its conversations: its greeting may be kilobytes, and thousands of
-// sessions hold one.
-
-/** Different greetings remembered: servers vary them by what a client declares, which is a handful of variants. */
+/** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const REMEMBERED = 16;
 
-/** The peers of the last handshakes. */
+/** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
 export class PeerMemory {
   readonly #peers = new Map<string, Peer>();
 

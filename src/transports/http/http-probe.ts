@@ -1,6 +1,6 @@
-// The handshake with an HTTP backend of unknown era. `server/discover` comes first, but legacy servers may leave it
-// unanswered: after a while `initialize` is sent beside it, and a server that turns out to be up gets the probe once more. A
-// modern server that was only slow still counts as modern. http-handshake.ts carries the messages.
+// The handshake with an HTTP backend of unknown era. `server/discover` comes first, but legacy servers may leave it unanswered:
+// after a timeout `initialize` is sent as well, and a server that answers it gets `server/discover` once more, so that a modern
+// server that was only slow still counts as modern. http-handshake.ts carries the messages.
 
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -17,28 +17,28 @@ import type { OpeningMemory } from '../transport.ts';
 import { wasCutOff } from './http-failures.ts';
 import type { HttpHandshake } from './http-handshake.ts';
 
-/** How long `server/discover` is waited for before `initialize` is asked, too; a quarter of the handshake's time if that is shorter. */
-export const DISCOVER_PATIENCE_MS = 3_000;
+/** Longest wait for `server/discover` before `initialize` is sent, too; at most a quarter of the handshake's time. */
+export const DISCOVER_TIMEOUT_MS = 3_000;
 
-/** A server that has answered `initialize` answers `server/discover` in as long as that took, or in so long. */
+/** Shortest timeout of the second `server/discover`; it is longer if `initialize` took longer. */
 const AGAIN_MS = 250;
 
 export interface FirstHandshakeOptions {
   readonly client: ClientInfo;
-  readonly patienceMs: number;
+  readonly discoverTimeoutMs: number;
   readonly memory: OpeningMemory;
-  /** Aborted when the probe is no longer needed: a later failure says nothing of the server. */
+  /** Aborted when the handshake is cancelled: a failure then says nothing about the server. */
   readonly signal: AbortSignal;
   /** Monotonic clock in ms. Default performance.now. */
   readonly now?: () => number;
 }
 
-/** Shakes hands with a backend of which only `memory` is known, and stores the results there. */
+/** Shakes hands with a backend of which only `memory` is known, and adds the results to it. */
 export async function shakeFirstHands(
   channel: HttpHandshake,
-  { client, patienceMs, memory, signal, now = () => performance.now() }: FirstHandshakeOptions,
+  { client, discoverTimeoutMs, memory, signal, now = () => performance.now() }: FirstHandshakeOptions,
 ): Promise<Peer> {
-  const probe = isDiscoveredFirst(memory, now()) ? new HttpProbe(channel, patienceMs) : undefined;
+  const probe = isDiscoveredFirst(memory, now()) ? new HttpProbe(channel, discoverTimeoutMs) : undefined;
   try {
     const first = probe === undefined ? 'legacy' : 'probe';
     const peer = await shakeHands(probe ?? channel, { client, first });
@@ -51,29 +51,27 @@ export async function shakeFirstHands(
   }
 }
 
-/** The outcome of a request: its answer, or its failure. */
 type RequestOutcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
 
 /** The channel of a handshake that begins with `server/discover`. */
 class HttpProbe implements HandshakeChannel {
   readonly #channel: HttpHandshake;
-  readonly #patienceMs: number;
-  /** Ends the first question. */
+  readonly #timeoutMs: number;
+  /** Aborts the first `server/discover`. */
   readonly #withdrawn = new AbortController();
   #question: ExchangeRequest = { method: 'server/discover' };
   #outcome: DiscoverOutcome | undefined;
   #latest: HandshakeAnswer | undefined;
-  /** The answer that counts once `initialize` was sent; the request is not repeated then. */
+  /** The answer to `server/discover` that counts after `initialize` was sent; the request is not repeated then. */
   #answer: HandshakeAnswer | undefined;
-  /** While the first question is open: the answer of a modern server, undefined at the end of everything else. */
+  /** Settles with the first `server/discover`: with the answer of a modern server, else undefined. */
   #late: Promise<HandshakeAnswer | undefined> = Promise.resolve(undefined);
 
-  constructor(channel: HttpHandshake, patienceMs: number) {
+  constructor(channel: HttpHandshake, discoverTimeoutMs: number) {
     this.#channel = channel;
-    this.#patienceMs = patienceMs;
+    this.#timeoutMs = discoverTimeoutMs;
   }
 
-  /** Undefined before the request, and after a failure of the connection. */
   get outcome(): DiscoverOutcome | undefined {
     return this.#outcome;
   }
@@ -92,11 +90,11 @@ class HttpProbe implements HandshakeChannel {
     if (this.#outcome !== undefined) return this.#discoverAgain(question);
     this.#question = question;
     const asked = outcomeOf(this.#channel.request(question, 'modern', this.#withdrawn.signal));
-    const outcome = await within(asked, this.#patienceMs);
+    const outcome = await within(asked, this.#timeoutMs);
     if (outcome === undefined) {
       this.#outcome = 'unanswered';
       this.#late = asked.then((late) => this.#take(late));
-      return NOTHING_YET;
+      return UNANSWERED;
     }
     if ('answer' in outcome) {
       this.#outcome = 'answered';
@@ -105,14 +103,14 @@ class HttpProbe implements HandshakeChannel {
     }
     if (!wasCutOff(outcome.thrown)) throw outcome.thrown;
     this.#outcome = 'cut';
-    return NOTHING_YET;
+    return UNANSWERED;
   }
 
   async #discoverAgain(question: ExchangeRequest): Promise<HandshakeAnswer> {
     const outcome = await this.#beside(question, 'modern');
     this.#withdrawn.abort();
     if (outcome !== undefined && 'thrown' in outcome) throw outcome.thrown;
-    this.#latest = outcome?.answer ?? this.#answer ?? NOTHING_YET;
+    this.#latest = outcome?.answer ?? this.#answer ?? UNANSWERED;
     return this.#latest;
   }
 
@@ -131,8 +129,8 @@ class HttpProbe implements HandshakeChannel {
   }
 
   /**
-   * Sends a request while the probe may be open. Undefined when a modern server answers the probe, first or instead; the other
-   * answer is not waited for then.
+   * Sends a request while the first `server/discover` may be open. Undefined when a modern server answers that; the request is
+   * aborted then.
    */
   async #beside(request: ExchangeRequest, era: Era): Promise<RequestOutcome | undefined> {
     const unneeded = new AbortController();
@@ -144,12 +142,12 @@ class HttpProbe implements HandshakeChannel {
     return (await this.#late) === undefined ? outcome : undefined;
   }
 
-  /** The server is up now, whatever it was at the first question, and a proxy may have kept that question from it. */
+  /** Asks again: the server may have been starting, or a proxy may have dropped the first request. */
   async #isModernAfterAll(tookMs: number): Promise<boolean> {
     this.#withdrawn.abort();
-    const patience = AbortSignal.timeout(Math.min(this.#patienceMs, Math.max(AGAIN_MS, tookMs)));
-    const outcome = await outcomeOf(this.#channel.request(this.#question, 'modern', patience));
-    const isUnanswered = patience.aborted || ('thrown' in outcome && wasCutOff(outcome.thrown));
+    const timeout = AbortSignal.timeout(Math.min(this.#timeoutMs, Math.max(AGAIN_MS, tookMs)));
+    const outcome = await outcomeOf(this.#channel.request(this.#question, 'modern', timeout));
+    const isUnanswered = timeout.aborted || ('thrown' in outcome && wasCutOff(outcome.thrown));
     if (!isUnanswered) this.#outcome = 'answered';
     return this.#take(outcome) !== undefined;
   }
@@ -163,9 +161,9 @@ class HttpProbe implements HandshakeChannel {
   }
 }
 
-const NOTHING_YET: HandshakeAnswer = { kind: 'none', lack: 'server/discover was not answered' };
-/** Stands for an `initialize` that is not wanted any more: the handshake goes on with the answer to `server/discover`. */
-const IS_MODERN: HandshakeAnswer = { kind: 'none', lack: 'it speaks the modern era' };
+const UNANSWERED: HandshakeAnswer = { kind: 'none', detail: 'server/discover was not answered' };
+/** Stands for the answer to `initialize` when the server turned out to be modern. */
+const IS_MODERN: HandshakeAnswer = { kind: 'none', detail: 'it speaks the modern era' };
 
 function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
   return asked.then(
@@ -174,7 +172,7 @@ function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
   );
 }
 
-/** Undefined when it takes longer. */
+/** Resolves with undefined after so many ms. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(resolve, ms, undefined);
@@ -185,16 +183,12 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined
   }
 }
 
-// What one opening of an HTTP backend teaches the next: whether `server/discover` comes before `initialize`, or stays
-// unanswered, which costs time.
+// What the next opening of an HTTP backend reuses: whether `server/discover` comes before `initialize`. An unanswered one costs time.
 
-/**
- * What became of `server/discover`. `answered`: by a result or a refusal; `unanswered`: by nothing; `cut`: by the end of the
- * connection.
- */
+/** The outcome of `server/discover`. `answered`: with a result or an error; `cut`: the backend ended the connection. */
 export type DiscoverOutcome = 'answered' | 'unanswered' | 'cut';
 
-/** How long a backend that left the probe unanswered gets `initialize` first. Another server may be at the endpoint by then. */
+/** How long a backend that left `server/discover` unanswered gets `initialize` first; later it may be another server. */
 const UNANSWERED_FOR_MS = 60 * 60_000;
 
 /** True when the next opening begins with `server/discover`. `nowMs` is of a monotonic clock. */
@@ -202,7 +196,7 @@ export function isDiscoveredFirst({ unansweredAtMs }: OpeningMemory, nowMs: numb
   return unansweredAtMs === undefined || nowMs - unansweredAtMs >= UNANSWERED_FOR_MS;
 }
 
-/** The handshake succeeded. `outcome`: undefined when `initialize` came first; the memory then keeps its age. */
+/** Records a handshake that succeeded. `outcome`: undefined when `initialize` came first. */
 export function noteOpened(
   memory: OpeningMemory,
   era: Era,
@@ -213,7 +207,7 @@ export function noteOpened(
   else if (outcome !== undefined) memory.unansweredAtMs = nowMs;
 }
 
-/** The opening failed. An address without a server proves nothing; a server that failed may be another one by now. */
+/** Records an opening that failed. `isThere`: a server answered; the next one may be another server. */
 export function noteFailed(
   memory: OpeningMemory,
   { outcome, isThere }: { readonly outcome: DiscoverOutcome | undefined; readonly isThere: boolean },
@@ -222,10 +216,7 @@ export function noteFailed(
   if (isThere) memory.unansweredAtMs = undefined;
 }
 
-/**
- * Its program ended by itself instead of being opened. If the connection ended on the question, the question may have ended the
- * program: the next one is spared it.
- */
+/** Records that the program behind the endpoint exited. If `server/discover` may have ended it, the next one gets `initialize` first. */
 export function noteExit(memory: OpeningMemory, nowMs: number): void {
   memory.unansweredAtMs = memory.wasCutOff === true ? nowMs : undefined;
   memory.wasCutOff = undefined;

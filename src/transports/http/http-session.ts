@@ -14,7 +14,7 @@ import type { OpeningMemory } from '../transport.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { ask, HttpHandshake } from './http-handshake.ts';
-import { DISCOVER_PATIENCE_MS, shakeFirstHands } from './http-probe.ts';
+import { DISCOVER_TIMEOUT_MS, shakeFirstHands } from './http-probe.ts';
 
 /** Options for opening a session. */
 export interface SessionOptions {
@@ -24,8 +24,8 @@ export interface SessionOptions {
   readonly profile?: ClientProfile;
   /** Without a profile: what earlier openings found out; this one adds its results. */
   readonly memory?: OpeningMemory | undefined;
-  /** Longest wait for its first answer. Default DISCOVER_PATIENCE_MS. */
-  readonly patienceMs?: number | undefined;
+  /** Longest wait for its first answer. Default DISCOVER_TIMEOUT_MS. */
+  readonly discoverTimeoutMs?: number | undefined;
   /** The known era of the backend. Default: unknown. */
   readonly known?: Era;
   /**
@@ -167,11 +167,11 @@ export class HttpSession {
 
   async #shakeHands(channel: HttpHandshake, signal: AbortSignal): Promise<Peer> {
     const { client, profile, initializeMs, handshakeTimeoutMs, memory = {} } = this.#options;
-    const { patienceMs = DISCOVER_PATIENCE_MS } = this.#options;
+    const { discoverTimeoutMs = DISCOVER_TIMEOUT_MS } = this.#options;
     const known = this.#state === NOT_OPEN ? undefined : this.peer.era;
     if (known === undefined && profile === undefined) {
-      const shortMs = Math.min(patienceMs, handshakeTimeoutMs / 4);
-      return shakeFirstHands(channel, { client, memory, signal, patienceMs: shortMs });
+      const shortMs = Math.min(discoverTimeoutMs, handshakeTimeoutMs / 4);
+      return shakeFirstHands(channel, { client, memory, signal, discoverTimeoutMs: shortMs });
     }
     const mayBeModern = initializeMs !== undefined;
     const peer = await shakeHands(channel, { client, first: 'legacy', profile, mayBeModern });

@@ -1,6 +1,6 @@
 // The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to run. A server that
 // refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
-// own conversation and those of single clients (http-conversation.ts); managed-http.ts starts the program behind an endpoint.
+// own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
 
 import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -33,7 +33,7 @@ import { HttpSession, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
 import { ToolHeaders, toolListing } from './tool-headers.ts';
 
-/** Reaches `endpoint`; when the definition has a `command` too, the gateway runs the program that serves it. */
+/** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
 export const http: TransportType = {
   kind: 'http',
   open: (definition, options) =>
@@ -44,10 +44,10 @@ export const http: TransportType = {
 
 /** Statuses at `initialize` of a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
 const NOT_KNOWN: ReadonlySet<number> = new Set([400, 404, 405]);
-/** Longest wait for the `endpoint` event, with which a stream of HTTP+SSE begins. */
+/** Longest wait for the `endpoint` event at the beginning of an HTTP+SSE stream. */
 const LOCATED_MS = 3_000;
 
-/** Tries HTTP+SSE at the same URL, and nowhere else, when Streamable HTTP was refused. If that fails, too, the first failure counts. */
+/** Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. */
 const openEither: OpenEndpoint = async (definition, options) => {
   const startedAtMs = performance.now();
   let status: number | undefined;
@@ -85,22 +85,22 @@ interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'm
 }
 
 interface Refusable {
-  /** Gets the status with which a backend that answers refused `initialize`, when no other attempt was left. */
+  /** Gets the status with which the backend refused `initialize`, when no attempt is left. */
   readonly onRefused?: (status: number) => void;
 }
 
 /**
  * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
- * nothing is left open after a rejection. `patienceMs`: see SessionOptions.
+ * nothing is left open after a rejection. `discoverTimeoutMs`: see SessionOptions.
  */
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
-  { patienceMs, onRefused }: Pick<SessionOptions, 'patienceMs'> & Refusable = {},
+  { discoverTimeoutMs, onRefused }: Pick<SessionOptions, 'discoverTimeoutMs'> & Refusable = {},
 ): Promise<HttpTransport> {
   const { client, signal, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
   const connection = connectTo(definition, options);
-  const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
+  const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, discoverTimeoutMs });
   try {
     const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort: () => session.close() };
     await boundedHandshake(bounds, () => session.open(signal));
@@ -170,7 +170,7 @@ export class HttpTransport implements Transport, HttpBackend {
     const session = await this.#openings.open({ profile, ownerId, signal });
     if (session === undefined) return undefined;
     if (this.#closing !== undefined) {
-      void this.deleteSession(session); // it came just too late to end with the others
+      void this.deleteSession(session); // it was opened too late to be closed with the others
       throw connectionClosed('closed by the gateway', false);
     }
     const upstream = new HttpConversation(this, session, profile);
@@ -186,7 +186,7 @@ export class HttpTransport implements Transport, HttpBackend {
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /** Ends like `close`, for the given reason. The backend is only notified when the end is expected. */
+  /** Closes for the given reason. The backend is notified only when the end is expected. */
   end(closed: Closed): Promise<void> {
     this.#closing ??= this.#end(closed);
     return this.#closing;

@@ -1,5 +1,5 @@
-// A backend with an endpoint whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
-// The transport is http.ts or sse.ts, the process is child-process.ts; this file joins them.
+// A backend with an endpoint whose program the gateway runs: starts the program, waits until it answers, and closes the transport
+// when it exits. The transport is http.ts or sse.ts, the process is child-process.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject, type Observable } from 'rxjs';
@@ -56,7 +56,7 @@ export async function openManaged(
     if (exitedBySelf !== undefined && options.memory !== undefined)
       noteExit(options.memory, performance.now());
     await child.stop();
-    await child.exited; // by then all its last words were read
+    await child.exited; // by then all its output was read
     const failure =
       exitedBySelf === undefined
         ? thrown
@@ -88,7 +88,7 @@ class ManagedHttp implements Transport {
       this.#exit = reason;
       return inner.end({ reason, expected: false });
     });
-    inner.closed$.subscribe((closed) => void this.#afterwards(closed));
+    inner.closed$.subscribe((closed) => void this.#stopProgram(closed));
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -112,9 +112,9 @@ class ManagedHttp implements Transport {
     await this.#child.stop();
   }
 
-  /** A lost transport leaves nothing behind: the program ends as well, and if it ended by itself, that is the reason. */
-  async #afterwards(closed: Closed): Promise<void> {
-    if (!closed.expected) await Promise.race([this.#child.exited, delay(LAST_BREATH_MS)]);
+  /** Stops the program of a lost transport. If the program exited, that is the reason. */
+  async #stopProgram(closed: Closed): Promise<void> {
+    if (!closed.expected) await Promise.race([this.#child.exited, delay(EXIT_DELAY_MS)]);
     const reason = this.#exit ?? closed.reason;
     await this.#child.stop();
     this.closed$.next(closed.expected ? closed : { reason, expected: false });
@@ -147,7 +147,7 @@ async function openWhenListening(
   }
 }
 
-/** A stream may break a moment before the program that held it is gone. */
-const LAST_BREATH_MS = 250;
+/** A stream may break shortly before the exit of its program is known. */
+const EXIT_DELAY_MS = 250;
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 250;

@@ -1,5 +1,5 @@
-// Reads server-sent events from bytes as they arrive. Works on bytes throughout: the data of an event is a view of
-// what came from the socket, so that a large result is neither decoded nor copied on its way.
+// Reads server-sent events from bytes as they arrive. The data of an event is a view of the bytes of the socket, so that a large
+// result is neither decoded nor copied.
 // http-answer.ts interprets the events. Source: WHATWG HTML, "Server-sent events".
 
 import { PIECE_BYTES } from '../../domain/held-bytes.ts';
@@ -13,15 +13,15 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** Letters of the longest known field name; longer names are not decoded. */
 const LONGEST_NAME = 'event'.length;
 
-/** Charged for each line of data held besides its bytes, so that a million empty lines are not free. */
+/** Counted for each line of data besides its bytes, so that a million empty lines are not free. */
 const LINE_BYTES = 64;
 
 const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x7e\x80-\xff])?$/;
 
-/** Gets every event that carries data. `type` is 'message' unless the stream says otherwise. */
+/** Gets every event with data. `type`: default 'message'. */
 export type EventListener = (data: Buffer, type: string) => void;
 
-/** A reader for one stream. It never holds more than `limitBytes` of an unfinished event. */
+/** A reader for one stream. It holds at most `limitBytes` of an incomplete event. */
 export class SseReader {
   readonly #limitBytes: number;
   readonly #onEvent: EventListener;
@@ -33,7 +33,7 @@ export class SseReader {
   #started = false;
   #endedByReturn = false;
   #retryMs: number | undefined;
-  /** Id of the event that is being read, which the following events inherit. */
+  /** Id of the current event, and of the following ones without an id. */
   #eventId = '';
   #lastEventId = '';
 
@@ -42,7 +42,7 @@ export class SseReader {
     this.#onEvent = onEvent;
   }
 
-  /** What it holds of an event that is not complete, with a charge for each piece, so that empty lines are not free. */
+  /** Bytes held of an incomplete event, including a charge for each piece. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -57,10 +57,10 @@ export class SseReader {
     return this.#lastEventId;
   }
 
-  /** Takes the next bytes and reports the events they complete. Returns false once an event is over the limit. */
+  /** Takes the next bytes and reports the events that they complete. False once an event exceeds the limit. */
   push(chunk: Buffer): boolean {
     let start = 0;
-    // CR LF may be cut in two: the LF that follows a CR belongs to the line that is over already.
+    // CR LF may be split over two chunks: the LF belongs to the line that the CR ended.
     if (this.#endedByReturn && chunk.length > 0) {
       this.#endedByReturn = false;
       if (chunk[0] === LINE_FEED) start = 1;

@@ -1,6 +1,6 @@
-// The parameters that the tools of one modern HTTP backend want repeated in headers. Learned from every list of tools that
-// passes, so that the calls of all callers carry the headers: callers of the HTTP API and clients of the legacy era know nothing
-// of them. How they are declared and written is in domain/param-headers.ts.
+// The arguments that the tools of one modern HTTP backend want mirrored in headers. The declarations are read from every list of tools
+// that passes, so that the calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
+// domain/param-headers.ts reads declarations and writes headers.
 
 import { hash } from 'node:crypto';
 import {
@@ -33,10 +33,9 @@ import {
 import { cutText } from '../../domain/text.ts';
 import type { OmittedTool } from '../transport.ts';
 
-/** Tools with headers that are remembered; the oldest go first. */
+/** Tools with headers that are remembered; beyond them the oldest is forgotten. */
 export const MOST_TOOLS = 10_000;
 
-/** The tools of one backend that ask for headers. */
 export class ToolHeaders {
   readonly #declarations = new Map<string, readonly Declaration[]>();
   readonly #listing$: Observable<never>;
@@ -77,8 +76,8 @@ export class ToolHeaders {
   }
 
   /**
-   * Reads the result of a request and returns it as it is, except a list of tools, which loses the tools whose
-   * declarations break the rules, because clients must not use them over HTTP. Source: MCP 2026-07-28
+   * Reads the result of a request and returns it unchanged, except that a list of tools loses the tools whose declarations
+   * break the rules: clients must not use them over HTTP. Source: MCP 2026-07-28
    * server/tools#x-mcp-header.
    */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
@@ -102,7 +101,7 @@ export class ToolHeaders {
     return usable.length === tools.length ? page : JsonText.ofValue({ ...result, tools: usable });
   }
 
-  /** False for a tool that cannot be called. Its reader refuses an entry that is no tool. */
+  /** False for a tool that cannot be called. An entry that is no tool is left to the reader of the list. */
   #take(tool: unknown): boolean {
     if (!isJsonObject(tool) || typeof tool.name !== 'string') return true;
     const { declarations, fault } = declaredBy(tool.inputSchema);
@@ -137,7 +136,7 @@ function areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolea
   return method === 'tools/call' && headers === undefined && era === 'modern';
 }
 
-/** A large answer may turn out to be no JSON: its reader fails then. */
+/** Undefined for a large answer that is no JSON, which is left to the reader of the list. */
 function readable(page: JsonText): JsonObject | undefined {
   try {
     const value = page.exactValue;
@@ -147,23 +146,22 @@ function readable(page: JsonText): JsonObject | undefined {
   }
 }
 
-/** Most bytes of added headers: half of what servers of Node take in all. */
+/** Most bytes of added headers: half of what servers on Node accept in total. */
 export const MOST_HEADER_BYTES = 8 * 1024;
 
-/** The answer to a call whose headers are too large. No other instance would take them, and no repeat. */
+/** The answer to a call whose headers are too large. Neither another instance nor a repetition would help. */
 export const TOO_LARGE: JsonRpcError = {
   code: RPC.invalidParams,
   message: 'the tool wants arguments repeated in HTTP headers, and these are too large for that',
 };
 
-/** True when that is the answer instead of a call with these headers. */
 export function areTooLarge(headers: Readonly<Record<string, string>>): boolean {
   return headerBytes(headers) > MOST_HEADER_BYTES;
 }
 
 /**
- * Tools of one instance that are reported at a time. The others get no line until some of these are right: forgetting one
- * for another would report all of them with every list.
+ * Omitted tools of one instance that are remembered as reported. Others are not reported: forgetting one for another would report
+ * all of them with every list.
  */
 export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
@@ -174,14 +172,11 @@ function keyOf(name: string): string {
   return name.length > NAME_UNITS ? hash('sha256', name) : name;
 }
 
-// Lists the tools of an HTTP backend anew, for calls that it refused because a header was missing: it may have begun to ask for
-// one, or was called before its tools were listed.
-
 /**
- * Asks for every page through `exchange` on subscription, once for all simultaneous subscribers, and completes when that is
- * done, has failed, or has taken LIMITS.toolLookupMs. A subscriber within LIMITS.toolListAgeMs afterwards asks for nothing.
- * The listing goes on without subscribers: one that leaves does not spoil it for the next. Never errors. `now`: a clock
- * in ms.
+ * Lists the tools of a backend again, for calls that were refused because a header was missing. On subscription it requests every
+ * page through `exchange`, once for all simultaneous subscribers, and completes when that has ended, has failed, or has taken
+ * LIMITS.toolLookupMs. For LIMITS.toolListAgeMs afterwards it completes at once. The listing continues without subscribers.
+ * Never errors. `now`: a clock in ms.
  */
 export function toolListing(
   exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
@@ -197,7 +192,7 @@ export function toolListing(
     }),
     takeUntil(timer(LIMITS.toolLookupMs)),
     ignoreElements(),
-    catchError(() => EMPTY), // the call that needs it tells its caller what the backend said
+    catchError(() => EMPTY), // the caller gets the refusal of its call
     tap({
       complete: () => {
         endedAtMs = now();

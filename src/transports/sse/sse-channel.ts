@@ -110,7 +110,7 @@ export class SseChannel implements Channel, AnswerSink {
   finished(ending: AnswerEnding): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
     else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
-    else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.lack}`));
+    else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.detail}`));
   }
 
   /** The answer comes on the stream; of the post only a failure matters. */

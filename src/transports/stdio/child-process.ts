@@ -316,7 +316,7 @@ export function childEnvironment(
 }
 
 /** Names of PASS_ENV that the gateway has and a program with these variables does not get, in either case of letters. */
-export function lackedVariables(
+export function missingVariables(
   own: Readonly<Record<string, string>>,
   passEnv?: readonly string[],
   source: Variables = process.env,

@@ -14,7 +14,7 @@ export interface StartQueueOptions {
   /** Openings of one owner that may wait; the same exception. Default: no limit. */
   readonly waitingPerOwner?: number;
   /** Longest wait, in ms. */
-  readonly patienceMs: number;
+  readonly maxWaitMs: number;
   /** An opening that has not finished after so many ms does not count any more: the next one begins. Default: it counts. */
   readonly heldMs?: number;
   /** Runs starts and timeouts when many come together. Default: one of its own. */
@@ -150,7 +150,7 @@ export class StartQueue {
   }
 
   async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
-    const { patienceMs, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
+    const { maxWaitMs, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
     signal?.throwIfAborted();
     if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
       throw openingShareLimit(waitingPerOwner);
@@ -168,7 +168,7 @@ export class StartQueue {
     const stop = (): void => go(signal?.reason);
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
-    const timer = setTimeout(this.#scheduler.run, patienceMs, giveUp);
+    const timer = setTimeout(this.#scheduler.run, maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.#waiting += 1;

@@ -31,13 +31,13 @@ export interface StdioHandshakeOptions
 /** The options for opening the shared program. */
 export interface SharedOpening extends StdioHandshakeOptions {
   readonly memory?: OpeningMemory | undefined;
-  /** Default PROBE_PATIENCE_MS. */
-  readonly patienceMs?: number | undefined;
+  /** Default PROBE_TIMEOUT_MS. */
+  readonly probeTimeoutMs?: number | undefined;
 }
 
 /** The patience for the first answer of a program, and the outcome of the probe. */
 export interface Probe {
-  readonly patienceMs: number;
+  readonly probeTimeoutMs: number;
   outcome: ProbeOutcome;
 }
 
@@ -48,7 +48,7 @@ export interface OpenedProgram {
 }
 
 /** Longest wait for the answer to the probe; half of the handshake's time if that is shorter. Then `initialize` is asked. */
-const PROBE_PATIENCE_MS = 3_000;
+const PROBE_TIMEOUT_MS = 3_000;
 
 /**
  * A program that came up slowly answers the probe and the next request at once, in any order: so long the second answer is
@@ -62,9 +62,11 @@ const LATE_MS = 250;
  * Rejects like `shakeHandsOnPipe`.
  */
 export async function openShared(start: () => StdioChannel, options: SharedOpening): Promise<OpenedProgram> {
-  const { memory = {}, patienceMs = PROBE_PATIENCE_MS } = options;
+  const { memory = {}, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
-  const probe: Probe | undefined = isProbedNext(memory) ? { patienceMs, outcome: 'unanswered' } : undefined;
+  const probe: Probe | undefined = isProbedNext(memory)
+    ? { probeTimeoutMs, outcome: 'unanswered' }
+    : undefined;
   const channel = start();
   const wasStarted = channel.facts().pid !== null;
   try {
@@ -91,9 +93,9 @@ export async function shakeHandsOnPipe(
   { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
   probe?: Probe,
 ): Promise<Peer> {
-  const pipe = new StdioPipe(channel, probe && Math.min(probe.patienceMs, handshakeTimeoutMs / 2));
+  const pipe = new StdioPipe(channel, probe && Math.min(probe.probeTimeoutMs, handshakeTimeoutMs / 2));
   const abort = () => void channel.close();
-  const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.lack };
+  const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.detail };
   try {
     return await boundedHandshake(bounds, async () => {
       const peer = await shakeHands(pipe, { ...handshake, first });
@@ -118,8 +120,8 @@ export interface DedicatedProgramsOptions
   /** How long the shared program took to open: a program of one client may take as long before its first message. */
   readonly openingMs: number;
   readonly memory: OpeningMemory;
-  /** Longest wait of a program that has started. Default PROBE_PATIENCE_MS. */
-  readonly patienceMs?: number | undefined;
+  /** Longest wait of a program that has started. Default PROBE_TIMEOUT_MS. */
+  readonly probeTimeoutMs?: number | undefined;
 }
 
 /** Those of one transport. */
@@ -131,8 +133,8 @@ export class DedicatedPrograms {
 
   constructor(start: () => StdioChannel, options: DedicatedProgramsOptions) {
     this.#options = options;
-    const { handshakeTimeoutMs: patienceMs, room, scheduler } = options;
-    this.#processes = new WarmProcesses(start, { patienceMs, room, scheduler });
+    const { handshakeTimeoutMs: maxWaitMs, room, scheduler } = options;
+    this.#processes = new WarmProcesses(start, { maxWaitMs, room, scheduler });
     this.#era = new SingleFlight(
       options.era === 'legacy' || options.memory.dedicatedEra !== undefined,
       scheduler,
@@ -177,9 +179,12 @@ export class DedicatedPrograms {
 
   /** A program that is silent after `initialize` is waited for once. */
   #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
-    const { memory, openingMs, patienceMs = PROBE_PATIENCE_MS } = this.#options;
+    const { memory, openingMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = this.#options;
     if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };
-    return { first: 'legacyProbe', probe: { patienceMs: patienceMs + openingMs, outcome: 'unanswered' } };
+    return {
+      first: 'legacyProbe',
+      probe: { probeTimeoutMs: probeTimeoutMs + openingMs, outcome: 'unanswered' },
+    };
   }
 }
 
@@ -190,7 +195,7 @@ export class DedicatedPrograms {
 export class StdioPipe implements HandshakeChannel {
   readonly #channel: StdioChannel;
   /** Undefined once the probe was sent, and when there is none. */
-  #patienceMs: number | undefined;
+  #probeTimeoutMs: number | undefined;
   #probe: Unsubscribable | undefined;
   #asked = '';
   #probed = '';
@@ -198,10 +203,10 @@ export class StdioPipe implements HandshakeChannel {
   #lateAnswer: HandshakeAnswer | undefined;
   readonly #settled = Promise.withResolvers<void>();
 
-  /** The first request is a probe, which counts as unanswered after `patienceMs`; undefined: it is a normal request. */
-  constructor(channel: StdioChannel, patienceMs: number | undefined) {
+  /** The first request is a probe, which counts as unanswered after `probeTimeoutMs`; undefined: it is a normal request. */
+  constructor(channel: StdioChannel, probeTimeoutMs: number | undefined) {
     this.#channel = channel;
-    this.#patienceMs = patienceMs;
+    this.#probeTimeoutMs = probeTimeoutMs;
   }
 
   /** The outcome of the probe so far; undefined when none was sent. */
@@ -210,7 +215,7 @@ export class StdioPipe implements HandshakeChannel {
   }
 
   /** What the program does instead of answering, as a clause; undefined when it is silent. */
-  get lack(): string | undefined {
+  get detail(): string | undefined {
     const { unmatchedMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
     return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#asked}`;
@@ -220,11 +225,11 @@ export class StdioPipe implements HandshakeChannel {
   async request(request: ExchangeRequest): Promise<HandshakeAnswer> {
     if (this.#lateAnswer !== undefined && request.method === this.#probed) return this.#lateAnswer;
     this.#asked = request.method;
-    const patienceMs = this.#patienceMs;
-    if (patienceMs === undefined) return this.#ask(request);
-    this.#patienceMs = undefined;
+    const probeTimeoutMs = this.#probeTimeoutMs;
+    if (probeTimeoutMs === undefined) return this.#ask(request);
+    this.#probeTimeoutMs = undefined;
     this.#probed = request.method;
-    return this.#askWithin(request, patienceMs);
+    return this.#askWithin(request, probeTimeoutMs);
   }
 
   notify(method: string, params: JsonObject): void {
@@ -252,14 +257,14 @@ export class StdioPipe implements HandshakeChannel {
   }
 
   /** An unusable answer counts like silence, only sooner; only the end of the program ends the handshake. */
-  #askWithin(request: ExchangeRequest, patienceMs: number): Promise<HandshakeAnswer> {
+  #askWithin(request: ExchangeRequest, probeTimeoutMs: number): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
-      const nothing: HandshakeAnswer = { kind: 'none', lack: `it did not answer ${request.method}` };
+      const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
       let isLate = false;
       const timer = setTimeout(() => {
         isLate = true;
         resolve(nothing);
-      }, patienceMs);
+      }, probeTimeoutMs);
       const answered = (answer: HandshakeAnswer): void => {
         clearTimeout(timer);
         this.#outcome = isLate && answer.kind === 'result' ? 'late' : 'answered';

@@ -30,8 +30,8 @@ export const stdio: TransportType = stdioWith({});
 export interface StdioSettings {
   /** Waits between stdin end, SIGTERM and SIGKILL. */
   readonly ladder?: KillLadder;
-  /** Longest wait for the answer to the probe for the modern era. Default PROBE_PATIENCE_MS. */
-  readonly patienceMs?: number;
+  /** Longest wait for the answer to the probe for the modern era. Default PROBE_TIMEOUT_MS. */
+  readonly probeTimeoutMs?: number;
 }
 
 /** A stdio transport type with other waits. */
@@ -42,7 +42,7 @@ export function stdioWith(settings: StdioSettings): TransportType {
 async function open(
   { command, args, workingDir, env, container }: InstanceDefinition,
   options: OpenOptions,
-  { ladder, patienceMs }: StdioSettings,
+  { ladder, probeTimeoutMs }: StdioSettings,
 ): Promise<Transport> {
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
@@ -66,10 +66,10 @@ async function open(
     return channel;
   };
   const startedAtMs = performance.now();
-  const opened = await openShared(start, { ...options, memory, patienceMs });
+  const opened = await openShared(start, { ...options, memory, probeTimeoutMs });
   const openingMs = performance.now() - startedAtMs;
   const startDedicated = () => new StdioChannel(program, { ...starting, answers, mayAsk: true });
-  const known = { era: opened.peer.era, openingMs, memory, patienceMs };
+  const known = { era: opened.peer.era, openingMs, memory, probeTimeoutMs };
   const dedicated = new DedicatedPrograms(startDedicated, {
     client,
     handshakeTimeoutMs,

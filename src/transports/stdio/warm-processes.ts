@@ -28,7 +28,7 @@ export const START_HELD_MS = 5_000;
 
 export interface WarmOptions {
   /** Longest wait of a client for its turn. */
-  readonly patienceMs: number;
+  readonly maxWaitMs: number;
   /** The number of programs there may be now beside those that were opened and are not gone. Default: any. */
   readonly room?: (() => number) | undefined;
   /** See StartQueueOptions. */
@@ -46,14 +46,14 @@ export class WarmProcesses<P extends WarmProcess> {
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(start: () => P, { patienceMs, scheduler, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
+  constructor(start: () => P, { maxWaitMs, scheduler, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
     this.#start = start;
     this.#room = room;
     this.#queue = new StartQueue({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
       heldMs: START_HELD_MS,
-      patienceMs,
+      maxWaitMs,
       scheduler,
     });
   }
