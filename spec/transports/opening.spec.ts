@@ -92,7 +92,7 @@ test('lets hear what a program says before it has answered', async () => {
   }
 });
 
-test('names what a program may detail of the proxies of the gateway, and no value', async () => {
+test('names the variables for proxies that a program may lack, and no value', async () => {
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const { signal, ...options } = openOptions();
   const reasonOf = async (code: string, more = {}) => {

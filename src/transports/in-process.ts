@@ -1,7 +1,7 @@
-// Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves.
-// It does what the other kinds do, without bytes: progress tokens, cancellation, answers on closing. There is no
-// handshake: the peer counts as a legacy server that offers tools, resources and prompts. A function does not tell its
-// callers apart, so a conversation for one client is another view on the same one.
+// Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves. It does what
+// the other kinds do, without bytes: progress tokens, cancellation, failures on closing. There is no handshake: the peer counts as
+// a legacy server with tools, resources and prompts. A function does not tell its callers apart, so a conversation for one client
+// is another view of the shared one.
 
 import { inspect } from 'node:util';
 import { Observable, ReplaySubject, Subject, type Subscriber, takeUntil } from 'rxjs';
@@ -35,7 +35,7 @@ export const inProcess: TransportType = {
   },
 };
 
-/** One call of the function that has not answered yet. */
+/** A call that the function has not answered yet. */
 interface InProcessCall {
   readonly request: ExchangeRequest;
   readonly callerToken: JsonValue | undefined;
@@ -49,7 +49,7 @@ class InProcessTransport implements Transport {
   readonly peer: Peer;
   readonly #handler: InProcessHandler;
   readonly #running = new Set<InProcessCall>();
-  /** Shared by all conversations with the function: messages that belong to no call go to all of them. */
+  /** Shared by all conversations with the function: each gets the messages that belong to no call. */
   readonly #messages: Subject<ServerMessage>;
   readonly #upstreams = new Set<InProcessTransport>();
   readonly #closed = new ReplaySubject<Closed>(1);
@@ -76,7 +76,7 @@ class InProcessTransport implements Transport {
     return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 
-  /** A function has no use for what its client announces. */
+  /** Notifications are not passed to a function. */
   notify(): void {}
 
   async openUpstream({ protocolVersion }: ClientProfile, signal: AbortSignal): Promise<Upstream> {
@@ -116,7 +116,7 @@ class InProcessTransport implements Transport {
     };
     request.trace?.speaks(this.peer.protocolVersion);
     this.#running.add(call);
-    // Never an answer inside `subscribe`: no other kind of backend is that quick, and callers rely on it.
+    // Never answers inside `subscribe`, like all other kinds: callers rely on it.
     queueMicrotask(() => void this.#run(call));
     return () => {
       if (this.#running.delete(call)) call.cancellation.abort();
@@ -136,10 +136,10 @@ class InProcessTransport implements Transport {
     const { signal } = call.cancellation;
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
-      // The gateway's notes on the request are not for the function; it may write the rest as JSON.
+      // Fields that are not sent to backends are removed; the function may write the rest as JSON.
       const { canceller: _, tracker: __, requestId: ___, trace: ____, ...request } = call.request;
       const result = await this.#handler(request, { signal, notify });
-      // Written out at once: a result that is no JSON fails here, and one that is changed later stays as it was.
+      // Serialized at once: a result that is no JSON fails here, and later changes of it have no effect.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
     } catch (thrown) {
       return { kind: 'error', error: errorOf(thrown) };
@@ -179,17 +179,16 @@ function peerOf({ id }: InstanceDefinition): Peer {
 
 const ABOUT_THE_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message']);
 
-/** A thrown value with a numeric `code` is the function's answer; anything else is a failure. */
+/** A thrown value with a numeric `code` is the function's own JSON-RPC error; any other is an internal error. */
 function errorOf(thrown: unknown): JsonRpcError {
   const message = thrown instanceof Error ? thrown.message : textOf(thrown);
   if (!hasCode(thrown)) return { code: RPC.internalError, message };
-  const said = typeof thrown.message === 'string' ? thrown.message : message;
-  return thrown.data === undefined
-    ? { code: thrown.code, message: said }
-    : { code: thrown.code, message: said, data: thrown.data };
+  const { code, data } = thrown;
+  const error = { code, message: typeof thrown.message === 'string' ? thrown.message : message };
+  return data === undefined ? error : { ...error, data };
 }
 
-/** Not every value has a text: an object without a prototype throws on conversion. */
+/** `String` throws for an object without a prototype. */
 function textOf(thrown: unknown): string {
   return typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
 }

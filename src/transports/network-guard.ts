@@ -1,5 +1,5 @@
-// Decides which addresses may not be reached. Literal addresses of endpoints are checked at registration, names after their
-// lookup when a connection is made: http-connection.ts.
+// Checks addresses against denied networks. Literal addresses of endpoints are checked at registration, names after their lookup
+// when a connection is made (http-connection.ts).
 
 import { BlockList, isIP } from 'node:net';
 
@@ -24,7 +24,7 @@ export type AddressCheck = (address: string) => boolean;
 /** The range of IPv4-compatible addresses, in which the loopback address only happens to lie. */
 const COMPATIBLE = '::/96';
 
-/** Makes the check for CIDR ranges like `10.0.0.0/8`; `::/96` leaves out `::1`. Throws RangeError for anything that is no range. */
+/** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not deny `::1`. Throws RangeError for an invalid range. */
 export function deniedBy(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
   const listForLoopback = new BlockList();
@@ -49,8 +49,8 @@ export function deniedBy(networks: readonly string[]): AddressCheck {
 }
 
 /**
- * The literal address of an endpoint in a denied network; undefined for any other endpoint. The URL class has brought all its
- * spellings into one form (decimal, octal, IPv4 in IPv6). A name is only known after its lookup, see the connector.
+ * The literal address of an endpoint, if it is denied; undefined for any other endpoint. The URL class normalizes all spellings
+ * (decimal, octal, IPv4 in IPv6). Names are checked after their lookup, see guardedConnector.
  */
 export function deniedAddress(endpoint: string, isDenied: AddressCheck): string | undefined {
   if (!URL.canParse(endpoint)) return undefined;

@@ -1,4 +1,4 @@
-// How the transport of an instance is opened: by the row of its kind, with the options that all kinds share.
+// Opens the transport of an instance by the row of its kind, with the options that all kinds share.
 
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
@@ -8,15 +8,14 @@ import { TRANSPORTS } from './index.ts';
 import { missingVariables } from './stdio/child-process.ts';
 import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
-/** What opening needs besides the options of each transport. */
 export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | 'answers' | keyof Opener> {
-  /** Where answers of all instances that are not complete are counted. Default: nowhere. */
+  /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
-  /** What is really started for a definition; rejects when it is not to be started. */
+  /** Resolves with the definition that is really started; rejects when the given one must not be started. */
   readonly launch: (definition: InstanceDefinition) => InstanceDefinition | Promise<InstanceDefinition>;
 }
 
-/** The instance whose transport is opened: its callbacks during the opening. */
+/** Callbacks of the instance during its opening. */
 export type Opener = Pick<OpenOptions, 'onStarted' | 'room'>;
 
 export type Open = (
@@ -25,7 +24,7 @@ export type Open = (
   opener?: Opener,
 ) => Promise<Transport>;
 
-/** Makes the function that opens instances. It remembers what was learned of each as long as its definition is there. */
+/** Makes the function that opens instances. It keeps an OpeningMemory for each definition. */
 export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions): Open {
   const memories = new WeakMap<InstanceDefinition, OpeningMemory>();
   return async (definition, signal, opener) => {
@@ -44,14 +43,14 @@ export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions)
   };
 }
 
-/** A handshake that took this part of its time failed because it was over. */
+/** A handshake that failed after this part of its time counts as late. */
 const LATE_SHARE = 0.95;
 
-/** What programs write that did not get through to somewhere. */
+/** What programs write when a connection failed. */
 const NETWORK_TROUBLE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|certificate|proxy|\b(?:ssl|tls)\b|fetch failed|timed? ?out|resolve host|name resolution/i;
 
-/** A program that hung, or had trouble with the network, may detail a proxy or an authority that the gateway knows. */
+/** A program that hung, or could not connect, may need a proxy or a certificate that only the gateway has in its environment. */
 function withMissingVariables(
   thrown: unknown,
   { command, env, container }: InstanceDefinition,

@@ -1,5 +1,5 @@
-// A fact about a backend that is unknown until the first attempt: the first caller finds out, and callers that come meanwhile
-// wait for the result. The caller decides what the fact is, and keeps it.
+// A fact about a backend that the first caller determines, while other callers wait for the result. The caller decides what the
+// fact is, and keeps it.
 
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 
@@ -20,9 +20,9 @@ export class SingleFlight {
   }
 
   /**
-   * Runs `open`, at once when the fact is known, or when no other caller is finding out: it is known when `open` has resolved.
-   * The callers that waited fail with the failure of the first one, since theirs would be the same; after a first one that
-   * was aborted, the next one tries. Rejects with the reason of `signal` when that aborts the wait.
+   * Runs `open`, at once when the fact is known or no other caller is determining it: it is known when `open` has resolved.
+   * If the first caller fails, the waiting callers fail with the same error; if it was aborted, the next one tries. Rejects
+   * with the reason of `signal` when that aborts the wait.
    */
   async run<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
     while (!this.#isKnown && this.#first !== undefined) await this.#waitFor(this.#first, signal);
@@ -47,7 +47,7 @@ export class SingleFlight {
     }
   }
 
-  /** Thousands may wait: what each of them does next is not done in one turn of the event loop. */
+  /** Thousands may wait, so they continue in several turns of the event loop. */
   async #waitFor(first: Promise<void>, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, reject } = Promise.withResolvers<never>();

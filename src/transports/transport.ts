@@ -1,5 +1,5 @@
-// A transport: the connection to one backend. Every kind implements this interface and runs the shared
-// conformance suite (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
+// A transport is the connection to one backend. Every kind implements this interface and passes the shared conformance suite
+// (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
 
 import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
@@ -19,7 +19,7 @@ export interface Closed {
   readonly expected: boolean;
 }
 
-/** Facts for the instance's snapshot. */
+/** The part of an instance's snapshot that its transport knows. */
 export interface TransportEvents {
   readonly pid: number | null;
   readonly stderr: readonly string[];
@@ -27,48 +27,46 @@ export interface TransportEvents {
 }
 
 /**
- * One conversation with a backend. A transport is the one of the instance itself, in which no client's capabilities are
- * declared; `openUpstream` opens others, each on behalf of one client and in that client's era where it can.
+ * One conversation with a backend. A transport is the shared conversation of the instance, in which no capabilities of a client
+ * are declared; `openUpstream` opens others, each for one client and, if possible, in that client's era.
  */
 export interface Upstream {
-  /** The peer that the handshake found; fixed for the life of the conversation. */
+  /** The result of the handshake; fixed for the life of the conversation. */
   readonly peer: Peer;
-  /** Id of the process that runs for one client alone; undefined, or absent, where there is none. It stays when it died. */
+  /** Id of the process that is dedicated to one client, if any, also after its exit. */
   readonly pid?: number | undefined;
   /**
-   * True when it does not depend on its transport: it goes on when that is closed or lost, and its opener closes it.
+   * True when it does not depend on its transport: it continues when that is closed or lost, and its opener closes it.
    * Absent: it ends with its transport.
    */
   readonly standsAlone?: boolean | undefined;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
-   * notifications, then one result or error event, then completes. Errors with GatewayError: BACKEND_UNAVAILABLE
-   * whose `delivered` says whether the request can have reached the backend. Sending is synchronous up to the
-   * transport's own buffer. It sets no deadline: the dispatcher does.
+   * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
+   * whether the request can have reached the backend. Sending is synchronous up to the transport's own buffer. The
+   * dispatcher sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Sends a notification of the client. Dropped without room or without a backend. */
+  /** Sends a notification of the client. Dropped when the backend is gone or too many are waiting. */
   notify(method: string, params: JsonObject): void;
   /**
    * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed. Requests only come in a
-   * conversation that declared a client's capabilities; there, over HTTP, the stream of the backend is open while
-   * subscribed.
+   * conversation that declared the capabilities of a client; over HTTP its listening stream is open while subscribed.
    */
   readonly messages$: Observable<ServerMessage>;
   /**
-   * Where messages come on a stream that is being opened: resolves when it is open or will not be, after a quarter of a
-   * second at the latest. Undefined, or absent, when there is nothing to wait for.
+   * While the listening stream is being opened: resolves when it is open or has failed, after a quarter of a second at the
+   * latest. Else undefined or absent.
    */
   readonly opening?: Promise<void> | undefined;
-  /** Replays: emits once when the backend is gone or the transport was closed, then completes. Never errors. */
+  /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
-  /** Ends every exchange that is left (BACKEND_UNAVAILABLE), then the backend's session or process, and for a
-   *  transport every upstream that does not stand alone. Idempotent. Resolves when nothing is left behind, and never
-   *  rejects. */
+  /** Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
+   *  upstream that does not stand alone. Idempotent. Resolves when all of them have ended, and never rejects. */
   close(): Promise<void>;
 }
 
-/** A tool that lists come without, and why it cannot be called, as a clause. It names no argument's value. */
+/** A tool that is left out of lists. `reason`: why it cannot be called, as a clause without values of arguments. */
 export interface OmittedTool {
   readonly tool: string;
   readonly reason: string;
@@ -77,22 +75,21 @@ export interface OmittedTool {
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
   /**
-   * Hot, no replay: tools that any lists of the backend come without. Each is reported once, and again when the reason is
-   * another one or a list came with it meanwhile. Absent where lists come as they are.
+   * Hot, no replay: tools that were left out of lists. Each is emitted once, and again when the reason has changed or a list
+   * had the tool meanwhile. Absent for kinds that leave out none.
    */
   readonly omitted$?: Observable<OmittedTool> | undefined;
   /**
-   * Hot, no replay: the backend is in doubt, because a connection broke, or it answered 5xx, and no exchange failed by that.
-   * Absent where every such failure fails its exchange.
+   * Hot, no replay: the backend should be probed, because a connection broke, or it answered 5xx, although no exchange failed.
+   * Absent for kinds where every such failure fails its exchange.
    */
   readonly doubts$?: Observable<void> | undefined;
   facts(): TransportEvents;
   /**
-   * Opens a conversation of its own for one client, with its capabilities, revision and name: over HTTP a session of
-   * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
-   * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
-   * The peer of the new conversation is legacy where the backend speaks that era at all, in whatever era the transport is.
-   * Rejects like opening the transport does, and with QUEUE_FULL when too many of that owner are being opened.
+   * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
+   * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
+   * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
+   * Rejects like opening the transport, and with QUEUE_FULL when too many of that owner are being opened.
    * `ownerId`: the owner of the conversation; default: none.
    */
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
@@ -106,59 +103,58 @@ export interface ClientOpening {
   readonly signal: AbortSignal;
 }
 
-/** Gets a program as soon as it was started; `facts` shows its output so far, as long as it is being opened. */
+/** Called when a program was started; `facts` returns its state during the opening. */
 type OnStarted = (facts: () => TransportEvents) => void;
 
 /** Options of an opening besides the definition. */
 export interface OpenOptions {
-  /** Ends the opening; whatever was started by then is stopped. */
+  /** Cancels the opening; what was started is stopped. */
   readonly signal: AbortSignal;
-  /** Longest time until the handshake is finished. */
   readonly handshakeTimeoutMs: number;
-  /** Name and version sent to backends. */
+  /** Name and version of the gateway, sent to backends. */
   readonly client: { readonly name: string; readonly version: string };
-  /** CIDR ranges no connection may reach, checked on the resolved address when connecting. */
+  /** CIDR ranges that no connection may reach; the resolved address is checked. */
   readonly deniedNetworks: readonly string[];
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
-  /** How many programs more the instance may run for single clients now, beside those that clients have. Default: any. */
+  /** Returns how many more programs the instance may run for single clients. Default: no limit. */
   readonly room?: (() => number) | undefined;
-  /** Where unfinished answers of the instance are counted. Default: nowhere. */
+  /** Counts incomplete answers of the instance. Default: not counted. */
   readonly answers?: OwnHeldBytes | undefined;
-  /** The gateway's, for tasks that come due in thousands. Default: one of its own. */
+  /** Runs tasks that come due together. Default: a new one. */
   readonly scheduler?: TaskScheduler | undefined;
   /** Default: none. */
   readonly onStarted?: OnStarted | undefined;
-  /** Ends the programs of a gateway that died. Default: none. */
+  /** Stops the programs after the death of the gateway. Default: none. */
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
   /** Starts programs in containers. Default: none can be. */
   readonly runInContainer?: RunInContainer | undefined;
-  /** What earlier openings of the same instance left for this one, which changes it for the next. Default: nothing. */
+  /** Results of earlier openings of the instance, to which this one adds its own. Default: none. */
   readonly memory?: OpeningMemory | undefined;
 }
 
-/** Kept by the caller that opens an instance again and again, as long as its definition stays. */
+/** What openings of one instance have found out; kept as long as its definition is unchanged. */
 export interface OpeningMemory {
-  /** Over a pipe: the known era of its program. Undefined: not known. */
+  /** Over stdio: the era of the program, if known. */
   era?: 'legacy' | 'modern' | undefined;
   /**
-   * How the last opening of a program failed whose era is not known: with the probe for the modern era unanswered; or again,
-   * after that, with a probe or without one. Undefined: it did not fail, or for another reason.
+   * Over stdio: how the last opening failed while the era was unknown: with the probe for the modern era unanswered; or after
+   * that, with a probe or without one. Undefined: it did not fail, or for another reason.
    */
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
-  /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
+  /** Over stdio: the era of programs that a modern instance dedicates to single clients, if known. */
   dedicatedEra?: 'legacy' | 'modern' | undefined;
-  /** Why tools were reported as left out of lists, by their names. Undefined: none was. */
+  /** Over HTTP: why tools were reported as left out of lists, by their names. */
   omitted?: Map<string, string> | undefined;
-  /** Over HTTP: when `server/discover` was left unanswered, in ms of a monotonic clock. Undefined: not lately. */
+  /** Over HTTP: when `server/discover` was last left unanswered, in ms of a monotonic clock. */
   unansweredAtMs?: number | undefined;
-  /** Over HTTP: the last opening failed after the connection had been ended on that question. */
+  /** Over HTTP: the last opening failed after the backend had ended the connection at `server/discover`. */
   wasCutOff?: boolean | undefined;
 }
 
-/** A backend that is a function: gets method and params, returns the result or throws a `JsonRpcError`-shaped value. */
+/** A backend that is a function: it gets the request, and returns the result or throws a value like `JsonRpcError`. */
 export type InProcessHandler = (
   request: ExchangeRequest,
   context: { readonly signal: AbortSignal; readonly notify: (method: string, params: JsonObject) => void },
@@ -167,7 +163,7 @@ export type InProcessHandler = (
 /** One row of the table in index.ts. */
 export interface TransportType {
   readonly kind: TransportKind;
-  /** Connects or starts the backend and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with
-   *  the tail of stderr. Nothing is left running after a rejection. */
+  /** Connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last
+   *  lines of stderr. Nothing is left running after a rejection. */
   readonly open: (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;
 }
