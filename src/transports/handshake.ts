@@ -1,6 +1,6 @@
-// Finds out in which era a backend speaks, and agrees on a revision: `initialize`, `server/discover`, or neither. It owns the order
-// of attempts and what counts as evidence; the channel carries the messages. Also what an era wants of each request: `_meta` inside
-// the message, headers beside it on HTTP.
+// Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It decides the order of
+// attempts and what counts as evidence; the channel carries the messages. Also what all transports do to messages: metadata and
+// headers of an era, progress tokens, refusals of requests of the backend.
 
 import { type ClientProfile, type ClientReply, mayBeAsked } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
@@ -20,19 +20,19 @@ import type { Era, Peer } from '../domain/mcp.ts';
 import { LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
-/** What the handshake needs of a transport that has not shaken hands yet. */
+/** How the handshake sends its messages. */
 export interface HandshakeChannel {
   /**
-   * Sends one request in the given era and resolves with its answer; rejects with GatewayError when the connection broke.
-   * The message has the metadata of its era; the channel only adds what the era wants outside of it (HTTP headers).
+   * Sends one request and resolves with its answer; rejects with GatewayError when the connection broke. The request has the
+   * metadata of `era`; the channel adds the HTTP headers.
    */
   request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer>;
   notify(method: string, params: JsonObject): Promise<void> | void;
 }
 
 /**
- * A result, or the error a backend refused with. `none`: there was no JSON-RPC in the answer, which refuses the method,
- * too; `detail` says what there was, as a sentence without its full stop.
+ * A result, or an error, which refuses the method. `none`: the answer was no JSON-RPC, which refuses it, too; `detail` says what
+ * came instead, as a sentence without its full stop.
  */
 export type HandshakeAnswer = FinalEvent | NoAnswer;
 
@@ -41,24 +41,22 @@ interface NoAnswer {
   readonly detail: string;
 }
 
-/** How an attempt was refused. */
 type HandshakeRefusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
 
-/** Input of the handshake. */
 export interface HandshakeOptions {
-  /** The gateway itself, which declares no capabilities. */
+  /** Name and version of the gateway. */
   readonly client: ClientInfo;
   /**
-   * The era tried first. `probe`: the modern one, and once more after the legacy one was refused, too; for a channel
-   * that does not wait long for the first answer, because the backend may be starting. `legacyProbe`: the reverse.
+   * The era that is tried first. `probe`: the modern one, and again after the legacy one was refused, too: for a channel that
+   * does not wait long for the first answer, because the backend may be starting. `legacyProbe`: the reverse.
    */
   readonly first: 'legacy' | 'modern' | 'probe' | 'legacyProbe';
   /**
-   * The client that the conversation is for: its capabilities, name and revision are declared instead of the gateway's.
-   * Only in the legacy era anything is declared once and for all, so `initialize` is the only attempt, whatever `first` says.
+   * The client that the conversation is for: its capabilities, name and revision are declared. Only `initialize` declares
+   * them, so it is the only attempt, whatever `first` says.
    */
   readonly profile?: ClientProfile | undefined;
-  /** With a profile: a conversation of the modern era will do, too. Default: no. */
+  /** With a profile: a conversation of the modern era is accepted, too. Default false. */
   readonly mayBeModern?: boolean | undefined;
 }
 
@@ -68,9 +66,9 @@ type HandshakeAttempt = (
 ) => Promise<Peer | HandshakeRefusal>;
 
 /**
- * Shakes hands and resolves with what was learned. Each refusal leads to the next attempt; a backend that
- *  refuses both handshakes but answers `ping` or `tools/list` is *bare*. Rejects with
- * BACKEND_UNAVAILABLE when nothing fits, or with what the channel rejected with. It has no deadline of its own.
+ * Shakes hands and resolves with the result. Each refusal leads to the next attempt; a backend that refuses both handshakes but
+ * answers `ping` or `tools/list` is *bare*. Rejects with BACKEND_UNAVAILABLE when all attempts were refused, or as the channel
+ * rejects. It sets no deadline.
  * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; ADR 10.
  */
 export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
@@ -78,33 +76,33 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
   for (const attempt of attemptsOf(options)) {
     const outcome = await attempt(channel, options);
     if ('era' in outcome) return outcome;
-    refusals.set(attempt, outcome); // of one that is made twice the last one counts
+    refusals.set(attempt, outcome); // the last refusal of a repeated attempt counts
   }
   if (options.profile === undefined && (await answersPlainMethods(channel))) return barePeer();
   throw refused([...refusals.values()]);
 }
 
-/** True for what `shakeHands` rejects with when the backend answered, but to no handshake. */
+/** True for the rejection of `shakeHands` when the backend answered, but refused every attempt. */
 export function isRefusal(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.facts.cause instanceof HandshakeRefused;
 }
 
-/** True for an answer to `server/discover` after which the modern era is spoken. */
+/** True for an answer to `server/discover` with a modern revision that the gateway speaks. */
 export function isModernAnswer(answer: HandshakeAnswer): boolean {
   if (answer.kind !== 'result') return false;
   try {
     return sharedVersion(readResult(answer.result).supportedVersions) !== undefined;
   } catch {
-    return false; // not JSON, which is no failure as long as its content is not needed
+    return false; // not JSON
   }
 }
 
 class HandshakeRefused extends Error {}
 
-/** Stands for the name of a server that gives none. */
+/** The name of a server that gives none. */
 const UNNAMED = 'unnamed';
 
-/** Another object for each session, as of backends that do describe themselves: a restart is detected by that. */
+/** A new object for each session, because a restart is detected by comparing objects. */
 function barePeer(): Peer {
   return {
     era: 'bare',
@@ -116,15 +114,15 @@ function barePeer(): Peer {
   };
 }
 
-/** Accepted besides our own: the revision before the first release lives on as a string in the SDKs. */
+/** The SDKs still use the name of the revision before the first release. */
 const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
 
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
   return profile === undefined || mayBeModern === true ? ATTEMPTS[first] : [initialize];
 }
 
-/** Params of `initialize`. A client of the modern era may have no name; and its revision is not one to ask for here. */
-function declaration({ client, profile }: HandshakeOptions): JsonObject {
+/** Params of `initialize`. A client of the modern era may have no name, and its revision cannot be used here. */
+function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
   const { protocolVersion = '', capabilities = {}, clientInfo = {} } = profile ?? {};
   return {
     protocolVersion: ACCEPTED_LEGACY.includes(protocolVersion) ? protocolVersion : LEGACY_VERSIONS[0],
@@ -134,7 +132,7 @@ function declaration({ client, profile }: HandshakeOptions): JsonObject {
 }
 
 const initialize: HandshakeAttempt = async (channel, options) => {
-  const params = declaration(options);
+  const params = initializeParams(options);
   const answer = await channel.request({ method: 'initialize', params }, 'legacy');
   if (answer.kind !== 'result') return answer;
   const result = readResult(answer.result);
@@ -151,7 +149,7 @@ const discover: HandshakeAttempt = async (channel, { client }) => {
   let answer = await askDiscover(channel, client, protocolVersion);
   if (answer.kind === 'none') return answer;
   if (answer.kind === 'error') {
-    // Only a version error that lists a revision of ours is worth asking again.
+    // Asks again only after a version error that lists one of our revisions.
     const shared = sharedVersion(supportedBy(answer.error));
     if (shared === undefined) return answer;
     protocolVersion = shared;
@@ -165,7 +163,7 @@ const discover: HandshakeAttempt = async (channel, { client }) => {
   return peerOf('modern', version, result, meta[META.serverInfo] ?? result.serverInfo);
 };
 
-/** Stands for a discover result without a revision of ours: perhaps a server that answers anything. */
+/** Stands for a result of `server/discover` without one of our revisions, perhaps of a server that accepts every method. */
 const NOT_MODERN: HandshakeRefusal = {
   kind: 'error',
   error: { code: RPC.unsupportedVersion, message: 'no shared modern revision' },
@@ -222,7 +220,7 @@ function readResult(text: JsonText): JsonObject {
   return value;
 }
 
-/** Codes prove that there is a server, and why it refused; without a code, the content of the answer says more. */
+/** Error codes say that there is an MCP server, and why it refused; without a code the reason is what came instead. */
 function refused(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const detail = refusals.findLast((refusal) => refusal.kind === 'none')?.detail ?? '';
@@ -240,15 +238,15 @@ function handshakeFailed(what: string, cause?: unknown): GatewayError {
   return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
 }
 
-// Recognizes a peer that sends its input back, such as `cat` behind a pipe: all its output looks like JSON-RPC, and
-// it would even repeat the gateway's refusals as if they were its answers.
-
-/** Why an exchange with such a peer ends, as a clause. */
+/**
+ * The reason when an exchange fails because the peer returns its input, as `cat` does: all its output looks like JSON-RPC, even
+ * the gateway's own refusals would come back as answers.
+ */
 export const ECHOES = 'it returns what it is sent';
 
 /**
- * True when a request of the backend is the gateway's own that came back: the same id and the same method. Only `ping` is
- * asked in both directions, so only there the two may be alike by chance. Source: MCP basic/index#requests.
+ * True when a request of the backend has the same id and method as one of the gateway, so that it was returned. `ping` is sent in
+ * both directions, so it may have the same id by chance. Source: MCP basic/index#requests.
  */
 export function isEcho(
   { id, method }: RequestMessage,
@@ -257,18 +255,18 @@ export function isEcho(
   return id === sent.id && method === sent.method && method !== 'ping';
 }
 
-// Progress tokens: the gateway's own token goes to the backend, the caller's own comes back. Every client counts from 0, so
-// tokens of two callers collide. The transports find the call of a notification.
+// Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the
+// caller gets its own token back.
 
-/** The token of the caller, if it wants progress. */
+/** The progress token of the caller, if it wants progress. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
   return isJsonObject(meta) ? meta[META.progressToken] : undefined;
 }
 
 /**
- * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so the
- * call of a tool asks for it even when the caller does not; everything else is short, and asks when its caller does.
+ * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so the call of
+ * a tool always asks for progress, other requests only if their caller does.
  */
 export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : undefined;
@@ -277,16 +275,13 @@ export function paramsWithToken({ method, params }: ExchangeRequest, token: numb
   return { ...params, _meta: { ...meta, [META.progressToken]: token } };
 }
 
-/** Params of a progress notification as the caller expects them: with its token, or with none if it gave none. */
+/** Params of a progress notification for the caller: with its token, or without one if it gave none. */
 export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
   const { progressToken: _, ...rest } = params;
   return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
 }
 
-// The handling of requests that a legacy backend makes of its client: the transport answers them, or the client of the
-// conversation does. The transports carry the messages.
-
-/** The capability that lets a server ask; other methods are left to clients that may be asked anything. */
+/** The capability that lets a server send each request; other methods are passed to clients with any of these capabilities. */
 const CAPABILITIES: Readonly<Record<string, string>> = {
   'sampling/createMessage': 'sampling',
   'elicitation/create': 'elicitation',
@@ -294,8 +289,8 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The answer, or that the client is to be asked. `ping` asks whether the peer is alive, which is the gateway; undeclared
- * requests are refused, and all of them in a conversation without a client.
+ * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and refuses
+ * requests for undeclared capabilities, and all others in a conversation without a client.
  * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
  */
 export function outcomeOf(
@@ -310,15 +305,16 @@ export function outcomeOf(
   return isDeclared ? 'ask' : REFUSED;
 }
 
-/** The answer to a server that asks for something that no client offers. */
+/** The answer to a request that no client can answer. */
 export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message: 'Method not found' } };
 
-// The last caller of a backend that several callers share. A message that names no call may be about a call that has ended, so
-// it goes to a caller only while no other caller has called for a while.
-
-/** For so long after a new caller's first call, a message may still be about an earlier call. */
+/** For so long after the first call of another caller, a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;
 
+/**
+ * The latest caller of a shared backend. A message that names no call may belong to a call that has ended, so it goes to a caller
+ * only while no other caller has called for a while.
+ */
 export class RecentCallers {
   readonly #now: () => number;
   #caller: string | undefined;
@@ -342,7 +338,7 @@ export class RecentCallers {
   }
 }
 
-/** Name and version the gateway tells backends. */
+/** Name and version of the gateway, for backends. */
 export interface ClientInfo {
   readonly name: string;
   readonly version: string;
@@ -351,9 +347,9 @@ export interface ClientInfo {
 type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
 
 /**
- * Adds what the era wants inside the message. Modern: `_meta` names the revision, the client and its capabilities;
- * capabilities and client that the caller named himself stand, because a modern backend may only ask for what the
- * end of the chain can do. Legacy: the fields of its trace, if it has one; bare: the request as it is. Source: MCP 2026-07-28 basic/index#meta.
+ * Adds the metadata of an era to a request. Modern: `_meta` names the revision, the client and its capabilities; client and
+ * capabilities that the caller gave are kept, because the backend may only ask for what that client supports. Legacy: the fields
+ * of its trace, if any. Bare: nothing. Source: MCP 2026-07-28 basic/index#meta.
  */
 export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
   request.trace?.speaks(peer.protocolVersion);
@@ -371,7 +367,7 @@ export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: 
   return { ...request, params };
 }
 
-/** The trace continues in `_meta`, which servers of the legacy era pass over. Source: SEP-414; ADR 76. */
+/** Adds the fields of the trace to `_meta`, which legacy servers ignore. Source: SEP-414; ADR 76. */
 export function withTrace(request: ExchangeRequest): ExchangeRequest {
   const { trace, params } = request;
   if (trace === undefined) return request;
@@ -380,8 +376,8 @@ export function withTrace(request: ExchangeRequest): ExchangeRequest {
 }
 
 /**
- * Headers of one HTTP request. Modern: revision, method and, where the method has one, the name or uri it is about;
- * besides them the `mcp-param-*` of the caller, and no other header of the caller.
+ * Headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and the `mcp-param-*` headers
+ * of the caller, but none of its other headers.
  * Legacy: the negotiated revision, none before the handshake. Bare: none.
  * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
  */
@@ -399,7 +395,7 @@ export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<strin
   return headers;
 }
 
-/** Parameters of a tool that are mirrored in headers. Source: MCP 2026-07-28, custom headers from tool parameters. */
+/** Headers that mirror arguments of a tool. Source: MCP 2026-07-28, custom headers from tool parameters. */
 const MIRRORED = /^mcp-param-/i;
 
 function addMirrored(headers: Record<string, string>, given: Readonly<Record<string, string>>): void {

@@ -83,7 +83,6 @@ export class ChannelConversation implements Upstream {
 /** The observer of an exchange. */
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
-/** A request that has no answer yet. */
 export interface PendingExchange {
   /** Unique on the channel; also its progress token. */
   readonly id: number;
@@ -91,7 +90,7 @@ export interface PendingExchange {
   /** The message to be sent, with the channel's id and progress token. */
   readonly text: string;
   readonly observer: ExchangeObserver;
-  /** Whether a progress token was sent, and which one the caller knows it by. */
+  /** Whether a progress token was sent, and the caller's own token. */
   readonly reports: boolean;
   readonly callerToken: JsonValue | undefined;
   readonly canceller: Canceller | undefined;
@@ -138,7 +137,7 @@ export class Correlator {
     return this.#ended;
   }
 
-  /** Messages that were about no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
+  /** Messages that belonged to no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
   get unmatchedMessages(): number {
     return this.#unmatchedMessages;
   }
@@ -147,7 +146,7 @@ export class Correlator {
     this.#unmatchedMessages += 1;
   }
 
-  /** Gives a request its id and remembers its observer; undefined when it cannot be sent, which its observer gets as the error. */
+  /** Registers a request and gives it an id; undefined when it cannot be sent: then its observer has got the error. */
   open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange | undefined {
     if (this.#ended !== undefined) {
       observer.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
@@ -178,12 +177,12 @@ export class Correlator {
     return exchange;
   }
 
-  /** Ends an exchange without a call to its observer. False when it was ended before. */
+  /** Removes an exchange without a call to its observer. False when it has ended. */
   forget(exchange: PendingExchange): boolean {
     return this.#pending.delete(exchange.id);
   }
 
-  /** Passes a message of the backend to the exchange it is about, else to the client in general. */
+  /** Passes a message of the backend to its exchange, else to `messages$`. */
   receive(message: BackendMessage): void {
     switch (message.kind) {
       case 'result':
@@ -198,7 +197,7 @@ export class Correlator {
     }
   }
 
-  /** Ends one exchange because its answer is unreadable. Does nothing for an unknown id. */
+  /** Fails one exchange, if it is pending. */
   fail(id: number, reason: string): void {
     const exchange = this.#pending.get(id);
     if (exchange === undefined) return;
@@ -206,7 +205,7 @@ export class Correlator {
     exchange.observer.error(backendUnavailable(reason, { delivered: 'unknown', suspicious: true }));
   }
 
-  /** Ends the exchanges that are pending now, but for those without an error; what observers start meanwhile stays. */
+  /** Fails the exchanges that are pending now and for which there is an error, but none that observers start meanwhile. */
   failAll(errorFor: (exchange: PendingExchange) => GatewayError | undefined): void {
     for (const exchange of [...this.#pending.values()]) {
       const error = errorFor(exchange);
@@ -228,7 +227,7 @@ export class Correlator {
     const exchange = this.#exchangeOf(message);
     if (exchange === undefined) {
       this.#unmatchedMessages += 1;
-      // Ids are compared strictly; but a number that came back as text must not leave its caller waiting in vain.
+      // Ids are compared strictly; but the caller of a number that came back as text must not wait for ever.
       if (typeof message.id === 'string')
         this.fail(Number(message.id), 'it answered with an id of another type');
       return;
@@ -257,8 +256,8 @@ export class Correlator {
   }
 
   /**
-   * A request of the backend, or one of the gateway that comes back, which fails its exchange. With one exchange under way a
-   * request is certainly about it; with more it is for the client in general.
+   * A request of the backend belongs to the exchange if only one is pending, else to the client in general. A request of the
+   * gateway that was returned fails its exchange.
    */
   #takeRequest(message: RequestMessage): void {
     const { profile, reply } = this.#options;
@@ -268,7 +267,7 @@ export class Correlator {
       return;
     }
     const outcome = outcomeOf(message.method, profile);
-    // The answer goes out while the channel is open, even if the exchange has ended that the request came with: it may be about none.
+    // The reply is sent even if the exchange has ended meanwhile: the request may not belong to it.
     const question = serverRequest(message, (answer) =>
       reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),
     );
@@ -281,19 +280,19 @@ export class Correlator {
 
   #exchangeOf({ kind, id }: AnswerMessage): PendingExchange | undefined {
     if (typeof id === 'number') return this.#pending.get(id);
-    // The server could not read which request it refuses. With one exchange under way it is that one.
+    // The server could not read the id of the request that it refuses.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
   }
 
   /**
-   * Log lines, and notifications that the protocol does not know, carry no id. They are about the only exchange that is under
-   * way, or about one that has ended: so they go only to a caller that has called alone for a while.
+   * Log lines, and notifications that the protocol does not know, carry no id. They belong to the only pending exchange, unless
+   * an earlier caller may have caused them.
    */
   #exchangeOfUnnamed(): PendingExchange | undefined {
     return this.#callers.isSingle ? this.#onlyOne() : undefined;
   }
 
-  /** Subscriptions stay open and ask for nothing: they are not counted. */
+  /** The only pending exchange; subscriptions, which stay open, are ignored. */
   #onlyOne(): PendingExchange | undefined {
     let found: PendingExchange | undefined;
     for (const exchange of this.#pending.values()) {
@@ -304,7 +303,7 @@ export class Correlator {
     return found;
   }
 
-  /** What belongs to a subscription names the request that opened it. Source: MCP 2026-07-28 basic/patterns/subscriptions. */
+  /** The subscription that a notification names by the id of its request. Source: MCP 2026-07-28 basic/patterns/subscriptions. */
   #subscriptionOf({ _meta: meta }: JsonObject): PendingExchange | undefined {
     const id = isJsonObject(meta) ? meta[META.subscriptionId] : undefined;
     const exchange = typeof id === 'number' ? this.#pending.get(id) : undefined;
@@ -326,15 +325,14 @@ export class Correlator {
   }
 }
 
-// Finds the exchange of a message that cannot be used: looks for the id in the readable part, so that the caller fails at once
-// instead of waiting for nothing.
+// Finds the exchange of an unreadable message by the id in its readable part, so that the call fails at once.
 
-/** Ids that an unusable line answers; empty for what is no answer, such as a log line on stdout. */
+/** Ids of the requests that an unreadable line answers; none for a line that is no answer, such as a log line on stdout. */
 export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
   if (!looksLikeJson(line)) return [];
   const message = parsed(line);
   if (message === undefined) {
-    // Cut off somewhere, or two in one, or large: the head may still name an id, and the tail another.
+    // Truncated, or two messages in one line, or large: the head may name an id, and the tail another one.
     const head = idAtHead(line.toString('latin1', 0, EDGE_BYTES));
     const tail = idAtTail(line.toString('latin1', Math.max(0, line.length - EDGE_BYTES)));
     return [...new Set([head, tail])].filter((id) => id !== undefined);
@@ -349,16 +347,16 @@ function parsed(line: Buffer): unknown {
   try {
     return JSON.parse(line.toString('utf8'));
   } catch {
-    return undefined; // what else can be read of it is looked for
+    return undefined; // the ids at its ends may still be readable
   }
 }
 
-/** Whether a line begins like a JSON object or list, and not like text. */
+/** True for a line that begins like a JSON object or array. */
 export function looksLikeJson(line: Buffer): boolean {
   return line[0] === OPEN_BRACE || line[0] === OPEN_BRACKET;
 }
 
-/** The exchange that waits for an oversize line; 'none' (it is no answer), or 'unknown'. */
+/** The id of the request that a line over the bound answers; 'none' if it is no answer. */
 export function exchangeOfOversize({ head, tail }: OversizeLine): number | 'none' | 'unknown' {
   const start = head.toString('latin1');
   if (METHOD_AT_HEAD.test(start)) return 'none';
@@ -369,8 +367,8 @@ const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 const EDGE_BYTES = 256;
 
-// Python, Go and Rust servers write the id before the result, TypeScript servers after it. What closes the line
-// closes the outermost object, and a quote inside a string would be escaped: these are ids of the message itself.
+// Python, Go and Rust servers write the id before the result, TypeScript servers after it. The end of the line is the end of the
+// outermost object, and quotes inside a string are escaped, so these are ids of the message itself.
 const ID_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(\d+)\s*[,}]/;
 const ID_AT_TAIL =
   /[,{]\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*"id"\s*:\s*(\d+)|"id"\s*:\s*(\d+)\s*,\s*"jsonrpc"\s*:\s*"[^"]*")\s*\}\s*$/;
@@ -389,7 +387,7 @@ function numberOf(digits: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Programs that log JSON to stdout often have an `id` in it; an answer has more than that. */
+/** Programs that log JSON to stdout often write an `id`; an answer has other fields, too. */
 function looksLikeAnswer(message: unknown): message is { readonly id: number } {
   if (!isJsonObject(message) || typeof message.id !== 'number' || 'method' in message) return false;
   return 'jsonrpc' in message || 'result' in message || isJsonObject(message.error);
