@@ -90,9 +90,9 @@ test('never posts to another origin', async () => {
     'https://127.0.0.1/m',
     'http://',
   ]) {
-    assert.match(await failsWith({ endpointEvent }), 'it wants to be posted to elsewhere');
+    assert.match(await failsWith({ endpointEvent }), 'it named a path for messages at another origin');
   }
-  assert.match(await failsWith({ endpointEvent: `/${'x'.repeat(3_000)}` }), 'elsewhere');
+  assert.match(await failsWith({ endpointEvent: `/${'x'.repeat(3_000)}` }), 'another origin');
 });
 
 test('does not follow redirects', async () => {

@@ -1,7 +1,6 @@
-// JSON-RPC over the first transport of MCP for HTTP: one event stream for all messages of the backend, and the path in its
-// first event, for all posts. It owns stream and posts, and that every exchange ends; sse.ts does the handshake,
-// correlator.ts finds the exchange of a message.
-// Source: MCP 2024-11-05 basic/transports#http-with-sse.
+// JSON-RPC over the first transport of MCP for HTTP: one event stream for all messages of the backend, and a path for posts, which
+// its first event names. It owns stream and posts, and ends every exchange. sse.ts does the handshake, correlator.ts finds the
+// exchange of a message. Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
 import type { Observable, Unsubscribable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
@@ -28,7 +27,7 @@ import type { Closed } from '../transport.ts';
 /** Longest path that a backend may name. */
 const LONGEST_TARGET = 2_048;
 
-/** One event stream of a backend, and the posts that belong to it. Opens the stream at once. */
+/** One event stream of a backend, which is opened at once, and its posts. */
 export class SseChannel implements Channel, AnswerSink {
   readonly messages$: Observable<ServerMessage>;
   readonly closed$: Observable<Closed>;
@@ -41,13 +40,13 @@ export class SseChannel implements Channel, AnswerSink {
   #target: string | undefined;
   #unawaitedCount = 0;
 
-  /** `profile`: the client it is for; undefined for the transport itself, which refuses all questions. */
+  /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     this.#connection = connection;
     this.#correlator = new Correlator({ profile, reply: (message) => void this.#sendUnawaited(message) });
     this.messages$ = this.#correlator.messages$;
     this.closed$ = this.#correlator.closed$;
-    // Callers that do not wait for it see the same in `closed$`.
+    // `closed$` reports the same.
     this.located.catch(() => undefined);
     connection.listen({}, this.#stream);
   }
@@ -56,7 +55,6 @@ export class SseChannel implements Channel, AnswerSink {
     return this.#correlator.unmatchedMessages;
   }
 
-  /** Posts the request; unsubscribing what is returned cancels it. */
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const target = this.#target;
     const isRefused = this.#connection.refuses(request.method);
@@ -73,12 +71,12 @@ export class SseChannel implements Channel, AnswerSink {
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
-  /** Posts a notification, unless too many are under way. Never rejects, waits briefly. */
+  /** Posts a notification, unless too many are under way. Never rejects, waits at most LIMITS.courtesyMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
     await this.#sendUnawaited({ jsonrpc: '2.0', method, params });
   }
 
-  /** Answers what is pending and closes the stream, which ends the session. Idempotent. */
+  /** Fails pending exchanges and closes the stream, which ends the session. Idempotent. */
   end(closed: Closed): void {
     this.#end(closed);
   }
@@ -91,7 +89,7 @@ export class SseChannel implements Channel, AnswerSink {
     if (type !== 'endpoint' || this.#target !== undefined) return;
     const target = data.length > LONGEST_TARGET ? undefined : this.#connection.pathOf(data.toString('utf8'));
     if (target === undefined) {
-      this.#fail(backendUnavailable('it wants to be posted to elsewhere', { delivered: 'no' }));
+      this.#fail(backendUnavailable('it named a path for messages at another origin', { delivered: 'no' }));
     } else {
       this.#target = target;
       this.#located.resolve();
@@ -106,14 +104,14 @@ export class SseChannel implements Channel, AnswerSink {
     this.#correlator.countUnmatched();
   }
 
-  /** The stream is over, and every exchange with it. */
+  /** The stream has ended, and fails every exchange. */
   finished(ending: AnswerEnding): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
     else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
     else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.detail}`));
   }
 
-  /** The answer comes on the stream; of the post only a failure matters. */
+  /** The answer comes on the stream; the answer to the post only matters when it is a failure. */
   #postOf(exchange: PendingExchange): HttpAnswer {
     const fail = (error: GatewayError): void => {
       if (this.#correlator.forget(exchange)) exchange.observer.error(error);

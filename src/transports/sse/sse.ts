@@ -1,5 +1,5 @@
-// Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Every
-// client with a conversation of its own has a stream of its own. sse-channel.ts has streams and posts.
+// Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Each client with a
+// dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -30,7 +30,7 @@ import type {
 } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
-/** Reaches `endpoint` by HTTP+SSE; when the definition has a `command` too, the gateway runs the program. */
+/** Connects to `endpoint` by HTTP+SSE; when the definition has a `command`, too, the gateway runs that program behind it. */
 export const sse: TransportType = {
   kind: 'sse',
   open: (definition, options) =>
@@ -40,8 +40,8 @@ export const sse: TransportType = {
 };
 
 /**
- * Opens a stream at the endpoint and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open
- * then. `locatedMs`: longest wait for the path to post to. Default: that for the handshake.
+ * Opens a stream at the endpoint and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and leaves nothing open
+ * then. `locatedMs`: longest wait for the path for posts. Default: that for the handshake.
  */
 export async function openSse(
   definition: InstanceDefinition,
@@ -73,7 +73,7 @@ class SseTransport implements Transport {
   readonly #own: ChannelConversation;
   readonly #options: PacedOptions;
   readonly #upstreams = new Set<SseChannel>();
-  /** Ends handshakes of upstreams. */
+  /** Aborts openings of upstreams. */
   readonly #over = new AbortController();
   readonly #queue: StartQueue;
   #openings = 0;
@@ -131,7 +131,7 @@ class SseTransport implements Transport {
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /** Ends like `close`, for the given reason. */
+  /** Closes for the given reason. */
   async end(closed: Closed): Promise<void> {
     this.#over.abort();
     const ended = this.#options.scheduler.each([...this.#upstreams], (channel) => channel.end(closed));

@@ -1,5 +1,5 @@
-// One program run as a child: its environment, its pipes, how it ended, and its end together with all it started. It knows nothing
-// of MCP: stdio.ts speaks through it, and http runs the program behind an endpoint with it. Reasons name variables, never their
+// Runs one program as a child: its environment, its pipes, its exit, and the end of all processes it started. It knows nothing of MCP:
+// stdio.ts speaks through it, and managed-http.ts runs the program behind an endpoint with it. Reasons name variables, never their
 // values. Source: ADR 52.
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -14,18 +14,18 @@ import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { groupRuns, killGroup, killTree, ownsGroup, type Reaper } from './process-group.ts';
 
-/** What to run. Words go to the program as they are: there is no shell. */
+/** What to run. Arguments are passed unchanged: there is no shell. */
 export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly workingDir?: string | undefined;
-  /** Where it runs, if not on this machine as it is. */
+  /** The container in which it runs, if any. */
   readonly container?: ContainerRef | undefined;
-  /** Added to the few variables that every program gets; see childEnvironment. */
+  /** Added to the variables that every program gets; see childEnvironment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Waits of the stop ladder, in ms: stdin end, wait, SIGTERM, wait, SIGKILL. */
+/** Waits of a stop, in ms: end of stdin, wait, SIGTERM, wait, SIGKILL. */
 export interface KillLadder {
   /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default LIMITS.stdinEndMs. */
   readonly stdinEndMs: number;
@@ -34,37 +34,37 @@ export interface KillLadder {
 }
 
 export interface ChildOptions {
-  /** Takes the bytes of stdout. Without it stdout is a log like stderr and its lines are kept in the tail. */
+  /** Takes the bytes of stdout. Default: the lines of stdout are kept like those of stderr. */
   readonly onOutput?: (chunk: Buffer) => void;
-  /** Called when the program closed its stdin or stdout and yet goes on running: one direction of the conversation is gone. */
+  /** Called when the program closed its stdin or stdout but still runs. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
   readonly ladder?: KillLadder | undefined;
-  /** Gets the program's group, for the case that this process dies first. Default: none. */
+  /** Stops the program's group if this process dies first. Default: none. */
   readonly reaper?: Reaper | undefined;
-  /** Variables of the gateway that it gets. Default: those of PASS_ENV. */
+  /** Names of the gateway's variables that it gets. Default: PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
-  /** The source of the few common variables. Default: the gateway's own environment. */
+  /** The environment of the gateway. Default: that of this process. */
   readonly environment?: NodeJS.ProcessEnv;
 }
 
 /**
- * A running program, or one that could not be started: then `exited` says so. On POSIX it leads a process group of
- * its own, so that stopping reaches everything it started (a program that leaves the group on purpose escapes). When
- * the program exits, by itself or not, what is left of its group is stopped too.
+ * A running program, or one that could not be started, as `exited` says. On POSIX it leads a process group of its own, so that a
+ * stop reaches every process it started, except those that leave the group. When the program exits, the rest of its group is
+ * stopped, too.
  */
 export class Child {
   /**
-   * Resolves with why it ended, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
-   * there is no program ...". By then all it wrote has been read. Never rejects.
+   * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
+   * there is no program ...". By then all its output has been read. Never rejects.
    */
   readonly exited: Promise<string>;
   readonly #process: ChildProcess | undefined;
   readonly #ladder: KillLadder;
   readonly #reaper: Reaper | undefined;
   readonly #tail = new LineTail();
-  /** The program itself is gone; its pipes and its group may be left. */
+  /** The program has exited; its pipes and its group may be left. */
   readonly #died: Promise<string>;
-  /** Nothing of its group is left, or it cannot be stopped. */
+  /** Its group has ended, or cannot be stopped. */
   readonly #swept: Promise<void>;
   #alive = true;
   #stopping: Promise<void> | undefined;
@@ -90,37 +90,37 @@ export class Child {
     return this.#alive ? (this.#process?.pid ?? null) : null;
   }
 
-  /** The last lines on its stderr, and noted lines, oldest first; bounded by LIMITS. */
+  /** The last lines of its stderr, and those of `addLine`, oldest first; bounded by LIMITS. */
   get lastLines(): readonly string[] {
     return this.#tail.lines;
   }
 
-  /** Adds a line of stdout to `lastLines`: some programs explain there why they do not run. */
+  /** Adds a line of stdout to `lastLines`: some programs write there why they do not run. */
   addLine(line: Buffer): void {
     this.#tail.add(line);
   }
 
-  /** Writes to stdin. `done` is called once: without an error when the system took all of it. Never throws. */
+  /** Writes to stdin. `done` is called once: without an error when all of it was written. Never throws. */
   write(text: string, done: (error?: Error | null) => void): void {
     const stdin = this.#process?.stdin;
     if (stdin) stdin.write(text, done);
     else queueMicrotask(() => done(new Error('the program was not started')));
   }
 
-  /** Goes down the ladder as far as needed and resolves when nothing is left. Idempotent, never rejects. */
+  /** Stops the program in the steps of KillLadder. Resolves when its group has ended. Idempotent, never rejects. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#descend();
+    this.#stopping ??= this.#stopInSteps();
     return this.#stopping;
   }
 
-  async #descend(): Promise<void> {
+  async #stopInSteps(): Promise<void> {
     const { stdinEndMs, terminateMs } = this.#ladder;
     this.#process?.stdin?.end();
     if (!(await settlesWithin(this.#died, stdinEndMs))) {
       this.#kill('SIGTERM');
       if (!(await settlesWithin(this.#died, terminateMs))) this.#kill('SIGKILL');
     }
-    // Bounded because even SIGKILL does not end a process that hangs inside the operating system.
+    // Bounded, because even SIGKILL does not end a process that hangs in the kernel.
     await settlesWithin(this.#swept, 2 * terminateMs + LAST_WAIT_MS);
   }
 
@@ -131,7 +131,7 @@ export class Child {
     else killTree(pid);
   }
 
-  /** Stops what the program left behind. Windows cannot reach it once the root of the tree is gone. */
+  /** Stops the rest of the group. Not on Windows, where processes cannot be found after the exit of their parent. */
   async #sweep(): Promise<void> {
     const pid = this.pid;
     this.#alive = false;
@@ -143,7 +143,7 @@ export class Child {
     this.#reaper?.forget(pid);
   }
 
-  /** Waits until all output was read, but not for a process that inherited the pipes and left the group. */
+  /** Waits until all output was read, but not for a process that left the group and still holds the pipes. */
   async #drain(reason: string): Promise<string> {
     const child = this.#process;
     if (child?.pid === undefined) return reason;
@@ -156,7 +156,7 @@ export class Child {
   #connect({ onOutput, onPipeClosed }: ChildOptions): void {
     const child = this.#process;
     const log = (chunk: Buffer): void => this.#tail.write(chunk);
-    // A pipe that breaks (EPIPE, ECONNRESET) needs no report of its own: writers get it in `done`, and the exit follows.
+    // A broken pipe (EPIPE, ECONNRESET) is reported by `done` of the write, and the exit follows.
     for (const pipe of [child?.stdin, child?.stdout, child?.stderr]) pipe?.on('error', () => {});
     child?.stderr?.on('data', log);
     child?.stdout?.on('data', onOutput ?? log);
@@ -165,20 +165,20 @@ export class Child {
     child?.stdout?.once('close', () => this.#unlessItExits(() => onPipeClosed('output')));
   }
 
-  /** Pipes of a program that exits close a moment before its exit is known. */
-  async #unlessItExits(tell: () => void): Promise<void> {
+  /** Pipes of a program that exits close shortly before its exit is known. */
+  async #unlessItExits(report: () => void): Promise<void> {
     const exits = await settlesWithin(this.#died, DRAIN_MS);
-    if (!exits && this.#stopping === undefined) tell();
+    if (!exits && this.#stopping === undefined) report();
   }
 }
 
 /** Longest wait for the effect of SIGKILL. */
 const LAST_WAIT_MS = 1_000;
-/** Longest distance between the exit and the end of the pipes. */
+/** Longest time between the exit and the end of the pipes. */
 const DRAIN_MS = 500;
-/** No event reports the end of the last member of a group: it is looked up. */
-const LOOK_FIRST_MS = 20;
-const LOOK_LONGEST_MS = 320;
+/** No event reports the end of a group: the process table is polled, at growing intervals. */
+const FIRST_POLL_MS = 20;
+const LONGEST_POLL_MS = 320;
 
 function start(
   { command, args, workingDir, env }: Program,
@@ -200,14 +200,14 @@ function death(child: ChildProcess, program: Program): Promise<string> {
     child.once('exit', (code, signal) =>
       resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`),
     );
-    // Also raised when a signal could not be sent, which does not matter: only a program without a pid never ran.
+    // Also emitted when a signal could not be sent; only a program without a pid was not started.
     child.on('error', (error) => {
       if (child.pid === undefined) resolve(`could not be started: ${startFailure(error, program)}`);
     });
   });
 }
 
-/** ENOENT means either of two things, and Node names the program in both cases. */
+/** ENOENT means that the folder or the program is missing; Node names the program in both cases. */
 function startFailure(error: NodeJS.ErrnoException, { command, workingDir }: Program): string {
   if (error.code !== 'ENOENT') return error.message;
   if (workingDir !== undefined && !existsSync(workingDir))
@@ -217,8 +217,8 @@ function startFailure(error: NodeJS.ErrnoException, { command, workingDir }: Pro
 
 async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
   const giveUpAt = performance.now() + withinMs;
-  // A look reads the process table, which is long on a busy machine: nearly all groups are empty at the first look.
-  for (let waitMs = LOOK_FIRST_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, LOOK_LONGEST_MS)) {
+  // The process table may be long; nearly all groups are empty at the first poll.
+  for (let waitMs = FIRST_POLL_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, LONGEST_POLL_MS)) {
     if (performance.now() >= giveUpAt) return false;
     await delay(waitMs);
   }
@@ -238,10 +238,10 @@ function closing(pipe: Readable): Promise<void> {
   return pipe.closed ? Promise.resolve() : new Promise((resolve) => pipe.once('close', () => resolve()));
 }
 
-// Remembers the last lines of a text stream, for the question "what did it say before it died?". The text is for people:
-// no decision depends on it.
-
-/** Keeps LIMITS.stderrLines lines, each cut at LIMITS.stderrLineCharacters characters; empty lines are left out. */
+/**
+ * The last LIMITS.stderrLines lines of a text stream, each cut at LIMITS.stderrLineCharacters, without empty lines. They are for
+ * operators: no decision depends on them.
+ */
 export class LineTail {
   readonly #decoder = new StringDecoder('utf8');
   #finished: string[] = [];
@@ -260,44 +260,42 @@ export class LineTail {
     this.#unfinished = cut(this.#unfinished + unfinished);
   }
 
-  /** Takes a whole line of another stream; a line of this one that is not finished yet stays behind it. */
+  /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
   add(line: Buffer): void {
     const text = readable(cut(line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER)));
     if (text !== '') this.#finished = [...this.#finished, text].slice(-LIMITS.stderrLines);
   }
 
-  /** Oldest first; includes a last line that is not finished yet. */
+  /** Oldest first, including an incomplete last line. */
   get lines(): readonly string[] {
     const last = readable(this.#unfinished);
     return last === '' ? this.#finished : [...this.#finished, last].slice(-LIMITS.stderrLines);
   }
 }
 
-/** Bytes of a character in UTF-8. */
+/** Most bytes of a character in UTF-8. */
 const LONGEST_CHARACTER = 4;
 
 function cut(line: string): string {
   return line.slice(0, LIMITS.stderrLineCharacters);
 }
 
-/** Programs write colours even without a terminal, and the cut may have split a character. */
+/** Removes colours, which some programs write without a terminal, and half a character at the cut. */
 function readable(line: string): string {
   return stripVTControlCharacters(line).trimEnd().toWellFormed();
 }
 
-/** The variables of an instance, or those of the gateway. */
 type Variables = Readonly<Record<string, string | undefined>>;
 
 const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
 const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
 
-/** `user:password@` at the front, or behind a scheme. */
+/** `user:password@`, perhaps after a scheme. */
 const CREDENTIALS = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/\\]*@/i;
 
 /**
- * The environment of a program: PATH, HOME and LANG (and what Windows programs cannot do without), what `passEnv` names, then
- * its own variables. Secrets of the gateway stay with the gateway: without `passEnv` those of PASS_ENV are passed, and of these
- * no URL with credentials.
+ * The environment of a program: PATH, HOME and LANG (on Windows some more), the variables that `passEnv` names, and its own
+ * variables. Default of `passEnv`: PASS_ENV, without URLs that have credentials. No other variable of the gateway is passed.
  */
 export function childEnvironment(
   own: Readonly<Record<string, string>>,
@@ -315,7 +313,7 @@ export function childEnvironment(
   return { ...environment, ...own };
 }
 
-/** Names of PASS_ENV that the gateway has and a program with these variables does not get, in either case of letters. */
+/** Names of PASS_ENV that the gateway has and a program with these variables does not get, ignoring case. */
 export function missingVariables(
   own: Readonly<Record<string, string>>,
   passEnv?: readonly string[],

@@ -1,5 +1,4 @@
-// One program run in a container, with the interface of child-process.ts: its streams, how it ended, and its end together with
-// all it started. The given client speaks with the engine.
+// Runs one program in a container, with the interface of child-process.ts. `runInContainer` speaks with the engine.
 
 import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
 import { messageOf } from '../../domain/errors.ts';
@@ -30,7 +29,7 @@ export class ContainerChild {
   readonly #started: Promise<ContainerProgram | undefined>;
   #program: ContainerProgram | undefined;
   #hasExited = false;
-  /** Nothing is left of what it started. */
+  /** All processes that it started have ended. */
   #swept: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
@@ -47,7 +46,7 @@ export class ContainerChild {
       async (program) => {
         this.#program = program;
         watch(program, reaper);
-        // Its start may have taken longer than the wait of `stop`.
+        // `stop` may have been called during the start.
         if (this.#stopping !== undefined) {
           program.endInput();
           void program.signal('TERM');
@@ -81,13 +80,13 @@ export class ContainerChild {
     });
   }
 
-  /** As in Child: the end of its input, then signals. */
+  /** As in Child. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#descend();
+    this.#stopping ??= this.#stopInSteps();
     return this.#stopping;
   }
 
-  async #descend(): Promise<void> {
+  async #stopInSteps(): Promise<void> {
     const { stdinEndMs, terminateMs } = this.#ladder;
     this.#program?.endInput();
     if (!(await settlesWithin(this.exited, stdinEndMs))) {
@@ -99,7 +98,7 @@ export class ContainerChild {
   }
 }
 
-/** Ends the processes that it started and left behind. */
+/** Ends the processes that it started and that still run. */
 async function sweep(program: ContainerProgram, reaper: Reaper | undefined): Promise<void> {
   await program.signal('KILL');
   if (program.pid !== undefined) reaper?.forget(program.pid);

@@ -1,29 +1,27 @@
-// Cuts a stream of bytes into lines, with a bound on the length of a line and so on the memory it takes.
-// It works on bytes: a chunk may end within a character. The caller interprets the lines.
+// Splits a stream of bytes into lines of bounded length. It works on bytes, because a chunk may end within a character.
 
 import { type Holding, type OwnHeldBytes, PIECE_BYTES, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** Where the lines go. Both are called while `write` runs. */
+/** Both methods are called during `write`. */
 export interface LineListener {
   /** One line without its line end. The bytes stay valid; they may share memory with the chunk. */
   onLine(line: Buffer): void;
-  /** A line over the bound has ended. Called once per such line, which is lost but for its edges. */
+  /** A line over the bound has ended; only its edges are left. */
   onOversize(line: OversizeLine): void;
 }
 
-/** What is left of a line over the bound. */
+/** A line over the bound. */
 export interface OversizeLine {
   /** Its first and its last bytes, at most EDGE_BYTES of each. */
   readonly head: Buffer;
   readonly tail: Buffer;
-  /** How long it was. */
   readonly bytes: number;
-  /** The line was not over the bound: it was given up because its memory was needed. */
+  /** The line was not over the bound, but was dropped because its memory was needed. */
   readonly isCut: boolean;
 }
 
-/** Bytes kept of both ends of a line that is too long: enough to find the id of a JSON-RPC answer. */
+/** Bytes kept of each end of a line over the bound: enough to find the id of a JSON-RPC answer. */
 export const EDGE_BYTES = 256;
 
 /**
@@ -41,7 +39,7 @@ export class LineDecoder {
   #holding: Holding | undefined;
   #isCut = false;
 
-  /** `memory`: where an unfinished line is counted. Default: nowhere. */
+  /** `memory`: counts incomplete lines. Default: not counted. */
   constructor(
     listener: LineListener,
     limitBytes: number = LIMITS.backendMessageBytes,
@@ -65,7 +63,7 @@ export class LineDecoder {
   }
 
   #finish(piece: Buffer): void {
-    // Nearly every line lies in one chunk: nothing to put together.
+    // Nearly every line lies in one chunk.
     if (this.#bytes === 0 && piece.length <= this.#limitBytes) {
       this.#listener.onLine(withoutReturn(piece));
       return;
@@ -115,12 +113,12 @@ export class LineDecoder {
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
-/** Pieces of at least this size are joined only when the line is complete, so that its bytes are copied once. */
+/** Pieces of at least this size are joined only when the line is complete, so that they are copied once. */
 const LARGE_PIECE_BYTES = 64 * 1024;
 
 /**
- * Joins a piece with the small ones before it, each with one at least as large as itself: a line that drips in byte by
- * byte costs log n copies per byte and takes few objects.
+ * Joins a piece with the pieces before it that are small and not larger: a line that arrives byte by byte costs log n copies per
+ * byte, and few objects.
  */
 function mergeSmall(pieces: Buffer[], piece: Buffer): Buffer {
   let merged = piece;

@@ -1,5 +1,5 @@
-// Ends a program and everything it started: by signals, for each platform, which child-process.ts sends, and by the reaper after the
-// death of the process that should have sent them.
+// Ends a program and every process it started: by signals that child-process.ts sends, for each platform, and by the reaper after
+// the death of the gateway.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { LIMITS } from '../../domain/limits.ts';
 /** POSIX: a detached child leads a group of its own that can be signalled as a whole. Windows has no such groups. */
 export const ownsGroup = process.platform !== 'win32';
 
-/** Signals a whole process group; 0 only asks. False when the group is empty. POSIX only. */
+/** Signals a process group; the signal 0 only tests it. False when the group is empty. POSIX only. */
 export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-leader, signal);
@@ -19,8 +19,8 @@ export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * True when a group has a running member. On Linux zombies do not count: an orphan waits for the first process of the
- * machine to reap it, and in a container that may be a program that never does. POSIX only.
+ * True when a group has a running member. On Linux zombies do not count: process 1 must reap an orphan, and in a container that
+ * may be a program that never does. POSIX only.
  */
 export function groupRuns(leader: number): boolean {
   if (!killGroup(leader, 0)) return false;
@@ -28,11 +28,11 @@ export function groupRuns(leader: number): boolean {
   try {
     return readdirSync('/proc').some((name) => /^\d+$/.test(name) && isRunningMember(name, leader));
   } catch {
-    return true; // Without /proc the answer to the signal is all there is.
+    return true; // without /proc only the result of the signal is known
   }
 }
 
-/** Ends a program and its descendants by force: Windows has no signal for programs without a window. */
+/** Kills a program and its descendants: Windows has no SIGTERM for programs without a window. */
 export function killTree(root: number): void {
   const taskkill = spawn('taskkill', ['/pid', String(root), '/T', '/F'], {
     stdio: 'ignore',
@@ -41,14 +41,14 @@ export function killTree(root: number): void {
   taskkill.on('error', () => killAlone(root));
 }
 
-/** Reads `pid (name) state parent group …`; the name may hold anything, so that it is left out from its last bracket. */
+/** Reads `pid (name) state parent group …`; the name may contain anything, so reading begins after the last bracket. */
 function isRunningMember(pid: string, leader: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 3);
     return group === String(leader) && state !== 'Z' && state !== 'X';
   } catch {
-    return false; // It went away between the listing and the reading.
+    return false; // it has ended since the listing
   }
 }
 
@@ -56,13 +56,13 @@ function killAlone(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has gone by itself in the meantime.
+    // It has ended meanwhile.
   }
 }
 
 /**
- * Reads `+ 123` and `- 123`, nothing but numbers; a shell finds its variables faster than words in a text. In the end it
- * goes down the same ladder as child-process.ts: children have seen the end of their input, then comes SIGTERM, then SIGKILL.
+ * Reads `+ 123` and `- 123`; one variable for each number, because a shell finds variables faster than words in a text. At the
+ * end of its input it stops the groups in the steps of child-process.ts: their input has ended, then SIGTERM, then SIGKILL.
  */
 const SCRIPT = `
 while read -r sign leader; do
@@ -82,10 +82,10 @@ sleep "$2"; signal KILL
 const START_AGAIN_MS = 1_000;
 
 /**
- * Ends the children of a process that died without ending them: killed, out of memory, broken. A small shell waits for the end of
- * its input, which comes with that death, however it came; until then it reads the ids of the process groups. It runs while there
- * are any. Windows has no groups, and a machine without /bin/sh no such shell: there, children only see the end of their own input.
- * One per gateway. It never throws: without a reaper, children run as well.
+ * Ends the children of a gateway that died without ending them, for instance by SIGKILL. A small shell reads the ids of the process
+ * groups until the end of its input, which comes with the death of the gateway. It runs while there are groups. On Windows, and
+ * without /bin/sh, there is no reaper: children only see the end of their own input. One per gateway. It never throws, because
+ * children run without a reaper, too.
  */
 export class Reaper {
   readonly #waits: readonly string[];
@@ -97,12 +97,12 @@ export class Reaper {
     this.#waits = waitsMs.map((ms) => String(Math.ceil(ms / 1_000)));
   }
 
-  /** Process id of the shell; undefined while there is nothing to do. */
+  /** Process id of the shell; undefined while there are no groups. */
   get pid(): number | undefined {
     return this.#shell?.pid;
   }
 
-  /** A child leads a group from now on. */
+  /** Adds a group. */
   watch(leader: number): void {
     if (!ownsGroup) return;
     this.#groups.add(leader);
@@ -110,7 +110,7 @@ export class Reaper {
     else this.#send('+', leader);
   }
 
-  /** Nothing is left of the group. */
+  /** Removes a group that has ended. */
   forget(leader: number): void {
     if (!this.#groups.delete(leader)) return;
     if (this.#groups.size > 0) {
@@ -126,13 +126,13 @@ export class Reaper {
     try {
       shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-reaper', ...this.#waits], {
         stdio: ['pipe', 'ignore', 'ignore'],
-        // Out of reach of signals to the gateway: Ctrl-C, the end of its terminal, a signal to its group.
+        // Not in the gateway's group, which gets signals from Ctrl-C and the terminal.
         detached: true,
         cwd: '/',
         env: { PATH: '/usr/bin:/bin' },
       });
     } catch {
-      return; // some failures to start are thrown, others are events: the next child is the next attempt
+      return; // the next child is the next attempt
     }
     const lost = (): void => {
       if (this.#shell === shell) this.#shell = undefined;

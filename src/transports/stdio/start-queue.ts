@@ -1,6 +1,5 @@
-// The queue of conversations that are being opened with one instance: so many at a time, and each owner no more than a part of
-// them. A free place goes to the owner with the fewest, so that openings that hang delay their owner and hardly any other
-// one. The caller does the opening.
+// The queue of conversations that are being opened with one instance. It bounds how many are opened at a time, and how many of one
+// owner. A free place goes to the owner with the fewest openings, so that openings that hang delay hardly any other owner.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable, openingShareLimit } from '../../domain/error-catalogue.ts';
@@ -9,19 +8,18 @@ import { TaskScheduler } from '../../domain/task-scheduler.ts';
 export interface StartQueueOptions {
   /** How many may be starting at the same time. */
   readonly atOnce: number;
-  /** Openings of one owner at the same time. While authentication is off all callers are one owner, which may use all places. */
+  /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all places. */
   readonly atOncePerOwner: number;
-  /** Openings of one owner that may wait; the same exception. Default: no limit. */
+  /** Openings of one owner that may wait, with the same exception. Default: no limit. */
   readonly waitingPerOwner?: number;
-  /** Longest wait, in ms. */
   readonly maxWaitMs: number;
-  /** An opening that has not finished after so many ms does not count any more: the next one begins. Default: it counts. */
+  /** After so many ms an opening gives its place to the next one. Default: when it has ended. */
   readonly heldMs?: number;
-  /** Runs starts and timeouts when many come together. Default: one of its own. */
+  /** Runs starts and timeouts that come due together. Default: a new one. */
   readonly scheduler?: TaskScheduler | undefined;
 }
 
-/** One opening in the queue, and its owner. */
+/** One opening. */
 export interface Turn<T> {
   readonly ownerId: string;
   /** Ends the wait, with its reason. Default: nothing ends it before its time. */
@@ -36,11 +34,11 @@ interface Share {
   readonly waiting: Set<(refusal?: unknown) => void>;
 }
 
-/** First come, first served among the openings of one owner. The caller bounds the total number that wait. */
+/** The openings of one owner are in order. The caller bounds the total number that wait. */
 export class StartQueue {
   readonly #options: StartQueueOptions;
   readonly #scheduler: TaskScheduler;
-  /** Owners that start or wait, those with the longest time since their last turn first. */
+  /** Owners that start or wait; the owner whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
   #starting = 0;
   #waiting = 0;
@@ -51,23 +49,22 @@ export class StartQueue {
     this.#scheduler = options.scheduler ?? new TaskScheduler();
   }
 
-  /** The number of openings that wait for their turn. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** The number of openings that have begun and not settled, nor used up their time. */
+  /** Number of openings that hold a place. */
   get starting(): number {
     return this.#starting;
   }
 
-  /** Owners that start or wait; for specs that look for leaks. */
+  /** Number of owners that start or wait. */
   get owners(): number {
     return this.#shares.size;
   }
 
   /**
-   * Runs `start` when it is its turn, at once if there is a place, and settles as it does. Rejects with the reason of
+   * Runs `start` as soon as there is a place, and settles as it does. Rejects with the reason of
    * `signal` when that aborts before; with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with
    * QUEUE_FULL when too many of that owner wait.
    */
@@ -76,7 +73,7 @@ export class StartQueue {
     const isFree = this.#starting < this.#options.atOnce && !this.#isPassingOn;
     if (isFree && this.#mayStart(ownerId, share)) this.#enter(ownerId, share);
     else await this.#wait(ownerId, share, signal);
-    const leave = this.#place(ownerId, share);
+    const leave = this.#hold(ownerId, share);
     try {
       return await start();
     } finally {
@@ -95,8 +92,8 @@ export class StartQueue {
     this.#shares.set(ownerId, share);
   }
 
-  /** Takes a place for an opening; the returned function gives it back, or the end of `heldMs` does. */
-  #place(ownerId: string, share: Share): () => void {
+  /** Holds the place of an opening; the returned function releases it, and so does the end of `heldMs`. */
+  #hold(ownerId: string, share: Share): () => void {
     let isHeld = true;
     const leave = (): void => {
       clearTimeout(timer);
@@ -104,7 +101,7 @@ export class StartQueue {
       isHeld = false;
       this.#starting -= 1;
       share.starting -= 1;
-      this.#tidy(ownerId, share);
+      this.#forgetIdle(ownerId, share);
       if (this.waiting > 0) this.#passOn();
     };
     const { heldMs } = this.#options;
@@ -113,23 +110,23 @@ export class StartQueue {
   }
 
   /**
-   * Later in the event loop, after the timers that are due: many places become free together, and none of them is to go to an
-   * opening whose wait is over, too. No other opening can come in between.
+   * Passes free places on, later in the event loop: after the timers that are due, because a place must not go to an opening
+   * whose wait ends in the same turn. Until then no new opening can take a place.
    */
   #passOn(): void {
     if (this.#isPassingOn) return;
     this.#isPassingOn = true;
-    setImmediate(this.#scheduler.run, this.#letNextIn);
+    setImmediate(this.#scheduler.run, this.#startWaiting);
   }
 
-  readonly #letNextIn = (): void => {
-    if (this.#starting < this.#options.atOnce && this.#letIn()) this.#scheduler.run(this.#letNextIn);
+  readonly #startWaiting = (): void => {
+    if (this.#starting < this.#options.atOnce && this.#startNext()) this.#scheduler.run(this.#startWaiting);
     else this.#isPassingOn = false;
   };
 
-  /** False when no waiting opening may start. */
-  #letIn(): boolean {
-    const next = this.#next();
+  /** Starts one waiting opening; false when none may start. */
+  #startNext(): boolean {
+    const next = this.#nextOwner();
     if (next === undefined) return false;
     const [ownerId, share] = next;
     const [go] = share.waiting;
@@ -138,8 +135,8 @@ export class StartQueue {
     return true;
   }
 
-  /** The owner with the fewest openings that waits and may start; of several the one with the longest time since its last turn. */
-  #next(): [string, Share] | undefined {
+  /** The waiting owner with the fewest openings that may start; of several the one whose last start is longest ago. */
+  #nextOwner(): [string, Share] | undefined {
     let next: [string, Share] | undefined;
     for (const [ownerId, share] of this.#shares) {
       if (share.waiting.size === 0 || !this.#mayStart(ownerId, share)) continue;
@@ -161,7 +158,7 @@ export class StartQueue {
       signal?.removeEventListener('abort', stop);
       share.waiting.delete(go);
       this.#waiting -= 1;
-      this.#tidy(ownerId, share);
+      this.#forgetIdle(ownerId, share);
       if (refusal === undefined) resolve();
       else reject(refusal);
     };
@@ -176,7 +173,7 @@ export class StartQueue {
     return promise;
   }
 
-  #tidy(ownerId: string, { starting, waiting }: Share): void {
+  #forgetIdle(ownerId: string, { starting, waiting }: Share): void {
     if (starting === 0 && waiting.size === 0) this.#shares.delete(ownerId);
   }
 }

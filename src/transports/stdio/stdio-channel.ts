@@ -1,6 +1,6 @@
-// JSON-RPC with one child process over its standard input and output, one message per line.
-// It owns the child, the order of writing, and that every exchange ends. stdio.ts does the handshake and finds the protocol era;
-// correlator.ts finds the exchange of a message. Source: MCP basic/transports#stdio.
+// JSON-RPC with one child process over its standard input and output, one message per line. It owns the child and the order of
+// writing, and ends every exchange. stdio-handshake.ts determines the protocol era; correlator.ts finds the exchange of a message.
+// Source: MCP basic/transports#stdio.
 
 import type { Observable, Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
@@ -28,18 +28,18 @@ import {
 import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
-  /** Starts it when it is to run in a container. */
+  /** Starts a program that runs in a container. */
   readonly runInContainer?: RunInContainer | undefined;
-  /** The program runs for a single client and may ask it. Default: all its questions are refused. */
+  /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly mayAsk?: boolean;
-  /** Where a line that is not complete is counted. Default: nowhere. */
+  /** Counts incomplete lines. Default: not counted. */
   readonly answers?: OwnHeldBytes | undefined;
 }
 
-/** Longest notification of a client: a few notifications must not fill the outbox of the calls. */
+/** Longest notification of a client: a few of them must not fill the outbox. */
 const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
-/** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
+/** The pipe to one program, which is started at once. A failed start ends the channel. */
 export class StdioChannel implements Channel {
   readonly messages$: Observable<ServerMessage>;
   readonly closed$: Observable<Closed>;
@@ -76,17 +76,15 @@ export class StdioChannel implements Channel {
     void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));
   }
 
-  /** False when nothing more can be sent. */
   get isUsable(): boolean {
     return this.#correlator.ended === undefined && this.#fault === undefined;
   }
 
-  /** True when the program is the cause: it exited, or closed a pipe. */
+  /** True when the program exited by itself, or closed a pipe. */
   get hasFailed(): boolean {
     return this.#fault !== undefined || this.#correlator.ended?.expected === false;
   }
 
-  /** Queues the request; unsubscribing what is returned cancels it. */
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const refusal =
       this.#fault ?? (this.#answers?.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : undefined);
@@ -103,7 +101,6 @@ export class StdioChannel implements Channel {
     return undefined;
   }
 
-  /** Queues a notification. A very long one, or one without room, is dropped: no caller waits for it. */
   notify(method: string, params: JsonObject): void {
     const line = lineOf({ jsonrpc: '2.0', method, params });
     if (line.line.length <= MAX_NOTIFICATION_CHARACTERS) this.#outbox.add(line);
@@ -117,7 +114,7 @@ export class StdioChannel implements Channel {
     };
   }
 
-  /** Answers what is pending, then stops the child. */
+  /** Fails pending exchanges, then stops the child. */
   close(): Promise<void> {
     this.#end({ reason: 'closed by the gateway', expected: true });
     return this.#child.stop();
@@ -132,7 +129,7 @@ export class StdioChannel implements Channel {
 
   #receiveUnusable(line: Buffer): void {
     this.#correlator.countUnmatched();
-    // A line that looks like JSON may be an answer to a caller and is not shown; text is a message for people.
+    // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!looksLikeJson(line)) this.#child.addLine(line);
     for (const id of idsOfBrokenAnswer(line)) {
       this.#correlator.fail(id, 'it answered with something that is no JSON-RPC answer');
@@ -150,13 +147,13 @@ export class StdioChannel implements Channel {
       this.#correlator.fail(owner, reason);
       return;
     }
-    // The answer to an unknown exchange is lost, so all exchanges that it may belong to fail.
+    // Fails all exchanges that the lost answer may belong to.
     this.#correlator.failAll(({ delivered }) =>
       delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, suspicious: true }),
     );
   }
 
-  /** A pipe is closed and the child lives on. It gets the time of the stop ladder to answer what it has read. */
+  /** The child closed a pipe and still runs. Until it is stopped it may answer what it has read. */
   #pipeClosed(fault: string): void {
     if (!this.isUsable) return;
     this.#fault = fault;
@@ -173,7 +170,7 @@ export class StdioChannel implements Channel {
   }
 }
 
-/** One exchange on its way: a line in the outbox, then a number that an answer will carry. */
+/** The request of an exchange, as a line in the outbox. */
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
   links: Linked['links'];
@@ -192,7 +189,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
     this.#exchange.delivered = 'unknown';
   }
 
-  /** Runs after every end of the exchange; it is a cancellation only when the exchange has not ended otherwise. */
+  /** Also called after every other end of the exchange; cancels it only if it is still pending. */
   unsubscribe(): void {
     if (!this.#correlator.forget(this.#exchange) || this.#outbox.remove(this)) return;
     const { id, method, canceller } = this.#exchange;
@@ -203,29 +200,27 @@ class StdioCall implements OutgoingLine, Unsubscribable {
   }
 }
 
-/** The client is not known yet when its program starts; the gateway declares its capabilities in the handshake. */
+/** The client of a program is not known when that starts, so all requests are passed on. */
 const ANY_CLIENT = { capabilities: { sampling: {}, elicitation: {}, roots: {} } };
 
 function lineOf(message: object): OutgoingLine {
   return { line: JSON.stringify(message), onWritten: () => {} };
 }
 
-// What waits to be written to a child's standard input: all lines of one turn of the event loop go in one write, and there is
-// one write in the pipe at a time, so that it is known of each line whether the child can have seen it. It does not know what
-// the lines say, nor whether the child lives.
-
-/** One line on its way out. */
 interface OutgoingLine extends Linked {
   /** Without the line end. */
   readonly line: string;
-  /** Called right before the line is handed to the system; from then on it may have arrived. */
+  /** Called right before the line is written; from then on it may arrive. */
   onWritten(): void;
 }
 
 /** Writes text; `done` is called once, with an error when the pipe is closed. */
 type Write = (text: string, done: (error?: Error | null) => void) => void;
 
-/** A line of outgoing lines, in the order they were added. Bounded; a line can be taken back until it is written. */
+/**
+ * The bounded queue of lines for a child's standard input. All lines of one turn of the event loop are written together, and one
+ * write is under way at a time, so that it is known of each line whether the child can have read it.
+ */
 export class Outbox {
   readonly #write: Write;
   readonly #waiting = new LinkedSet<OutgoingLine>();
@@ -236,27 +231,27 @@ export class Outbox {
     this.#write = write;
   }
 
-  /** Queues a line. False when the outbox is full because the child does not read, or closed: so it is after a write failed. */
+  /** Queues a line. False when the outbox is full because the child does not read, or closed, also by a failed write. */
   add(line: OutgoingLine): boolean {
     if (this.#state === 'closed' || this.#isFull) return false;
     this.#waiting.add(line);
     this.#waitingCharacters += line.line.length;
     if (this.#state === 'idle') {
       this.#state = 'scheduled';
-      // After the poll phase: by then every request that arrived in this turn is in the batch.
+      // After the poll phase, so that every request that arrives in this turn is in the batch.
       setImmediate(this.#flush);
     }
     return true;
   }
 
-  /** Takes a line back. False when it was handed over already. */
+  /** Removes a line. False when it was written already. */
   remove(line: OutgoingLine): boolean {
     if (!this.#waiting.delete(line)) return false;
     this.#waitingCharacters -= line.line.length;
     return true;
   }
 
-  /** Drops the waiting lines; nothing is written any more. */
+  /** Drops all lines; later ones are refused. */
   close(): void {
     this.#state = 'closed';
     this.#waiting.clear();
@@ -282,7 +277,7 @@ export class Outbox {
     else this.#flush();
   };
 
-  /** The next lines, at most about BATCH_CHARACTERS: what is not handed over is not lost with the child. */
+  /** The next lines, about BATCH_CHARACTERS at most: lines that were not written are not lost when the child exits. */
   #takeBatch(): string {
     let batch = '';
     for (let line = this.#waiting.first; line !== undefined; line = this.#waiting.first) {
@@ -295,8 +290,8 @@ export class Outbox {
   }
 }
 
-/** One pipe full. */
+/** The capacity of a pipe. */
 const BATCH_CHARACTERS = 64 * 1024;
-/** Far more than one instance has in flight; reached only with a child that writes and does not read. */
+/** Far more than one instance has in flight; reached only when the child does not read. */
 const MOST_LINES = 16_384;
 const MOST_CHARACTERS = LIMITS.backendMessageBytes;

@@ -1,6 +1,6 @@
-// The opening of a conversation with a program: the probe for its era, the handshake over its pipe, in time, and the end of
-// the program when that fails; and what one opening teaches the next: whether the probe comes first, and whether a second start is
-// allowed because the probe may have ended it. stdio.ts decides which programs are needed; ADR 23 explains the order.
+// Opens a conversation with a program: the probe for its era, the handshake, and the end of the program when that fails. It also
+// decides what the next opening does: whether the probe comes first, and whether a program that the probe may have ended is started
+// again. stdio.ts decides which programs are needed; ADR 23 explains the order.
 
 import type { Unsubscribable } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';
@@ -28,14 +28,13 @@ export interface StdioHandshakeOptions
   readonly first?: HandshakeOptions['first'];
 }
 
-/** The options for opening the shared program. */
 export interface SharedOpening extends StdioHandshakeOptions {
   readonly memory?: OpeningMemory | undefined;
   /** Default PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
 
-/** The patience for the first answer of a program, and the outcome of the probe. */
+/** The timeout of the probe, and its outcome, which the handshake sets. */
 export interface Probe {
   readonly probeTimeoutMs: number;
   outcome: ProbeOutcome;
@@ -47,18 +46,18 @@ export interface OpenedProgram {
   readonly peer: Peer;
 }
 
-/** Longest wait for the answer to the probe; half of the handshake's time if that is shorter. Then `initialize` is asked. */
+/** Longest wait for the answer to the probe; at most half of the handshake's time. Then `initialize` is sent. */
 const PROBE_TIMEOUT_MS = 3_000;
 
 /**
- * A program that came up slowly answers the probe and the next request at once, in any order: so long the second answer is
- * waited for after the first one, to tell it from a program that leaves probes unanswered.
+ * A program that started slowly answers the probe and the next request at once, in any order. The second answer is awaited for this
+ * time, to distinguish the program from one that leaves probes unanswered.
  */
 const LATE_MS = 250;
 
 /**
- * Starts the program that all clients share and finds out its era: the modern one when it offers it. A new program that ends
- * with the probe unanswered is started once more, within the same time, and not probed. `memory` keeps the results.
+ * Starts the program that all clients share and determines its era: modern if it speaks that. A program of unknown era that exits
+ * with the probe unanswered is started once more, within the same time, without a probe. `memory` keeps the results.
  * Rejects like `shakeHandsOnPipe`.
  */
 export async function openShared(start: () => StdioChannel, options: SharedOpening): Promise<OpenedProgram> {
@@ -85,8 +84,8 @@ export async function openShared(start: () => StdioChannel, options: SharedOpeni
 }
 
 /**
- * Shakes hands with a program that was started and resolves with what was learned. With a `probe` it does not have all the
- * time for its first answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the tail of stderr; the program is stopped then.
+ * Shakes hands with a program that was started. With a `probe` the first answer has its own timeout. Rejects with
+ * BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr, after the program was stopped.
  */
 export async function shakeHandsOnPipe(
   channel: StdioChannel,
@@ -111,24 +110,22 @@ export async function shakeHandsOnPipe(
   }
 }
 
-// The programs that single clients of one instance have of their own: the handshake with each, and its era.
-
 export interface DedicatedProgramsOptions
   extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
   /** The era of the shared program. */
   readonly era: Era;
-  /** How long the shared program took to open: a program of one client may take as long before its first message. */
+  /** How long the shared program took to open, which is added to the probe's timeout. */
   readonly openingMs: number;
   readonly memory: OpeningMemory;
-  /** Longest wait of a program that has started. Default PROBE_TIMEOUT_MS. */
+  /** Default PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
 
-/** Those of one transport. */
+/** The programs of one instance that are dedicated to single clients. */
 export class DedicatedPrograms {
   readonly #options: DedicatedProgramsOptions;
   readonly #processes: WarmProcesses<StdioChannel>;
-  /** The era of these programs: the legacy one where they speak it, as every program does whose shared program is legacy. */
+  /** Determines once the era of these programs: legacy if they speak it, as every program does whose shared program is legacy. */
   readonly #era: SingleFlight;
 
   constructor(start: () => StdioChannel, options: DedicatedProgramsOptions) {
@@ -142,9 +139,8 @@ export class DedicatedPrograms {
   }
 
   /**
-   * Starts one, or takes one that was started, and shakes hands when it is its turn. Rejects like `WarmProcesses.open`, and
-   * with the failure of the handshake. The first opening of a program of the modern era finds out whether it speaks the other
-   * era, too.
+   * Starts a program, or takes a warm one, and shakes hands, as soon as the queue permits. Rejects like `WarmProcesses.open`,
+   * and with the failure of the handshake.
    */
   async open({ profile, ownerId, signal }: ClientOpening): Promise<OpenedProgram> {
     const shakeHands = async (channel: StdioChannel): Promise<OpenedProgram> => {
@@ -157,7 +153,7 @@ export class DedicatedPrograms {
     }
   }
 
-  /** Starts none after, and ends those that no client has. Resolves when nothing is left of these. */
+  /** Stops the programs that no client has; no other is started. Resolves when they have ended. */
   close(): Promise<void> {
     return this.#processes.close();
   }
@@ -172,12 +168,12 @@ export class DedicatedPrograms {
       if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = peer.era;
       return peer;
     } catch (thrown) {
-      if (!signal.aborted) memory.dedicatedEra = undefined; // the next one may find it changed
+      if (!signal.aborted) memory.dedicatedEra = undefined; // the program may have changed
       throw thrown;
     }
   }
 
-  /** A program that is silent after `initialize` is waited for once. */
+  /** The timeout for `initialize` is only spent until the era is known. */
   #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
     const { memory, openingMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = this.#options;
     if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };
@@ -188,10 +184,7 @@ export class DedicatedPrograms {
   }
 }
 
-// The pipe to a program during a handshake: one request after the other. It knows which request was the probe for an era,
-// how long to wait for the answer, and what the program does instead of answering.
-
-/** One handshake over one channel. */
+/** The channel of one handshake with a program. The first request may be a probe for an era, with its own timeout. */
 export class StdioPipe implements HandshakeChannel {
   readonly #channel: StdioChannel;
   /** Undefined once the probe was sent, and when there is none. */
@@ -203,7 +196,7 @@ export class StdioPipe implements HandshakeChannel {
   #lateAnswer: HandshakeAnswer | undefined;
   readonly #settled = Promise.withResolvers<void>();
 
-  /** The first request is a probe, which counts as unanswered after `probeTimeoutMs`; undefined: it is a normal request. */
+  /** `probeTimeoutMs`: after that the first request counts as unanswered; undefined: there is no probe. */
   constructor(channel: StdioChannel, probeTimeoutMs: number | undefined) {
     this.#channel = channel;
     this.#probeTimeoutMs = probeTimeoutMs;
@@ -214,14 +207,14 @@ export class StdioPipe implements HandshakeChannel {
     return this.#outcome;
   }
 
-  /** What the program does instead of answering, as a clause; undefined when it is silent. */
+  /** What the program wrote instead of an answer, as a clause; undefined when it wrote nothing. */
   get detail(): string | undefined {
     const { unmatchedMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
     return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#asked}`;
   }
 
-  /** What the probe asked is not asked again when its answer has come meanwhile. */
+  /** A late answer to the probe also answers the same request of a later attempt. */
   async request(request: ExchangeRequest): Promise<HandshakeAnswer> {
     if (this.#lateAnswer !== undefined && request.method === this.#probed) return this.#lateAnswer;
     this.#asked = request.method;
@@ -236,7 +229,7 @@ export class StdioPipe implements HandshakeChannel {
     this.#channel.notify(method, params);
   }
 
-  /** Resolves when the probe has come to an end, at the latest after so many ms; at once when there was none. */
+  /** Resolves when the probe has ended, at the latest after so many ms; at once when there was none. */
   async settled(withinMs: number): Promise<void> {
     if (this.#outcome !== 'unanswered') return;
     const timer = setTimeout(this.#settled.resolve, withinMs);
@@ -245,8 +238,8 @@ export class StdioPipe implements HandshakeChannel {
   }
 
   /**
-   * A late answer is recognized as such. To be called at the end of the handshake: the cancellation is sent only then, because
-   * a program that knows no probe may know no cancellation before `initialize` either.
+   * Cancels a probe that is still unanswered. To be called at the end of the handshake, because a program that does not know
+   * the probe may not accept a cancellation before `initialize` either.
    */
   forgetProbe(): void {
     this.#probe?.unsubscribe();
@@ -256,7 +249,7 @@ export class StdioPipe implements HandshakeChannel {
     return new Promise((resolve, reject) => void this.#send(request, resolve, reject));
   }
 
-  /** An unusable answer counts like silence, only sooner; only the end of the program ends the handshake. */
+  /** An unusable answer counts as none; only the end of the program fails the handshake. */
   #askWithin(request: ExchangeRequest, probeTimeoutMs: number): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
       const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
@@ -297,28 +290,25 @@ export class StdioPipe implements HandshakeChannel {
   }
 }
 
-/** What became of a probe. `late`: a result came after the probe was given up; `answered`: another answer, or a refusal. */
+/** The outcome of a probe. `late`: a result came after the timeout; `answered`: a result in time, or an error. */
 type ProbeOutcome = 'unanswered' | 'answered' | 'late';
 
-/** How an opening failed. */
 interface FailedOpening {
-  /** Undefined when it did not begin with a probe. */
+  /** Undefined without a probe. */
   readonly outcome: ProbeOutcome | undefined;
-  /** There was a program at all. */
   readonly wasStarted: boolean;
-  /** It ended by itself. */
   readonly hasEnded: boolean;
 }
 
-/** True when the next opening begins with the probe. While all openings fail it is every other one. */
+/** True when the next opening begins with the probe: while all openings fail, every other one does. */
 function isProbedNext({ era, failure }: OpeningMemory): boolean {
   if (era !== undefined) return era === 'modern';
   return failure === undefined || failure === 'unprobed';
 }
 
 /**
- * Keeps the era of a program that had the choice. A legacy one had it when it refused the probe, or left it unanswered in
- * this opening or the one before; a late answer says only that it was slow, and a program that was broken says nothing.
+ * Stores the era of a program. A legacy one is certain when it refused the probe, or left it unanswered in this opening or the one
+ * before; a late answer only means that the program was slow.
  */
 function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutcome | undefined): void {
   const isSure = outcome === undefined ? memory.failure === 'unanswered' : outcome !== 'late';
@@ -327,13 +317,13 @@ function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutcome | un
 }
 
 /**
- * True when the program is to be started once more: it is new, and ended where the probe may have ended it. One that broke
- * then, too, is just broken: from then on each opening starts it once.
+ * True when the program is to be started once more: its era is unknown, and it exited with the probe unanswered. If the second
+ * start fails, too, the probe was not the reason: from then on each opening starts it once.
  */
 function noteProbeFailure(memory: OpeningMemory, { outcome, wasStarted, hasEnded }: FailedOpening): boolean {
   if (memory.era === 'legacy') return false;
   if (memory.era === 'modern') {
-    memory.era = undefined; // it may be another program by now
+    memory.era = undefined; // it may be another program now
     return false;
   }
   if (memory.failure !== undefined) {

@@ -1,6 +1,5 @@
-// Transport to a program that speaks MCP on its standard input and output, and the conversations of single clients of the same
-// instance with programs of their own. The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process
-// child-process.ts.
+// Transport to a program that speaks MCP on its standard input and output, and to the programs of the same instance that are dedicated
+// to single clients. The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -24,7 +23,7 @@ import { ChannelConversation } from './correlator.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { DedicatedPrograms, type OpenedProgram, openShared } from './stdio-handshake.ts';
 
-/** The stdio row of the table, with the stop ladder of LIMITS. */
+/** The stdio row of the table, with the waits of LIMITS. */
 export const stdio: TransportType = stdioWith({});
 
 export interface StdioSettings {
@@ -114,8 +113,8 @@ class StdioTransport implements Transport {
   }
 
   /**
-   * It stands alone. Its era is the legacy one where the program speaks it, as a program of both eras does on `initialize`; else
-   * the modern one. The caller bounds the number of programs.
+   * The new conversation stands alone. Its era is legacy if the program speaks that, else modern. The caller bounds the number of
+   * programs.
    */
   async openUpstream(
     profile: ClientProfile,

@@ -1,6 +1,5 @@
-// The programs that one instance runs for single clients: how many of them start at a time, and the few that are started in
-// advance. It starts them, and ends the unused ones. The caller bounds their number; stdio.ts does the handshake and the
-// conversation.
+// Starts the programs that one instance dedicates to single clients: a bounded number at a time, and a few in advance. It stops those
+// that were not used. The caller bounds their number and shakes hands with them.
 
 import type { Observable } from 'rxjs';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -9,40 +8,39 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Closed } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
 
-/** A started program, as far as this file uses it. */
 export interface WarmProcess {
   readonly closed$: Observable<Closed>;
   /** Resolves when nothing is left of it. Idempotent, never rejects. */
   close(): Promise<void>;
 }
 
-/** An unused program ends after so long: templates whose sessions are rare do not keep one for ever. */
+/** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
 export const WARM_IDLE_MS = 5 * 60_000;
 
-/** Programs of one instance that start at the same time; the next ones wait. Most of a start is work for the processor. */
+/** Programs of one instance that start at the same time; others wait, because a start is mostly work for the processor. */
 export const STARTS_AT_ONCE = 4;
-/** Of these, one owner has at most so many: another owner finds a place. */
+/** The same for one owner, so that there is a place for another owner. */
 export const STARTS_PER_OWNER = 3;
-/** A program that is silent for so long waits for something else than the processor: it may start beside the others. */
+/** A program that is silent for this time does not use the processor, so the next one may start. */
 export const START_HELD_MS = 5_000;
 
 export interface WarmOptions {
-  /** Longest wait of a client for its turn. */
+  /** Longest wait for a place. */
   readonly maxWaitMs: number;
-  /** The number of programs there may be now beside those that were opened and are not gone. Default: any. */
+  /** Returns how many programs there may be besides those that clients have. Default: no limit. */
   readonly room?: (() => number) | undefined;
   /** See StartQueueOptions. */
   readonly scheduler?: TaskScheduler | undefined;
 }
 
-/** The programs of one instance. None is started before the first opening: most instances never need one. */
+/** The programs of one instance. None is started before the first opening, because most instances never need one. */
 export class WarmProcesses<P extends WarmProcess> {
   readonly #start: () => P;
   readonly #queue: StartQueue;
   readonly #room: () => number;
-  /** Started and not taken, each with the end of its wait. */
+  /** Unused programs, each with the timer that stops it. */
   readonly #warm = new Map<P, NodeJS.Timeout>();
-  /** Not taken, and on their way out. */
+  /** Unused programs that are being stopped. */
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
@@ -58,13 +56,13 @@ export class WarmProcesses<P extends WarmProcess> {
     });
   }
 
-  /** The number of programs that wait for a client. */
+  /** Number of unused programs. */
   get waiting(): number {
     return this.#warm.size;
   }
 
   /**
-   * Gives an unused program to `use`, when it is its turn, and settles as `use` does; until then the program counts as
+   * Gives an unused program to `use`, as soon as the queue permits, and settles as `use` does; until then the program counts as
    * starting. The caller ends the program. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait, and with the reason
    * of `signal` when that ends the wait.
    */
@@ -74,10 +72,10 @@ export class WarmProcesses<P extends WarmProcess> {
     return opened;
   }
 
-  /** Ends those that no client has taken. Resolves when nothing is left of them; none is started after. */
+  /** Stops the unused programs; no other is started. Resolves when they have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const process of this.#warm.keys()) this.#drop(process);
+    for (const process of this.#warm.keys()) this.#stop(process);
     await Promise.all(this.#ending);
   }
 
@@ -88,7 +86,7 @@ export class WarmProcesses<P extends WarmProcess> {
     return waiting ?? this.#start();
   }
 
-  /** Starts the programs for the next clients, once no opening needs the processor more. */
+  /** Starts programs for the next clients when no opening needs the processor. */
   #refill(): void {
     while (
       !this.#isClosed &&
@@ -96,9 +94,9 @@ export class WarmProcesses<P extends WarmProcess> {
       this.#warm.size < Math.min(LIMITS.warmProcesses, this.#room())
     ) {
       const process = this.#start();
-      const idle = setTimeout(() => this.#drop(process), WARM_IDLE_MS);
+      const idle = setTimeout(() => this.#stop(process), WARM_IDLE_MS);
       this.#warm.set(process, idle);
-      process.closed$.subscribe(() => this.#drop(process));
+      process.closed$.subscribe(() => this.#stop(process));
     }
   }
 
@@ -107,8 +105,8 @@ export class WarmProcesses<P extends WarmProcess> {
     this.#warm.delete(process);
   }
 
-  /** Ends a waiting program. Its client ends a program that was taken. */
-  #drop(process: P): void {
+  /** Stops an unused program. */
+  #stop(process: P): void {
     if (!this.#warm.has(process)) return;
     this.#forget(process);
     const end = process.close().then(() => {
