@@ -20,7 +20,6 @@ import type { Upstream } from '../../transports/transport.ts';
 import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
-import { InstanceReservations } from './instance-reservations.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import { isReopening, snapshotOf, stateOf, streamsOf, takesNew, whyNot } from './instance-view.ts';
 import type { Lease, LeaseRequest, Leases } from './leases.ts';
@@ -53,7 +52,7 @@ export class InstanceRef implements Candidate {
   readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
   readonly #calls: CallCounter;
-  readonly #reservations: InstanceReservations;
+  readonly #links$: Observable<SessionLink | undefined>;
   readonly #now: () => number;
 
   constructor(actor: InstanceActor, now: () => number) {
@@ -67,7 +66,7 @@ export class InstanceRef implements Candidate {
     const { state$, links$, messages$ } = streamsOf(actor);
     this.state$ = state$;
     this.messages$ = messages$;
-    this.#reservations = new InstanceReservations(actor, links$, () => this.#lookIfIdle());
+    this.#links$ = links$;
   }
 
   get definition(): InstanceDefinition {
@@ -156,7 +155,7 @@ export class InstanceRef implements Candidate {
       return () => {
         const ending = reply.end(hooks.overdue?.());
         calls.end(ownerId, ending, reply.hasReturned);
-        this.#lookIfIdle();
+        this.#reportIfIdle();
         this.#doubt(ending.error);
         hooks.finished?.(ending);
       };
@@ -176,7 +175,7 @@ export class InstanceRef implements Candidate {
   }
 
   /** Only an instance that leaves or restarts waits for its last call. */
-  #lookIfIdle(): void {
+  #reportIfIdle(): void {
     if (this.#calls.isIdle && this.#actor.getSnapshot().value.duty !== 'serving')
       this.#actor.send({ type: 'idle' });
   }
@@ -223,13 +222,41 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Cold: a reservation: a call of that owner is between two rounds here, and waited for, until unsubscribed. Completes when the
-   * session of the backend that is there is over, at once when there is none. QUEUE_FULL, at once, when LIMITS.parkedCalls
-   * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one. In a
-   * conversation that stands alone it completes as the instance ends: when that conversation is over, others know.
+   * Cold: reserves a place for a call of this owner between two rounds, until unsubscribed: like a call in flight, the instance
+   * waits for it when it leaves or restarts. Completes when the present session ends, at once when there is none; in a
+   * conversation that stands alone, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when
+   * LIMITS.parkedCalls wait here, or the owner's share of them; not where it `goesOn`: then the call has a reservation already.
    */
   reserve(ownerId: string, goesOn = false, upstream?: Upstream): Observable<never> {
-    return this.#reservations.reserve(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
+    return new Observable((subscriber) => {
+      const standsAlone = upstream?.standsAlone === true;
+      const link = this.#link;
+      if (this.#actor.getSnapshot().status !== 'active' || (link === undefined && !standsAlone)) {
+        subscriber.complete();
+        return;
+      }
+      const refusal = goesOn ? undefined : this.#calls.reservationRefusal(ownerId);
+      if (refusal !== undefined) {
+        subscriber.error(refusal);
+        return;
+      }
+      this.#calls.reserve(ownerId);
+      subscriber.add(() => {
+        this.#calls.cancelReservation(ownerId);
+        this.#reportIfIdle();
+      });
+      const end = (): void => subscriber.complete();
+      subscriber.add(
+        this.#links$.subscribe({
+          // Read anew: the emitted session may be older than the reservation.
+          next: () => {
+            if (!standsAlone && this.#link !== link) end();
+          },
+          complete: end,
+          error: end,
+        }),
+      );
+    });
   }
 
   /** Its calls give cause for doubt: it is probed, at most once in LIMITS.promptedProbeMs. */
