@@ -84,8 +84,8 @@ export const clientSessionMachine = setup({
   },
   actions: {
     enter: ({ context }, { phase }: { phase: SessionPhase }) => context.duties.enter(phase),
-    fail: ({ context }, { error }: { error: unknown }) => context.duties.fail({ error }),
-    failLate: ({ context }) => context.duties.fail('late'),
+    /** An event without an error is that of the time limit. */
+    fail: ({ context, event }) => context.duties.fail('error' in event ? { error: event.error } : 'late'),
     refuse: ({ context }) => context.duties.refuse(),
   },
 }).createMachine({
@@ -105,10 +105,10 @@ export const clientSessionMachine = setup({
         onDone: 'serving',
         onError: {
           target: 'ended',
-          actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+          actions: 'fail',
         },
       },
-      after: { longest: { target: 'ended', actions: 'failLate' } },
+      after: { longest: { target: 'ended', actions: 'fail' } },
     },
     serving: {
       entry: { type: 'enter', params: { phase: 'serving' } },
@@ -133,15 +133,15 @@ export const clientSessionMachine = setup({
           {
             guard: 'isServed',
             target: 'serving',
-            actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+            actions: 'fail',
           },
           {
             target: 'adrift',
-            actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+            actions: 'fail',
           },
         ],
       },
-      after: { longest: { target: 'adrift', actions: 'failLate' } },
+      after: { longest: { target: 'adrift', actions: 'fail' } },
     },
     adrift: {
       entry: { type: 'enter', params: { phase: 'adrift' } },

@@ -3,6 +3,7 @@
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
+import { reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
@@ -178,7 +179,8 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(true, isAnswered ? durationMs : undefined));
       enqueue.emit({ type: 'probed', passed: true, durationMs });
     }),
-    failProbe: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
+    failProbe: enqueueActions(({ context, event, enqueue }) => {
+      const reason = 'error' in event ? reasonOf(event.error) : 'unknown';
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()), reason });
       enqueue(() => context.calls.probed(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });

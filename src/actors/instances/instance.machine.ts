@@ -14,7 +14,6 @@
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
 import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
-import { reasonOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
@@ -112,17 +111,11 @@ export const instanceMachine = instanceSetup.createMachine({
                       {
                         guard: 'isLastFailure',
                         target: '#instance.connection.connected.unhealthy',
-                        actions: {
-                          type: 'failProbe',
-                          params: ({ event }) => ({ reason: reasonOf(event.error) }),
-                        },
+                        actions: 'failProbe',
                       },
                       {
                         target: 'resting',
-                        actions: {
-                          type: 'failProbe',
-                          params: ({ event }) => ({ reason: reasonOf(event.error) }),
-                        },
+                        actions: 'failProbe',
                       },
                     ],
                   },
@@ -146,20 +139,11 @@ export const instanceMachine = instanceSetup.createMachine({
                       {
                         guard: 'isLastRecovery',
                         target: '#instance.connection.connected.closing',
-                        actions: [
-                          {
-                            type: 'failProbe',
-                            params: ({ event }) => ({ reason: reasonOf(event.error) }),
-                          },
-                          'closeSession',
-                        ],
+                        actions: ['failProbe', 'closeSession'],
                       },
                       {
                         target: 'resting',
-                        actions: {
-                          type: 'failProbe',
-                          params: ({ event }) => ({ reason: reasonOf(event.error) }),
-                        },
+                        actions: 'failProbe',
                       },
                     ],
                   },
