@@ -63,8 +63,8 @@ test('are free while their call waits for its client, and taken again when it go
   const calls = new CallCounter();
   calls.begin('ann');
   calls.begin('ann');
-  assert.equal([calls.rest('ann'), calls.carried, calls.working], [true, 2, 1]);
-  calls.goOn('ann');
+  assert.equal([calls.pause('ann'), calls.carried, calls.working], [true, 2, 1]);
+  calls.resume('ann');
   calls.end('ann', ended('result'));
   assert.equal([calls.carried, calls.working], [1, 1]);
 });
@@ -73,10 +73,10 @@ test('are kept when too many wait, of one owner or of all', () => {
   const calls = new CallCounter();
   for (let call = 0; call <= LIMITS.parkedCalls; call += 1) calls.begin('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
-    for (let call = 0; call < LIMITS.parkedCalls / 4; call += 1) assert.ok(calls.rest(owner));
-  assert.equal([calls.rest('eve'), calls.working], [false, 1]);
-  calls.goOn('ann');
-  assert.equal([calls.rest('bob'), calls.rest('ann'), calls.working], [false, true, 1]);
+    for (let call = 0; call < LIMITS.parkedCalls / 4; call += 1) assert.ok(calls.pause(owner));
+  assert.equal([calls.pause('eve'), calls.working], [false, 1]);
+  calls.resume('ann');
+  assert.equal([calls.pause('bob'), calls.pause('ann'), calls.working], [false, true, 1]);
 });
 
 test('has places above the bound only for owners below an equal part, while others are above it', () => {
@@ -138,11 +138,14 @@ test('takes probes for calls of no client; one without a time says nothing of th
 test('are a quarter for each owner, and free again when given back', () => {
   const shares = new OwnerShares(40);
   for (let count = 0; count < 10; count += 1) shares.take('user:ann');
-  assert.equal([shares.share, shares.isFull('user:ann'), shares.isFull('user:bob')], [10, true, false]);
-  shares.giveBack('user:ann');
-  assert.not.ok(shares.isFull('user:ann'));
+  assert.equal(
+    [shares.share, shares.isShareFull('user:ann'), shares.isShareFull('user:bob')],
+    [10, true, false],
+  );
+  shares.release('user:ann');
+  assert.not.ok(shares.isShareFull('user:ann'));
   assert.equal([...shares.owners], ['user:ann']);
-  for (let count = 0; count < 9; count += 1) shares.giveBack('user:ann');
+  for (let count = 0; count < 9; count += 1) shares.release('user:ann');
   assert.is(shares.size, 0);
   assert.equal([...shares.owners], []);
 });

@@ -28,12 +28,12 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }
 
-/** What a call does while its backend waits for its client. */
-export interface RestingCall {
+/** Pauses a call while its backend waits for its client. */
+export interface CallPause {
   readonly calls: CallCounter;
   readonly ownerId: string;
-  /** Called when the call has given its place back. */
-  readonly rested?: (() => void) | undefined;
+  /** Called when the paused call has given its place back. */
+  readonly paused?: (() => void) | undefined;
 }
 
 /** Answered exactly once: by the events of a transport, by a refusal, or not at all after the caller left. */
@@ -41,27 +41,27 @@ export class CallReply {
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #now: () => number;
   readonly #startedAt: number;
-  readonly #resting: RestingCall | undefined;
+  readonly #pause: CallPause | undefined;
   #source: Subscription | undefined;
   #onMessage: (() => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
   #error: GatewayError | undefined;
   /** Questions that the client has not answered. */
   #unanswered = 0;
-  #isResting = false;
-  #hasReturned = false;
+  #isPaused = false;
+  #hasResumed = false;
 
-  /** `resting`: the counter that gets its place back. Default: none. */
-  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: RestingCall) {
+  /** `pause`: the counter that gets its place back. Default: none. */
+  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, pause?: CallPause) {
     this.#subscriber = subscriber;
     this.#now = now;
-    this.#resting = resting;
+    this.#pause = pause;
     this.#startedAt = now();
   }
 
-  /** True when it gave its place back once and took one again. */
-  get hasReturned(): boolean {
-    return this.#hasReturned;
+  /** True when it was paused and resumed. */
+  get hasResumed(): boolean {
+    return this.#hasResumed;
   }
 
   /** Feeds the caller from a transport. `onMessage` is called at every message. Default: not called. */
@@ -106,7 +106,7 @@ export class CallReply {
    */
   end(overdue?: GatewayError): ExchangeEnding {
     this.#source?.unsubscribe();
-    this.#goOn();
+    this.#resume();
     const isOverdue = overdue !== undefined && this.#outcome === 'cancelled';
     return {
       outcome: isOverdue ? 'failed' : this.#outcome,
@@ -116,7 +116,7 @@ export class CallReply {
   }
 
   #ask(request: ServerRequest): void {
-    if (this.#mayRest()) this.#passOn(request);
+    if (this.#tryPause()) this.#passOn(request);
     else request.answer(TOO_MANY_WAIT);
   }
 
@@ -125,24 +125,24 @@ export class CallReply {
     this.#unanswered += 1;
     const passed = answeredOnce(request, () => {
       this.#unanswered -= 1;
-      if (this.#unanswered === 0) this.#goOn();
+      if (this.#unanswered === 0) this.#resume();
     });
     this.#subscriber.next(passed);
-    if (this.#isResting) this.#resting?.rested?.();
+    if (this.#isPaused) this.#pause?.paused?.();
   }
 
-  #mayRest(): boolean {
-    if (this.#resting === undefined || this.#isResting) return true;
-    this.#isResting = this.#resting.calls.rest(this.#resting.ownerId, this.#hasReturned);
-    if (this.#isResting) this.#hasReturned = false;
-    return this.#isResting;
+  #tryPause(): boolean {
+    if (this.#pause === undefined || this.#isPaused) return true;
+    this.#isPaused = this.#pause.calls.pause(this.#pause.ownerId, this.#hasResumed);
+    if (this.#isPaused) this.#hasResumed = false;
+    return this.#isPaused;
   }
 
-  #goOn(): void {
-    if (!this.#isResting) return;
-    this.#isResting = false;
-    this.#hasReturned = true;
-    this.#resting?.calls.goOn(this.#resting.ownerId);
+  #resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#hasResumed = true;
+    this.#pause?.calls.resume(this.#pause.ownerId);
   }
 
   get #isAnswered(): boolean {

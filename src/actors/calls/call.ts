@@ -244,7 +244,7 @@ export class Call implements QueuedCall {
     const exchange$ = tracedExchange(this.#deps, ref, asSent(request), attempt.attempt, {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
-      rested: () => this.#order.group.queue.advance(ref),
+      paused: () => this.#order.group.queue.advance(ref),
       upstream,
     });
     // Set before subscribing: an attempt that fails at once is followed by the next one in there.

@@ -57,8 +57,8 @@ export class ClientSessions implements SessionSupervisor {
   readonly binder: Binder;
   readonly #maxSessions: number;
   /** Of the sessions with one template, and of those with all. */
-  readonly #quota: SessionQuota;
-  readonly #aggregateQuota: SessionQuota;
+  readonly #shares: OwnerShares;
+  readonly #aggregateShares: OwnerShares;
   readonly #profiles = new ClientProfiles();
   readonly #opening = new Set<ClientSession>();
   /** Those that are open. */
@@ -77,8 +77,8 @@ export class ClientSessions implements SessionSupervisor {
     this.deps = parts;
     this.binder = new Binder(parts);
     this.#maxSessions = maxSessions;
-    this.#quota = new SessionQuota(maxSessions, shares);
-    this.#aggregateQuota = new SessionQuota(maxSessions, aggregateShares);
+    this.#shares = shares;
+    this.#aggregateShares = aggregateShares;
     const { now, alarm } = parts;
     const end = (session: SessionRecord) => void this.#end(session, 'it was idle for too long');
     this.#resting = new RestingSessions({ idleMs, now, alarm, end });
@@ -94,7 +94,7 @@ export class ClientSessions implements SessionSupervisor {
   }
   /** Ids of the owners that have sessions. */
   get owners(): readonly string[] {
-    return [...this.#quota.shares.owners, ...this.#aggregateQuota.shares.owners];
+    return [...this.#shares.owners, ...this.#aggregateShares.owners];
   }
   /** How many sessions with one template have calls under way. */
   get calling(): number {
@@ -120,11 +120,11 @@ export class ClientSessions implements SessionSupervisor {
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
-    this.#makeRoom(ownerId, this.#quota);
+    this.#makeRoom(ownerId, this.#shares);
     const shared = this.#profiles.take(profile);
     const session = new ClientSession(this, { template, ownerId, profile: shared });
     this.#opening.add(session);
-    this.#quota.take(ownerId);
+    this.#shares.take(ownerId);
     const callOff = () => this.#end(session, CALLED_OFF);
     signal?.addEventListener('abort', callOff);
     try {
@@ -148,15 +148,15 @@ export class ClientSessions implements SessionSupervisor {
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
   add(session: SessionRecord): void {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    this.#makeRoom(session.ownerId, this.#aggregateQuota);
-    this.#aggregateQuota.take(session.ownerId);
+    this.#makeRoom(session.ownerId, this.#aggregateShares);
+    this.#aggregateShares.take(session.ownerId);
     this.#resting.add(session);
   }
 
   /** A session that was added is over. */
   remove(session: SessionRecord): void {
     if (this.#resting.find(session.id) === undefined) return;
-    this.#aggregateQuota.giveBack(session.ownerId);
+    this.#aggregateShares.release(session.ownerId);
     this.#resting.delete(session);
     if (this.size === 0) this.#emptied?.();
   }
@@ -235,7 +235,7 @@ export class ClientSessions implements SessionSupervisor {
   ended(session: ClientSession, ending?: Ending): void {
     const { toldAt } = session;
     this.#profiles.release(session.profile);
-    this.#quota.giveBack(session.ownerId);
+    this.#shares.release(session.ownerId);
     this.#opening.delete(session);
     this.#resting.delete(session);
     if (toldAt !== undefined && ending !== undefined) {
@@ -267,50 +267,22 @@ export class ClientSessions implements SessionSupervisor {
     return closing;
   }
 
-  /** Expired sessions make room; others never end for a new one. For a full share of an owner only sessions of that owner do. */
-  #makeRoom(ownerId: string, quota: SessionQuota): void {
-    if (!quota.isFull && !quota.shares.isFull(ownerId)) return;
-    const isOwnersOnly = quota.shares.isFull(ownerId);
+  /**
+   * Expired sessions make room; others never end for a new one. For a full share of an owner only sessions of that owner do.
+   * SESSION_LIMIT when there is no room all the same.
+   */
+  #makeRoom(ownerId: string, shares: OwnerShares): void {
+    const isShareFull = shares.isShareFull(ownerId);
+    if (!shares.isFull && !isShareFull) return;
     this.#resting.makeRoom(
-      (session) => this.#quotaOf(session) === quota && (!isOwnersOnly || session.ownerId === ownerId),
+      (session) => this.#sharesOf(session) === shares && (!isShareFull || session.ownerId === ownerId),
     );
-    quota.check(ownerId);
+    if (!shares.coversAll && shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
+    if (shares.isFull) throw sessionLimit(this.#maxSessions);
   }
 
-  #quotaOf(session: SessionRecord): SessionQuota {
-    return session instanceof ClientSession ? this.#quota : this.#aggregateQuota;
-  }
-}
-
-/** The bounds of the sessions of one kind, of all owners and of one. */
-class SessionQuota {
-  readonly shares: OwnerShares;
-  readonly #max: number;
-  #taken = 0;
-
-  constructor(max: number, shares: OwnerShares) {
-    this.#max = max;
-    this.shares = shares;
-  }
-
-  get isFull(): boolean {
-    return this.#taken >= this.#max;
-  }
-
-  /** Throws SESSION_LIMIT when there is no room, or the owner's share is full. */
-  check(ownerId: string): void {
-    if (!this.shares.isAll && this.shares.isFull(ownerId)) throw sessionShareLimit(this.shares.share);
-    if (this.isFull) throw sessionLimit(this.#max);
-  }
-
-  take(ownerId: string): void {
-    this.#taken += 1;
-    this.shares.take(ownerId);
-  }
-
-  giveBack(ownerId: string): void {
-    this.#taken -= 1;
-    this.shares.giveBack(ownerId);
+  #sharesOf(session: SessionRecord): OwnerShares {
+    return session instanceof ClientSession ? this.#shares : this.#aggregateShares;
   }
 }
 

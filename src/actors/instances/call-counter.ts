@@ -1,7 +1,6 @@
-// The calls of one instance, counted once: calls that it works on, which fill its capacity; calls that wait for an answer of
-// their client, which do not; reservations for calls between two rounds; and how calls and probes end. InstanceRef, replies,
-// reservations and, for probes, the machine count here at once, past the mailbox. The balancer decides which instance a call
-// goes to. Source: ADR 41, ADR 67.
+// Counts the calls of one instance: active calls, which fill its capacity; paused calls, which wait for an answer of their
+// client and do not; reservations of calls between two rounds; and how calls and probes end. InstanceRef, CallReply and, for
+// probes, the machine count here synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
@@ -10,25 +9,17 @@ import type { ExchangeOutcome } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
 
-/** How a call ended, as far as it is counted. */
-interface CountedEnd {
-  readonly outcome: ExchangeOutcome;
-  readonly durationMs: number;
-}
-
 export class CallCounter {
   #carried = 0;
-  #resting = 0;
-  /** Calls that rested and went on, perhaps above the capacity. */
-  #returned = 0;
-  #reserved = 0;
+  /** Active calls that were paused before; they may exceed the capacity. */
+  #resumed = 0;
   #requests = 0;
   #errors = 0;
   #successRate = 1;
   #latencyMs: number | undefined;
-  readonly #restingBy = new OwnerShares(LIMITS.parkedCalls);
-  readonly #workingBy = new OwnerShares(LIMITS.inFlightPerInstance);
-  readonly #reservedBy = new OwnerShares(LIMITS.parkedCalls);
+  readonly #paused = new OwnerShares(LIMITS.parkedCalls);
+  readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
+  readonly #reservations = new OwnerShares(LIMITS.parkedCalls);
 
   /** All calls in flight. */
   get carried(): number {
@@ -36,15 +27,15 @@ export class CallCounter {
   }
   /** Calls that fill the capacity. */
   get working(): number {
-    return this.#carried - this.#resting;
+    return this.#carried - this.#paused.total;
   }
   /** Calls between two rounds. */
   get reserved(): number {
-    return this.#reserved;
+    return this.#reservations.total;
   }
   /** True when nothing is under way. */
   get isIdle(): boolean {
-    return this.#carried === 0 && this.#reserved === 0;
+    return this.#carried === 0 && this.reserved === 0;
   }
   /** Calls so far. */
   get requests(): number {
@@ -70,14 +61,14 @@ export class CallCounter {
    */
   hasPlaceFor(ownerId: string): boolean {
     if (this.working < LIMITS.inFlightPerInstance) return true;
-    const taken = Math.max(0, this.working - this.#returned - LIMITS.inFlightPerInstance);
-    return this.#workingBy.held(ownerId) < LIMITS.inFlightReserve - taken && this.isBelowShare(ownerId);
+    const taken = Math.max(0, this.working - this.#resumed - LIMITS.inFlightPerInstance);
+    return this.#active.held(ownerId) < LIMITS.inFlightReserve - taken && this.isBelowShare(ownerId);
   }
 
   /** True when this owner has less than an equal part of the capacity, and one more call would not be above it. */
   isBelowShare(ownerId: string): boolean {
-    const held = this.#workingBy.held(ownerId);
-    const owners = this.#workingBy.size + (held === 0 ? 1 : 0);
+    const held = this.#active.held(ownerId);
+    const owners = this.#active.size + (held === 0 ? 1 : 0);
     return isWithinEqualPart(held, owners, LIMITS.inFlightPerInstance);
   }
 
@@ -85,69 +76,73 @@ export class CallCounter {
   begin(ownerId: string): void {
     this.#carried += 1;
     this.#requests += 1;
-    this.#workingBy.take(ownerId);
+    this.#active.take(ownerId);
   }
 
   /**
-   * A call has ended; one that rested has gone on before. `hasReturned`: it has rested. A cancelled call says nothing about the
+   * A call has ended; a paused one is resumed first. `hasResumed`: it was paused. A cancelled call says nothing about the
    * instance; an error answer is an answer.
    */
-  end(ownerId: string, { outcome, durationMs }: CountedEnd, hasReturned = false): void {
+  end(
+    ownerId: string,
+    { outcome, durationMs }: { readonly outcome: ExchangeOutcome; readonly durationMs: number },
+    hasResumed = false,
+  ): void {
     this.#carried -= 1;
-    if (hasReturned) this.#returned -= 1;
-    this.#workingBy.giveBack(ownerId);
+    if (hasResumed) this.#resumed -= 1;
+    this.#active.release(ownerId);
     if (outcome === 'cancelled') return;
     if (outcome !== 'result') this.#errors += 1;
     const isAnswered = outcome !== 'failed';
-    this.#judge(isAnswered, isAnswered ? durationMs : undefined);
+    this.#record(isAnswered, isAnswered ? durationMs : undefined);
   }
 
   /** A probe, or an opening, has ended. `durationMs`: time to its answer; undefined when there was none to measure. */
   probed(hasPassed: boolean, durationMs?: number): void {
-    this.#judge(hasPassed, durationMs);
+    this.#record(hasPassed, durationMs);
   }
 
   /**
    * A call waits for its client. False when it may not: LIMITS.parkedCalls do already, or its owner's share of them.
-   * `hasReturned`: it has rested before.
+   * `hasResumed`: it was paused before.
    */
-  rest(ownerId: string, hasReturned = false): boolean {
-    if (this.#resting >= LIMITS.parkedCalls || this.#restingBy.isFull(ownerId)) return false;
-    this.#resting += 1;
-    if (hasReturned) this.#returned -= 1;
-    this.#restingBy.take(ownerId);
-    this.#workingBy.giveBack(ownerId);
+  pause(ownerId: string, hasResumed = false): boolean {
+    if (this.#paused.isFull || this.#paused.isShareFull(ownerId)) return false;
+    if (hasResumed) this.#resumed -= 1;
+    this.#paused.take(ownerId);
+    this.#active.release(ownerId);
     return true;
   }
 
-  /** The call goes on, with or without room: its backend works on it already. */
-  goOn(ownerId: string): void {
-    this.#resting -= 1;
-    this.#returned += 1;
-    this.#restingBy.giveBack(ownerId);
-    this.#workingBy.take(ownerId);
+  /** The call continues, with or without room: its backend works on it already. */
+  resume(ownerId: string): void {
+    this.#resumed += 1;
+    this.#paused.release(ownerId);
+    this.#active.take(ownerId);
   }
 
-  /** Why no further reservation is possible for this owner: LIMITS.parkedCalls, or its share of them. */
+  /** Why no further reservation is possible for this owner; undefined when one is. */
   reservationRefusal(ownerId: string): GatewayError | undefined {
-    if (this.#reservedBy.isFull(ownerId)) return parkedShareLimit(this.#reservedBy.share);
-    return this.#reserved >= LIMITS.parkedCalls ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
+    return parkingRefusal(this.#reservations, ownerId);
   }
 
   /** A call is between two rounds from now on. */
   reserve(ownerId: string): void {
-    this.#reserved += 1;
-    this.#reservedBy.take(ownerId);
+    this.#reservations.take(ownerId);
   }
 
-  /** It is no more. */
   cancelReservation(ownerId: string): void {
-    this.#reserved -= 1;
-    this.#reservedBy.giveBack(ownerId);
+    this.#reservations.release(ownerId);
   }
 
-  #judge(hasAnswered: boolean, durationMs: number | undefined): void {
+  #record(hasAnswered: boolean, durationMs: number | undefined): void {
     this.#successRate = ewma(this.#successRate, hasAnswered ? 1 : 0);
     if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);
   }
+}
+
+/** Why no further call of this owner may wait for its client: LIMITS.parkedCalls do, or the owner's share of them. */
+export function parkingRefusal(parked: OwnerShares, ownerId: string): GatewayError | undefined {
+  if (parked.isShareFull(ownerId)) return parkedShareLimit(parked.share);
+  return parked.isFull ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
 }

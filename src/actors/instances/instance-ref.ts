@@ -35,8 +35,8 @@ export interface ExchangeHooks {
    * exchange was cancelled by its caller.
    */
   readonly overdue?: () => GatewayError | undefined;
-  /** Called when the exchange gave its place back, until its client has answered its backend. */
-  readonly rested?: () => void;
+  /** Called when the exchange gave its place back while its backend waits for its client. */
+  readonly paused?: () => void;
   /** The conversation of one client that it goes through. Default: the instance's own. */
   readonly upstream?: Upstream | undefined;
 }
@@ -149,12 +149,12 @@ export class InstanceRef implements Candidate {
       }
       const calls = this.#calls;
       const ownerId = request.caller ?? ANONYMOUS.id;
-      const reply = new CallReply(subscriber, this.#now, { calls, ownerId, rested: hooks.rested });
+      const reply = new CallReply(subscriber, this.#now, { calls, ownerId, paused: hooks.paused });
       calls.begin(ownerId);
       this.#send(request, reply, hooks.upstream);
       return () => {
         const ending = reply.end(hooks.overdue?.());
-        calls.end(ownerId, ending, reply.hasReturned);
+        calls.end(ownerId, ending, reply.hasResumed);
         this.#reportIfIdle();
         this.#doubt(ending.error);
         hooks.finished?.(ending);

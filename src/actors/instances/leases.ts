@@ -199,14 +199,14 @@ export class Leases implements ConversationListener {
 
   /** QUEUE_FULL. The end of the process that makes room; undefined: there is room. */
   #makeRoom({ owner, idleMs }: LeaseRequest): Promise<void> | undefined {
-    const isFull = this.#shares.isFull(owner.id);
+    const isFull = this.#shares.isShareFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
     const idle = this.#oldestIdle(isFull ? owner.id : undefined);
     if (idle !== undefined && this.#replaced.size < this.#most) return this.#replace(idle);
-    const { share, isAll } = this.#shares;
+    const { share, coversAll } = this.#shares;
     if (idleMs !== undefined)
       throw isFull ? conversationShareLimit(share) : queueFull(this.#options.host.template);
-    if (isFull && !isAll) throw processShareLimit(share);
+    if (isFull && !coversAll) throw processShareLimit(share);
     throw processLimit(this.#most);
   }
 
@@ -229,7 +229,7 @@ export class Leases implements ConversationListener {
   }
 
   #giveBack(conversation: Conversation): void {
-    if (this.#counted.delete(conversation)) this.#shares.giveBack(conversation.ownerId);
+    if (this.#counted.delete(conversation)) this.#shares.release(conversation.ownerId);
   }
 
   #tellFailed(ownerId: string, thrown: unknown): void {

@@ -1,21 +1,34 @@
-// How much of something bounded each owner holds: no one of them may hold all of it, so that the others are served.
-// What is counted, and what a refusal says, is the caller's business.
+// How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are served. The caller
+// decides what is counted, and what a refusal says.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 export class OwnerShares {
-  /** What one owner may hold. */
+  /** How much one owner may hold. */
   readonly share: number;
-  /** True when that is all there is: then no share bounds an owner, and a greater one would not help. */
-  readonly isAll: boolean;
+  /** True when one owner may hold everything: then only the total is bounded. */
+  readonly coversAll: boolean;
+  readonly #most: number;
   readonly #held = new Map<string, number>();
+  #total = 0;
 
   /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; LIMITS.ownerShareLeast if that is more. */
   constructor(most: number, part: number = LIMITS.ownerShare) {
     const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
     this.share = Math.min(most, Math.max(LIMITS.ownerShareLeast, share));
-    this.isAll = this.share === most;
+    this.coversAll = this.share === most;
+    this.#most = most;
+  }
+
+  /** What all owners hold together. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** True when everything is taken. */
+  get isFull(): boolean {
+    return this.#total >= this.#most;
   }
 
   /** Number of owners that hold something. */
@@ -34,17 +47,19 @@ export class OwnerShares {
   }
 
   /** True when this owner may hold no more. While authentication is off all callers are one owner, which has no share. */
-  isFull(ownerId: string): boolean {
+  isShareFull(ownerId: string): boolean {
     return ownerId !== ANONYMOUS.id && this.held(ownerId) >= this.share;
   }
 
   take(ownerId: string): void {
+    this.#total += 1;
     this.#held.set(ownerId, this.held(ownerId) + 1);
   }
 
-  giveBack(ownerId: string): void {
-    const left = this.held(ownerId) - 1;
-    if (left > 0) this.#held.set(ownerId, left);
+  release(ownerId: string): void {
+    this.#total -= 1;
+    const held = this.held(ownerId) - 1;
+    if (held > 0) this.#held.set(ownerId, held);
     else this.#held.delete(ownerId);
   }
 }

@@ -5,11 +5,12 @@ import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
-import { backendUnavailable, parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { parkingRefusal } from '../instances/call-counter.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
 import { type CallSubscriber, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
 
@@ -57,7 +58,7 @@ export class ParkedCalls {
       const subscription = answers$.subscribe({
         next: (answer) => {
           if (parked === undefined && answer.event.kind === 'request') {
-            const full = this.#whyFull(owner);
+            const full = parkingRefusal(this.#shares, owner.id);
             if (full !== undefined) return refuse(answer.event, source, subscriber, full);
             parked = this.#park(owner, call, source, subscriber);
           }
@@ -108,16 +109,11 @@ export class ParkedCalls {
     return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
   }
 
-  #whyFull({ id }: CallOwner): GatewayError | undefined {
-    if (this.#shares.isFull(id)) return parkedShareLimit(this.#shares.share);
-    return this.#calls.size >= LIMITS.parkedCalls ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
-  }
-
   #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
     const id = randomBytes(ID_BYTES).toString('base64url');
     const claim = { ownerId: owner.id, call };
     const gone = () => {
-      if (this.#calls.delete(id)) this.#shares.giveBack(owner.id);
+      if (this.#calls.delete(id)) this.#shares.release(owner.id);
     };
     const parked = new ParkedCall(id, claim, source, subscriber, gone, this.#root);
     this.#calls.set(id, parked);
