@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { filter, firstValueFrom, type Observable, race, timer } from 'rxjs';
-import type { Member } from './actors/instance-index.ts';
+import type { Member } from './actors/group.ts';
 import { InstanceRef } from './actors/instances/instance-ref.ts';
 import {
   commandExposes,

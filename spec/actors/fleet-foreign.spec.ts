@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { noneHealthy } from '../../src/actors/calls/no-instance-error.ts';
+import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
 import { viewsOf } from '../../src/actors/member-views.ts';
 import { healthOf } from '../../src/actors/template-health.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -10,6 +11,7 @@ import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: other nodes');
+const registered = definition('a', { transport: 'stdio', command: 'run', nodeId: 'b:8080', weight: 3 });
 let harness = new Harness();
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
@@ -80,6 +82,39 @@ test('is taken out like the others, and is gone when the fleet is closed', async
   await harness.close();
   assert.equal(harness.fleet.members('t'), []);
   assert.is(await codeOf(() => harness.fleet.addForeign(foreign('c'))), 'SHUTTING_DOWN');
+});
+
+test('is stopped, and says where it runs', () => {
+  const foreign = new ForeignInstance(registered);
+  assert.is(foreign.definition, registered);
+  assert.equal(foreign.snapshot(), {
+    id: 'a',
+    serverId: 'a',
+    template: 't',
+    state: 'stopped',
+    healthy: false,
+    inFlight: 0,
+    weight: 3,
+    score: 0,
+    latencyMs: null,
+    consecutiveFailures: 0,
+    ejection: null,
+    lastCheck: null,
+    reason: 'it runs on the node "b:8080"',
+    restarts: 0,
+    requests: 0,
+    errors: 0,
+    era: null,
+    pid: null,
+    stderr: [],
+    unmatchedMessages: 0,
+  });
+});
+
+test('takes another weight', () => {
+  const foreign = new ForeignInstance(registered);
+  foreign.change({ ...registered, weight: 9 });
+  assert.equal([foreign.definition.weight, foreign.snapshot().weight], [9, 9]);
 });
 
 test.run();

@@ -1,11 +1,12 @@
-// All instances of a gateway, by template: spawns their actors, feeds each template's pool, emits their events. It only lists
-// instances of other nodes; draining-instances.ts has the instances that leave. It starts no call (dispatcher.ts) and stores
-// nothing (registry.ts does).
+// All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
+// Instances of other nodes are only listed; draining-instances.ts has the instances that leave. It starts no call (dispatcher.ts)
+// and stores nothing (registry.ts does).
 
 import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
+import { serverNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -14,9 +15,7 @@ import type { ListField } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
-import type { Group } from './group.ts';
-import { Groups } from './group.ts';
-import { InstanceIndex, type Member } from './instance-index.ts';
+import { type Group, Groups, type Member } from './group.ts';
 import { type ActorSystemOptions, InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -46,7 +45,7 @@ export class Fleet {
   readonly #supervisor: InstanceSupervisor;
   /** The names of the templates. */
   readonly groups: Groups;
-  readonly #index = new InstanceIndex();
+  readonly #byServerId = new Map<string, Member>();
   readonly #draining = new DrainingInstances();
   /** Callbacks that cancel the starts that are due after a crash. */
   readonly #respawns = new Set<() => void>();
@@ -85,8 +84,8 @@ export class Fleet {
 
   /** Makes sure the template is there, and that it follows `policy`. */
   govern(template: string, policy: BalancerPolicy): void {
-    if (this.groups.govern(template, policy)) this.#index.open(template);
-    else for (const ref of this.refs(template)) ref.govern(policy);
+    this.groups.govern(template, policy);
+    for (const ref of this.refs(template)) ref.govern(policy);
   }
 
   /**
@@ -101,7 +100,7 @@ export class Fleet {
     const { emit, open, now, alarm, random, own: ownBounds } = this.#options;
     const input = { definition, policy: group.policy, open, now, alarm, random, ownBounds };
     const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
-    this.#index.put(ref);
+    this.#list(ref);
     ref.onEmission((emission) => this.#tell(ref, emission));
     ref.upstreamEvents$.subscribe(emit); // those of one with a successor, too: what was opened is to end
     ref.state$.subscribe((state) => {
@@ -118,49 +117,53 @@ export class Fleet {
     const ranHere = this.find(template, id) instanceof InstanceRef;
     this.#dismissHolder(template, id);
     const foreign = new ForeignInstance(definition);
-    this.#index.put(foreign);
+    this.#list(foreign);
     if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(foreign) });
     return foreign;
   }
 
   /** Takes an instance out at once; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    return this.#dismiss(this.#index.get(template, id), withinMs);
+    return this.#dismiss(this.member(template, id), withinMs);
   }
 
   find(template: string, id: string): Member | undefined {
-    return this.#index.find(template, id);
+    return this.groups.find(template)?.members.get(id);
   }
 
   /** One that runs here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
   get(template: string, id: string): InstanceRef {
-    const member = this.#index.get(template, id);
+    const member = this.member(template, id);
     if (member instanceof InstanceRef) return member;
     throw member.refusal();
   }
 
   /** One of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   member(template: string, id: string): Member {
-    return this.#index.get(template, id);
+    const member = this.group(template).members.get(id);
+    if (member === undefined) throw serverNotFound(id);
+    return member;
   }
 
   /** One of any node. SERVER_NOT_FOUND. */
   byServerId(serverId: string): Member {
-    return this.#index.byServerId(serverId);
+    const member = this.#byServerId.get(serverId);
+    if (member === undefined) throw serverNotFound(serverId);
+    return member;
   }
 
   /** The number of listed instances, including those of other nodes. */
   get size(): number {
-    return this.#index.size;
+    return this.#byServerId.size;
   }
 
   isServerIdTaken(serverId: string): boolean {
-    return this.#index.isServerIdTaken(serverId);
+    return this.#byServerId.has(serverId);
   }
 
   /** Instances of one template, of any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
   members(template: string): Member[] {
-    return this.#index.members(template);
+    return [...this.group(template).members.values()];
   }
 
   /** Those of them that run here. TEMPLATE_NOT_FOUND. */
@@ -210,13 +213,25 @@ export class Fleet {
     }
   }
 
+  /** As the last of its template. One that had its id was taken out before. */
+  #list(member: Member): void {
+    this.group(member.template).members.set(member.id, member);
+    this.#byServerId.set(member.serverId, member);
+  }
+
+  #unlist(member: Member): void {
+    this.group(member.template).members.delete(member.id);
+    // The server id may belong to another instance by now: two nodes may have swapped two instances in one go.
+    if (this.#byServerId.get(member.serverId) === member) this.#byServerId.delete(member.serverId);
+  }
+
   #dismissHolder(template: string, id: string): void {
     const holder = this.find(template, id);
     if (holder !== undefined) void this.#dismiss(holder, LIMITS.drainMs);
   }
 
   #dismiss(member: Member, withinMs: number): Promise<void> {
-    this.#index.drop(member);
+    this.#unlist(member);
     return member instanceof InstanceRef ? this.#draining.leave(member, withinMs) : Promise.resolve();
   }
 
@@ -228,7 +243,7 @@ export class Fleet {
     const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(callOff);
       if (this.find(template, id) !== ref) return;
-      this.#index.drop(ref);
+      this.#unlist(ref);
       this.add(ref.definition);
     });
     this.#respawns.add(callOff);

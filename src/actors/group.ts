@@ -1,5 +1,5 @@
-// What the calls of one template share: the pool of instances that may be picked, the queue for when all are full, and
-// the policy both follow; and the groups of a fleet, by template.
+// The group of one template: its registered instances, the pool of those that may be picked, the queue of the calls that found
+// all of them full, and its policy; and the groups of a fleet, by template. It neither starts nor ends instances (fleet.ts).
 
 import { Subject } from 'rxjs';
 import { STRATEGIES } from '../balancing/index.ts';
@@ -12,7 +12,11 @@ import type { InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
+import type { ForeignInstance } from './foreign-instance.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
+
+/** A registered instance: it runs here, or on another node. */
+export type Member = InstanceRef | ForeignInstance;
 
 /** Dependencies of groups. */
 export interface GroupDeps extends Clock {
@@ -25,6 +29,8 @@ export class Group {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
   readonly queue = new WaitQueue();
+  /** The registered instances by id, in the order of their registration. */
+  readonly members = new Map<string, Member>();
   readonly #changes = new Subject<Change<InstanceRef>>();
   readonly #random: () => number;
   /** The instance in the pool, by id: one that leaves must not remove its successor. */
@@ -123,20 +129,24 @@ export class Groups {
     return !this.#byTemplate.has(template) && this.#byTemplate.size >= LIMITS.templates;
   }
 
+  /** Also of a template that was deleted. */
+  find(template: string): Group | undefined {
+    return this.#byTemplate.get(template);
+  }
+
   /** Also of a template that was deleted. TEMPLATE_NOT_FOUND when there never was one of that name. */
   get(template: string): Group {
-    const group = this.#byTemplate.get(template);
+    const group = this.find(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
-  /** The template is there, and follows `policy`. True when there never was one of that name. */
-  govern(template: string, policy: BalancerPolicy): boolean {
+  /** The template is there, and follows `policy`. */
+  govern(template: string, policy: BalancerPolicy): void {
     this.#deleted.delete(template);
     const group = this.#byTemplate.get(template);
     if (group === undefined) this.#byTemplate.set(template, new Group(template, policy, this.#deps));
     else group.govern(policy);
-    return group === undefined;
   }
 
   /** The template is there no more, until it is governed again. It is to have no instances. */

@@ -3,8 +3,7 @@
 
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
-import type { Group } from './group.ts';
-import type { Member } from './instance-index.ts';
+import type { Group, Member } from './group.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 
 /** An instance as it was registered and as it is now. */

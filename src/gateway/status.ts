@@ -4,7 +4,7 @@ import { filter, map, type Observable, startWith } from 'rxjs';
 import { sumOf } from '../actors/client-metrics.ts';
 import { isolateListeners } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import type { Member } from '../actors/instance-index.ts';
+import type { Member } from '../actors/group.ts';
 import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
 import { Metrics } from '../actors/metrics.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
