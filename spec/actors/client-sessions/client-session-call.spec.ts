@@ -4,8 +4,11 @@ import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import { type CallsOwner, SessionCalls } from '../../../src/actors/client-sessions/client-session-calls.ts';
-import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
+import {
+  type CallsOwner,
+  type HeldReservation,
+  SessionCalls,
+} from '../../../src/actors/client-sessions/client-session-calls.ts';
 import type { SessionRoute } from '../../../src/actors/client-sessions/session-route.ts';
 import { sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
@@ -418,9 +421,9 @@ async function judged(): Promise<void> {
 function keep(
   calls: SessionCalls,
   lost: (error: GatewayError) => void = () => undefined,
-  before: Pick<SessionReservation, 'exchange'> = calls,
-): SessionReservation {
-  const stays: SessionReservation[] = [];
+  before: Pick<HeldReservation, 'exchange'> = calls,
+): HeldReservation {
+  const stays: HeldReservation[] = [];
   before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.reserve(answer, lost)));
   harness.transport('a').last.result();
   const [stay] = stays;
@@ -434,6 +437,6 @@ function byTool(exchange: ScriptedExchange): void {
 }
 
 /** Keeps a place with each answer. */
-function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<SessionReservation> {
+function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<HeldReservation> {
   return answers$.pipe(map((answer) => session.reserve(answer, () => undefined)));
 }

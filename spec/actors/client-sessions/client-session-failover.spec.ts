@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
+import type { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
 import { isSafe } from '../../../src/actors/client-sessions/client-state.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
@@ -230,7 +230,7 @@ async function codeOfRead(session: Parameters<typeof ask>[0]): Promise<unknown> 
 }
 
 /** Keeps a place when an answer comes, as a call does that is to go on. */
-function betweenRounds(session: ClientSession): Promise<SessionReservation> {
+function betweenRounds(session: ClientSession): Promise<HeldReservation> {
   const place$ = session
     .exchange(toolCall('write'))
     .pipe(map((answer) => session.reserve(answer, () => undefined)));

@@ -1,4 +1,4 @@
-// The states of a session, the actor that has them, and small facts of its life: profiles, notices, its end.
+// The states of a session, the actor that has them, and small facts of its life: profiles and notices.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import {
   clientSessionMachine,
   Life,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
-import { ClientSessionEnd, passOn } from '../../../src/actors/client-sessions/client-session.ts';
+import { passOn } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { InstanceSupervisor } from '../../../src/actors/instance-supervisor.ts';
 import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
@@ -235,24 +235,6 @@ test('ends once, at rest, too, and is not woken again', () => {
     life.look(false);
     assert.equal(seen, ['serving', 'ended']);
   }
-});
-
-test('is told once to who waited and to who comes later, with its reason', () => {
-  const end = new ClientSessionEnd();
-  const heard: string[] = [];
-  const hear = (name: string) =>
-    end.told$.subscribe({
-      next: (reason) => heard.push(`${name}: ${reason}`),
-      complete: () => heard.push(`${name} is done`),
-    });
-  hear('one');
-  hear('gone').unsubscribe();
-  assert.is(end.reason, undefined);
-  end.come('it was closed');
-  assert.equal([end.reason, heard], ['it was closed', []]);
-  end.tell();
-  hear('late');
-  assert.equal(heard, ['one: it was closed', 'one is done', 'late: it was closed', 'late is done']);
 });
 
 for (const era of ['legacy', 'modern'] as const) {

@@ -1,8 +1,8 @@
 // A session of a legacy client: what it binds, how it ends, and the reservations of its calls between two rounds.
 
 import * as assert from 'uvu/assert';
+import { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
 import type { Binding } from '../../../src/actors/client-sessions/client-session-types.ts';
-import { HeldReservation } from '../../../src/actors/client-sessions/held-reservation.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { silent, told } from '../../helpers/failing-backend.ts';

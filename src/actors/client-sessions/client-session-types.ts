@@ -2,12 +2,10 @@
 // Types only. Ownership: a table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding
 // owns its conversation, and with it a session or a process of the backend.
 
-import type { Observable } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
@@ -64,12 +62,6 @@ export interface Binding {
   retire(): void;
   /** The session is over: a conversation of its own is closed now. Resolves when nothing is left; never rejects. */
   close(): Promise<void>;
-}
-
-/** A place that is kept for a call of several exchanges; see Session.reserve of protocol/ports.ts. */
-export interface SessionReservation {
-  exchange(request: ExchangeRequest): Observable<Answer>;
-  leave(): void;
 }
 
 /** Waits until a session has a binding for its requests. Exactly one of the two methods is called, once. */

@@ -2,7 +2,7 @@
 // and answers them before it ends. session-binding.ts has its binding, the table its idle time (client-sessions.ts).
 
 import { randomBytes } from 'node:crypto';
-import { Observable } from 'rxjs';
+import { AsyncSubject, Observable, of } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { sessionLost } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -14,9 +14,9 @@ import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder } from './binder.ts';
-import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
+import { type CallsOwner, type HeldReservation, SessionCalls } from './client-session-calls.ts';
 import { Subscribers } from './client-session-subscribers.ts';
-import type { Binding, BindingOwner, SessionDeps, SessionReservation } from './client-session-types.ts';
+import type { Binding, BindingOwner, SessionDeps } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
 /** Owns the sessions. */
@@ -56,7 +56,9 @@ export class ClientSession implements BindingOwner, CallsOwner {
   readonly #calls: SessionCalls;
   #subscribers: Subscribers | undefined;
   #holds = 0;
-  readonly #end = new ClientSessionEnd();
+  #endReason: string | undefined;
+  /** Made for the first observer: a session without one keeps none. */
+  #ended$: AsyncSubject<string> | undefined;
   #isClosing = false;
 
   constructor(supervisor: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
@@ -107,7 +109,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   /** Reserves a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
-  reserve(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
+  reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
     return this.#calls.reserve(answer, lost);
   }
 
@@ -165,7 +167,9 @@ export class ClientSession implements BindingOwner, CallsOwner {
 
   /** Emits once when it is over, with the reason as a clause; then completes. Replayed. */
   get ended$(): Observable<string> {
-    return this.#end.told$;
+    if (this.#endReason !== undefined) return of(this.#endReason);
+    this.#ended$ ??= new AsyncSubject();
+    return this.#ended$;
   }
 
   /** Ends it for good. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
@@ -221,7 +225,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   get endedFor(): string | undefined {
-    return this.#end.reason;
+    return this.#endReason;
   }
 
   used(): void {
@@ -244,10 +248,11 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   ended(reason: string): void {
-    this.#end.come(reason);
+    this.#endReason = reason;
     this.#calls.end(sessionLost(reason));
     this.#subscribers?.end();
-    this.#end.tell();
+    this.#ended$?.next(reason);
+    this.#ended$?.complete();
     this.#supervisor.ended(this, { reason, isLost: !this.#isClosing });
   }
 
@@ -273,41 +278,6 @@ export class ClientSession implements BindingOwner, CallsOwner {
       this.#subscribers?.attach(binding);
       if (life.phase === 'adrift') life.look(false);
     }
-  }
-}
-
-/** The end of a session: why it came, and its observers. */
-export class ClientSessionEnd {
-  #reason: string | undefined;
-  #listeners: Set<() => void> | undefined;
-
-  /** Why it is over, as a clause; undefined while it is not. */
-  get reason(): string | undefined {
-    return this.#reason;
-  }
-
-  /** Emits the reason once when it is over, then completes. Replayed. */
-  get told$(): Observable<string> {
-    return new Observable((subscriber) => {
-      const tell = (): void => {
-        subscriber.next(this.#reason ?? '');
-        subscriber.complete();
-      };
-      if (this.#reason !== undefined) return tell();
-      this.#listeners ??= new Set();
-      this.#listeners.add(tell);
-      return () => this.#listeners?.delete(tell);
-    });
-  }
-
-  /** The session ends: nothing begins any more. */
-  come(reason: string): void {
-    this.#reason = reason;
-  }
-
-  /** Calls the listeners. */
-  tell(): void {
-    for (const tell of [...(this.#listeners ?? [])]) tell();
   }
 }
 

@@ -5,10 +5,8 @@
 import type { ClientProfile } from '../../domain/client.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Ending, GatewayEvent } from '../../domain/events.ts';
-import { eventOf } from '../../domain/events.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { canonicalText } from '../../domain/json.ts';
+import { type Ending, eventOf } from '../../domain/events.ts';
+import { canonicalText, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
@@ -141,7 +139,8 @@ export class ClientSessions implements SessionSupervisor {
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#resting.add(session);
     session.toldAt = session.instance;
-    if (session.toldAt !== undefined) this.deps.emit(openedEvent(session, session.toldAt));
+    if (session.toldAt !== undefined)
+      this.deps.emit({ type: 'session.opened', ...eventFields(session, session.toldAt) });
     return session;
   }
 
@@ -229,7 +228,12 @@ export class ClientSessions implements SessionSupervisor {
     const { toldAt, instance } = session;
     if (toldAt === undefined || instance === undefined || instance === toldAt) return;
     session.toldAt = instance;
-    this.deps.emit(movedEvent(session, toldAt, instance));
+    this.deps.emit({
+      type: 'session.moved',
+      ...eventFields(session, instance),
+      fromInstanceId: toldAt.id,
+      fromServerId: toldAt.serverId,
+    });
   }
 
   ended(session: ClientSession, ending?: Ending): void {
@@ -239,7 +243,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#opening.delete(session);
     this.#resting.delete(session);
     if (toldAt !== undefined && ending !== undefined) {
-      this.deps.emit(endedEvent(session, toldAt, ending));
+      this.deps.emit({ type: 'session.ended', ...eventFields(session, toldAt), ...ending });
     }
     if (this.size === 0) this.#emptied?.();
   }
@@ -289,29 +293,8 @@ export class ClientSessions implements SessionSupervisor {
 const CALLED_OFF = 'its client went away';
 const SHUT_DOWN = 'the gateway shuts down';
 
-type EventSession = Pick<ClientSession, 'id' | 'ownerId'>;
-
-/** A session opened at this instance. */
-function openedEvent(session: EventSession, at: InstanceRef): GatewayEvent {
-  return { type: 'session.opened', ...factFor(session, at) };
-}
-
-/** A session moved to another instance. */
-function movedEvent(session: EventSession, from: InstanceRef, to: InstanceRef): GatewayEvent {
-  return {
-    type: 'session.moved',
-    ...factFor(session, to),
-    fromInstanceId: from.id,
-    fromServerId: from.serverId,
-  };
-}
-
-/** A session ended. `at`: its last instance. */
-function endedEvent(session: EventSession, at: InstanceRef, ending: Ending): GatewayEvent {
-  return { type: 'session.ended', ...factFor(session, at), ...ending };
-}
-
-function factFor({ id, ownerId }: EventSession, at: InstanceRef) {
+/** The fields of every event of a session. `at`: its present or last instance. */
+function eventFields({ id, ownerId }: ClientSession, at: InstanceRef) {
   return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
 }
 
