@@ -7,6 +7,14 @@ import { suite } from '../helpers/suite.ts';
 import { candidate, counted, type TestCandidate } from './candidates.ts';
 
 const test = suite('pool');
+/** No timer runs: no candidate is checked for silence. */
+const OPTIONS = {
+  now: () => performance.now(),
+  alarm: () => () => undefined,
+  ejected: () => undefined,
+  readmitted: () => undefined,
+  silent: () => undefined,
+};
 
 const up = (arriving: TestCandidate): Change<TestCandidate> => ({ kind: 'up', candidate: arriving });
 const down = (id: string): Change<TestCandidate> => ({ kind: 'down', id });
@@ -14,7 +22,7 @@ const down = (id: string): Change<TestCandidate> => ({ kind: 'down', id });
 /** A pool by round robin in which these candidates are up, and the changes that feed it. */
 function pooled(...members: TestCandidate[]) {
   const changes$ = new Subject<Change<TestCandidate>>();
-  const pool = new Pool(changes$, roundRobin);
+  const pool = new Pool(changes$, roundRobin, OPTIONS);
   for (const member of members) changes$.next(up(member));
   return { pool, changes$ };
 }
@@ -65,8 +73,8 @@ test('keeps nobody when the changes end while they are being subscribed to', () 
     of(up(candidate('a'))),
     throwError(() => new Error('the source broke')),
   );
-  assert.is(new Pool(failing, roundRobin).pick(), undefined);
-  assert.is(new Pool(concat(of(up(candidate('a'))), EMPTY), roundRobin).pick(), undefined);
+  assert.is(new Pool(failing, roundRobin, OPTIONS).pick(), undefined);
+  assert.is(new Pool(concat(of(up(candidate('a'))), EMPTY), roundRobin, OPTIONS).pick(), undefined);
 });
 
 test.run();

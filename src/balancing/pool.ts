@@ -11,14 +11,6 @@ export type Change<C extends Candidate> =
   | { readonly kind: 'down'; readonly id: string };
 
 const NO_IDS: ReadonlySet<string> = new Set();
-/** Without a clock no candidate is checked for silence. */
-const NO_OPTIONS: OutlierOptions<object> = {
-  now: () => performance.now(),
-  alarm: () => () => undefined,
-  ejected: () => undefined,
-  readmitted: () => undefined,
-  silent: () => undefined,
-};
 
 /**
  * The pool of one template. Subscribes to `changes$` at once and until `close()`. When the changes end, by
@@ -35,12 +27,8 @@ export class Pool<C extends Candidate> {
   /** A second strategy with its own memory for retries: a retry uses up no turn. */
   #retryStrategy: Strategy;
 
-  /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. Default: neither. */
-  constructor(
-    changes$: Observable<Change<C>>,
-    strategy: () => Strategy,
-    options: OutlierOptions<C> = NO_OPTIONS,
-  ) {
+  /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. */
+  constructor(changes$: Observable<Change<C>>, strategy: () => Strategy, options: OutlierOptions<C>) {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
     this.#outliers = new Outliers(options);
