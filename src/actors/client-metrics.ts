@@ -1,5 +1,5 @@
-// Counts from the event stream what MCP clients have open, and how it ended: a subscriber like metrics.ts. It looks nothing up
-// when an event comes, and stores nothing.
+// Counts from the event stream what MCP clients have open, and how it ended: a subscriber like metrics.ts. Nothing is looked up
+// or stored.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
@@ -22,9 +22,9 @@ export interface InstanceClients {
   readonly processes: readonly OwnProcess[];
 }
 
-/** Since the gateway started; `open` and `running` are those of now. */
+/** Since the gateway started; `open` and `running` are present numbers. */
 export interface ClientCounts {
-  /** `ended` includes those that were lost: open = opened - ended. */
+  /** `ended` includes `lost`: open = opened - ended. */
   readonly sessions: {
     readonly open: number;
     readonly opened: number;
@@ -36,18 +36,13 @@ export interface ClientCounts {
   readonly ownProcesses: { readonly running: number; readonly started: number; readonly lost: number };
 }
 
-/** One template's, as they grow. */
+/** The counts of one template, while they grow. */
 interface ClientTally {
-  opened: number;
-  ended: number;
-  lost: number;
-  moved: number;
-  started: number;
-  stopped: number;
-  lostProcesses: number;
+  readonly sessions: { -readonly [Count in keyof ClientCounts['sessions']]: number };
+  readonly ownProcesses: { -readonly [Count in keyof ClientCounts['ownProcesses']]: number };
 }
 
-/** One instance's, as they come and go. */
+/** What clients have at one instance, while it changes. */
 interface Present {
   sessions: number;
   ownProcesses: number;
@@ -74,7 +69,7 @@ export class ClientMetrics {
 
   /** By template: of those that ever had a session or a process of a client. */
   counts(): ReadonlyMap<string, ClientCounts> {
-    return new Map([...this.#templates].map(([template, tally]) => [template, countsOf(tally)]));
+    return new Map([...this.#templates].map(([template, tally]) => [template, sumOf([tally])]));
   }
 
   /** At the instance of that server id. */
@@ -91,33 +86,40 @@ export class ClientMetrics {
 
   #count(event: GatewayEvent): void {
     switch (event.type) {
-      case 'session.opened':
-        this.#tallyOf(event.template).opened += 1;
+      case 'session.opened': {
+        const { sessions } = this.#tallyOf(event.template);
+        sessions.open += 1;
+        sessions.opened += 1;
         this.#change(event.serverId, 1, 0);
         break;
+      }
       case 'session.moved':
-        this.#tallyOf(event.template).moved += 1;
+        this.#tallyOf(event.template).sessions.moved += 1;
         this.#change(event.fromServerId, -1, 0);
         this.#change(event.serverId, 1, 0);
         break;
       case 'session.ended': {
-        const tally = this.#tallyOf(event.template);
-        tally.ended += 1;
-        if (event.isLost) tally.lost += 1;
+        const { sessions } = this.#tallyOf(event.template);
+        sessions.open -= 1;
+        sessions.ended += 1;
+        if (event.isLost) sessions.lost += 1;
         this.#change(event.serverId, -1, 0);
         break;
       }
-      case 'upstream.opened':
+      case 'upstream.opened': {
         if (!isProcess(event)) break;
-        this.#tallyOf(event.template).started += 1;
-        this.#appear(event);
+        const { ownProcesses } = this.#tallyOf(event.template);
+        ownProcesses.running += 1;
+        ownProcesses.started += 1;
+        this.#processOpened(event);
         break;
+      }
       case 'upstream.ended': {
         if (!isProcess(event)) break;
-        const tally = this.#tallyOf(event.template);
-        tally.stopped += 1;
-        if (event.isLost) tally.lostProcesses += 1;
-        this.#disappear(event);
+        const { ownProcesses } = this.#tallyOf(event.template);
+        ownProcesses.running -= 1;
+        if (event.isLost) ownProcesses.lost += 1;
+        this.#processEnded(event);
         break;
       }
     }
@@ -126,19 +128,19 @@ export class ClientMetrics {
   #tallyOf(template: string): ClientTally {
     const known = this.#templates.get(template);
     if (known !== undefined) return known;
-    const tally = { opened: 0, ended: 0, lost: 0, moved: 0, started: 0, stopped: 0, lostProcesses: 0 };
+    const tally = sumOf([]);
     this.#templates.set(template, tally);
     return tally;
   }
 
-  #appear({ serverId, pid, principal }: GatewayEvents['upstream.opened']): void {
+  #processOpened({ serverId, pid, principal }: GatewayEvents['upstream.opened']): void {
     const present = this.#change(serverId, 0, 1);
     if (pid === undefined) return;
     present.owners ??= new Map();
     present.owners.set(pid, principal);
   }
 
-  #disappear({ serverId, pid }: GatewayEvents['upstream.ended']): void {
+  #processEnded({ serverId, pid }: GatewayEvents['upstream.ended']): void {
     const { owners } = this.#change(serverId, 0, -1);
     if (pid !== undefined) owners?.delete(pid);
   }
@@ -156,36 +158,23 @@ export class ClientMetrics {
   }
 }
 
-/** The counts of several templates together. */
-export function sumOf(counts: Iterable<ClientCounts>): ClientCounts {
-  const sum = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
-  const processes = { running: 0, started: 0, lost: 0 };
-  for (const { sessions, ownProcesses } of counts) {
-    sum.open += sessions.open;
-    sum.opened += sessions.opened;
-    sum.ended += sessions.ended;
-    sum.lost += sessions.lost;
-    sum.moved += sessions.moved;
-    processes.running += ownProcesses.running;
-    processes.started += ownProcesses.started;
-    processes.lost += ownProcesses.lost;
-  }
-  return { sessions: sum, ownProcesses: processes };
-}
-
-function countsOf({
-  opened,
-  ended,
-  lost,
-  moved,
-  started,
-  stopped,
-  lostProcesses,
-}: ClientTally): ClientCounts {
-  return {
-    sessions: { open: opened - ended, opened, ended, lost, moved },
-    ownProcesses: { running: started - stopped, started, lost: lostProcesses },
+/** The counts of several templates together; a new object. */
+export function sumOf(counts: Iterable<ClientCounts>): ClientTally {
+  const sum: ClientTally = {
+    sessions: { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 },
+    ownProcesses: { running: 0, started: 0, lost: 0 },
   };
+  for (const { sessions, ownProcesses } of counts) {
+    sum.sessions.open += sessions.open;
+    sum.sessions.opened += sessions.opened;
+    sum.sessions.ended += sessions.ended;
+    sum.sessions.lost += sessions.lost;
+    sum.sessions.moved += sessions.moved;
+    sum.ownProcesses.running += ownProcesses.running;
+    sum.ownProcesses.started += ownProcesses.started;
+    sum.ownProcesses.lost += ownProcesses.lost;
+  }
+  return sum;
 }
 
 /** Over HTTP, a client's own conversation is a session of the backend. */
