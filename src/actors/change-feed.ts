@@ -16,7 +16,6 @@ import {
   mergeMap,
   Observable,
   repeat,
-  type Subscription,
   share,
   startWith,
   switchMap,
@@ -92,20 +91,22 @@ export class ChangeFeed {
       const changed$ = this.#deps.listChanges(template).pipe(share());
       const closed$ = changed$.pipe(ignoreElements(), endWith(true));
       const uris = new Set([...resources].slice(0, LIMITS.subscriptionsPerClient));
-      const said$ = this.#said(template, { owner, profile, lists, uris });
-      return merge(changed$.pipe(filter(isOneOf(lists)), map(listChanged)), said$).pipe(takeUntil(closed$));
+      const messages$ = this.#instanceMessages(template, { owner, profile, lists, uris });
+      return merge(changed$.pipe(filter(isOneOf(lists)), map(listChanged)), messages$).pipe(
+        takeUntil(closed$),
+      );
     });
   }
 
   /** Messages of single instances. */
-  #said(template: string, client: FeedClient): Observable<ServerNotification> {
+  #instanceMessages(template: string, client: FeedClient): Observable<ServerNotification> {
     return this.#instances(template).pipe(
       mergeMap((ref) =>
         ref.state$.pipe(
           map(() => ref.peer),
           distinctUntilChanged(),
           // A new session: the subscriptions of the last one went with it.
-          switchMap((peer) => (peer === undefined ? EMPTY : this.#saidBy(ref, peer, client))),
+          switchMap((peer) => (peer === undefined ? EMPTY : this.#messagesOf(ref, peer, client))),
         ),
       ),
     );
@@ -123,7 +124,7 @@ export class ChangeFeed {
     );
   }
 
-  #saidBy(ref: InstanceRef, peer: Peer, client: FeedClient): Observable<ServerNotification> {
+  #messagesOf(ref: InstanceRef, peer: Peer, client: FeedClient): Observable<ServerNotification> {
     const { subscriptions, listening } = this.#deps;
     const { uris } = client;
     const isWanted = uris.size > 0 && announcesUpdates(peer.capabilities);
@@ -135,11 +136,11 @@ export class ChangeFeed {
       wantedUris,
       subscriptions,
     );
-    return merge(shared$, this.#saidByProcesses(ref, client, wantedUris));
+    return merge(shared$, this.#processMessages(ref, client, wantedUris));
   }
 
   /** Messages of the processes that run for this owner alone. */
-  #saidByProcesses(
+  #processMessages(
     ref: InstanceRef,
     { owner, lists }: FeedClient,
     uris: ReadonlySet<string>,
@@ -213,23 +214,19 @@ export function resourceUpdates(
   uris: ReadonlySet<string>,
   subscriptions: SharedSubscriptions,
 ): Observable<ServerNotification> {
-  return new Observable<ServerNotification>((subscriber) => {
-    subscriber.add(
-      forwardUpdates(messages$, uris, subscriber.next.bind(subscriber), () => subscriber.complete()),
-    );
-    for (const uri of uris) subscriber.add(subscriptions.subscribe(conversation, uri).release);
-  });
-}
-
-function forwardUpdates(
-  messages$: Observable<ServerMessage>,
-  uris: ReadonlySet<string>,
-  next: (notification: ServerNotification) => void,
-  ended: () => void,
-): Subscription {
   const isUpdate = (message: ServerMessage): message is ServerNotification =>
     message.kind === 'notification' &&
     message.method === 'notifications/resources/updated' &&
     isAboutOneOf(message.params.uri, uris);
-  return messages$.pipe(filter(isUpdate)).subscribe({ next, error: ended, complete: ended });
+  return new Observable((subscriber) => {
+    subscriber.add(
+      messages$
+        .pipe(
+          filter(isUpdate),
+          catchError(() => EMPTY),
+        )
+        .subscribe(subscriber),
+    );
+    for (const uri of uris) subscriber.add(subscriptions.subscribe(conversation, uri).release);
+  });
 }

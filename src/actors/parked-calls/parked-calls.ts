@@ -4,9 +4,9 @@
 import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
-import type { ClientReply, ServerRequest } from '../../domain/client.ts';
+import type { ClientReply } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import { shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -58,8 +58,12 @@ export class ParkedCalls {
       const subscription = answers$.subscribe({
         next: (answer) => {
           if (parked === undefined && answer.event.kind === 'request') {
-            const full = parkingRefusal(this.#shares, owner.id);
-            if (full !== undefined) return refuse(answer.event, source, subscriber, full);
+            const refusal = parkingRefusal(this.#shares, owner.id);
+            if (refusal !== undefined) {
+              answer.event.answer(NO_REPLY);
+              source.unsubscribe();
+              return subscriber.error(refusal);
+            }
             parked = this.#park(owner, call, source, subscriber);
           }
           (parked ?? subscriber).next(answer);
@@ -94,7 +98,8 @@ export class ParkedCalls {
   /** Ends the parked calls of an owner, those that go on included. Resolves when it has; so do the others. */
   endOf(ownerId: string): Promise<void> {
     const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
-    return this.#scheduler.each(theirs, (parked) => parked.end(notTheirs()));
+    const error = backendUnavailable('its caller may not use it any more', { delivered: 'unknown' });
+    return this.#scheduler.each(theirs, (parked) => parked.end(error));
   }
 
   /** Ends every call that waits for its client; those that go on go on. */
@@ -120,20 +125,4 @@ export class ParkedCalls {
     this.#shares.take(owner.id);
     return parked;
   }
-}
-
-function notTheirs(): GatewayError {
-  return backendUnavailable('its caller may not use it any more', { delivered: 'unknown' });
-}
-
-/** The exchange cannot go on without its client, and there is nowhere to wait for it. */
-function refuse(
-  request: ServerRequest,
-  source: Subscription,
-  subscriber: CallSubscriber,
-  error: GatewayError,
-): void {
-  request.answer(NO_REPLY);
-  source.unsubscribe();
-  subscriber.error(error);
 }

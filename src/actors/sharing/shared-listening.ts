@@ -3,15 +3,12 @@
 
 import { filter, Observable, Subject } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import { ListenClient } from './listen-client.ts';
 
-/** An instance, as far as it is subscribed to. */
-export interface ListeningHost {
-  /** Opens a subscription; its events are those of an exchange. */
-  listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-}
+/** What a subscription needs of an instance. */
+export type ListeningHost = Pick<InstanceRef, 'listen'>;
 
 /** Resources in one subscription; while more are wanted, each client gets its part of them. */
 const MOST_RESOURCES = 10_000;
