@@ -15,14 +15,13 @@ import {
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempted, CallEvents } from './call-events.ts';
-import { asSent, type CallOrder, mayLackTool } from './call-order.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
-import { InstanceSearch } from './instance-search.ts';
+import { type CallOrder, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { affords, isRepeatable, mayGoOn, type RetryBudget } from './retry.ts';
 import type { CallRoute, GoesOn, Passage } from './routes.ts';
 import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
@@ -446,4 +445,11 @@ export class Call implements QueuedCall {
     const told = this.#isWaiting ? this.#failure() : undefined; // it says more than the lack of another instance
     this.#giveUp(told ?? this.#overdue);
   }
+}
+
+/** The request as it is sent, without its arrival time, which is for the gateway alone. */
+function asSent(request: ExchangeRequest): ExchangeRequest {
+  if (request.cameAtMs === undefined) return request;
+  const { cameAtMs: _, ...sent } = request;
+  return sent;
 }

@@ -4,12 +4,11 @@
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import type { Answer, CallRecord, ExchangeOptions, ExchangeRequest, Tracker } from '../../domain/exchange.ts';
-import { toolOf } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import { Call, type CallDeps } from './call.ts';
 import { CallEvents } from './call-events.ts';
-import type { CallOrder } from './call-order.ts';
+import type { CallOrder } from './instance-search.ts';
 import { BalancedRoute, BoundRoute } from './routes.ts';
 
 export interface DispatcherDeps extends CallDeps {
@@ -59,7 +58,11 @@ export class Dispatcher {
       const { emit, budget, isAccepting, now } = this.#deps;
       this.#calls += 1;
       const events = new CallEvents(emit, { template, number: this.#calls, request });
-      if (request.tracker !== undefined) follow(request.tracker, events, request);
+      const { tracker } = request;
+      if (tracker !== undefined) {
+        tracker.record = events;
+        tracker.tool = toolOf(request) ?? tracker.tool;
+      }
       events.started();
       let order: CallOrder;
       try {
@@ -78,9 +81,4 @@ export class Dispatcher {
       call.begin();
     });
   }
-}
-
-function follow(tracker: Tracker, record: CallRecord, request: ExchangeRequest): void {
-  tracker.record = record;
-  tracker.tool = toolOf(request) ?? tracker.tool;
 }

@@ -1,10 +1,22 @@
-// The search for the instances of one call: its route says which is next; those that were tried or lack its tool are passed over.
+// The order of one call, fixed before it begins, and the search for its instances: the route names the next one, and instances
+// that were tried or lack the tool are skipped.
 
 import type { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type CallOrder, certainlyLacksTool, mayLackTool } from './call-order.ts';
 import { type Absent, noInstanceError } from './no-instance-error.ts';
-import type { Tried } from './routes.ts';
+import type { CallRoute, Tried } from './routes.ts';
+
+/** The request, the instances that may take it, and the time for the answer. */
+export interface CallOrder {
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  readonly route: CallRoute;
+  /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
+  readonly wantedTool: string | undefined;
+  readonly timeoutMs: number;
+}
 
 export class InstanceSearch {
   readonly #order: CallOrder;
@@ -24,8 +36,8 @@ export class InstanceSearch {
   next(): InstanceRef | undefined {
     const { route } = this.#order;
     let ref = route.next(this.#tried);
-    while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
-      this.#passOver(ref);
+    while (ref !== undefined && mayLackTool(this.#order, ref) && !ref.tools?.mayRefresh) {
+      this.#skip(ref);
       ref = route.next(this.#tried);
     }
     return ref;
@@ -36,9 +48,9 @@ export class InstanceSearch {
     this.#tried.add(ref.id);
   }
 
-  /** Its list of tools was looked up. Whatever the age of that list now: the instance was asked, and is not asked again. */
+  /** The list of tools of this instance was looked up for the call: an instance that lacks the tool is not asked again. */
   lookedUp(ref: InstanceRef): void {
-    if (mayLackTool(this.#order, ref)) this.#passOver(ref);
+    if (mayLackTool(this.#order, ref)) this.#skip(ref);
   }
 
   /** Why none of all `members` of the template takes the call. */
@@ -51,8 +63,13 @@ export class InstanceSearch {
     );
   }
 
-  #passOver(ref: InstanceRef): void {
+  #skip(ref: InstanceRef): void {
     this.#lackedTool = this.#order.wantedTool;
     this.exclude(ref);
   }
+}
+
+/** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
+export function mayLackTool({ wantedTool }: CallOrder, { tools }: InstanceRef): boolean {
+  return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
 }
