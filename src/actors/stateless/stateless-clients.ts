@@ -2,18 +2,16 @@
 // route (stateless-route.ts); how it waits in the queue, is counted, fails over and times out is the call's (calls/call.ts).
 
 import type { Observable } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
 import { AlikeLists } from './alike-lists.ts';
-import type { StatelessClient, StatelessPool } from './stateless-pool.ts';
-import { StatelessRoute } from './stateless-route.ts';
+import type { StatelessClient } from './stateless-pool.ts';
+import { StatelessRoute, type StatelessRouteDeps } from './stateless-route.ts';
 
-export interface StatelessClientsDeps extends Clock {
+export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'alikeLists'> {
   readonly fleet: Pick<Fleet, 'groups' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
-  readonly pool: StatelessPool;
 }
 
 export interface StatelessOptions extends StatelessClient {
@@ -22,11 +20,10 @@ export interface StatelessOptions extends StatelessClient {
 }
 
 export class StatelessClients {
-  readonly #deps: StatelessClientsDeps;
-  readonly #alikeLists = new AlikeLists();
+  readonly #deps: StatelessClientsDeps & StatelessRouteDeps;
 
   constructor(deps: StatelessClientsDeps) {
-    this.#deps = deps;
+    this.#deps = { ...deps, alikeLists: new AlikeLists() };
   }
 
   /**
@@ -35,15 +32,14 @@ export class StatelessClients {
    * (`request` events) for what the profile declares.
    */
   exchange(template: string, request: ExchangeRequest, client: StatelessOptions): Observable<Answer> {
-    const { fleet, dispatcher, pool, now, alarm } = this.#deps;
+    const { fleet, dispatcher, now } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
       const group = fleet.groups.require(template);
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const timeoutMs = group.policy.callTimeoutMs;
       const endsAtMs = (request.cameAtMs ?? now()) + timeoutMs;
-      const deps = { pool, alikeLists: this.#alikeLists, now, alarm };
-      const route = new StatelessRoute(deps, { client, group, request, bound, endsAtMs });
+      const route = new StatelessRoute(this.#deps, { client, group, request, bound, endsAtMs });
       return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
