@@ -3,13 +3,14 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import {
-  type RestingSession,
   RestingSessions,
+  type SessionRecord,
 } from '../../../src/actors/client-sessions/client-sessions-resting.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
+import { PLAIN } from './client-session-harness.ts';
 
 const test = suite('client sessions: resting');
 const IDLE_MS = 10 * LIMITS.sessionParkMs;
@@ -58,23 +59,29 @@ test('makes room with a few whose time is over: those that are meant, or any', (
 test.run();
 
 function staged() {
-  const ended: RestingSession[] = [];
-  const end = (session: RestingSession): void => {
+  const ended: SessionRecord[] = [];
+  const end = (session: SessionRecord): void => {
     ended.push(session);
     resting.delete(session);
   };
   const alarm = alarmOf(steadyPace());
-  const resting = new RestingSessions<RestingSession>({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
-  const add = (count: number, ownerId = 'ann'): RestingSession[] =>
+  const resting = new RestingSessions({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
+  const add = (count: number, ownerId = 'ann'): SessionRecord[] =>
     Array.from({ length: count }, (_, number) => {
       const id = `${ownerId} ${number}`;
-      const session: RestingSession = {
+      const session: SessionRecord = {
         id,
         ownerId,
         openedAtMs: 0,
         usedAtMs: 0,
         isParked: false,
+        profile: PLAIN,
+        parts: [],
+        isListened: false,
+        calls: 0,
         park: () => true,
+        dismiss: () => undefined,
+        close: () => Promise.resolve(),
       };
       resting.add(session);
       return session;

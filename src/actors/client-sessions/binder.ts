@@ -130,7 +130,11 @@ export class Binder {
     const { peer } = ref;
     if (peer === undefined) throw notConnected();
     const leased = await this.#leaseOwn(ref, peer, wish, signal);
-    if (leased === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
+    if (leased === undefined) {
+      const shared = this.at(ref, wish); // the instance may have a new session meanwhile
+      if (shared === undefined) throw notConnected();
+      return shared;
+    }
     const { upstream, close } = leased;
     const binding = new DedicatedBinding(ref, upstream, {
       close,
@@ -231,10 +235,6 @@ function needsOwn(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy, 
 /** True when a process of a session's own at a modern program would be opened only to speak the legacy era. */
 function isForLegacy(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy): boolean {
   return era === 'modern' && isPipe(ref) && session !== 'isolated';
-}
-
-function raise(error: GatewayError): never {
-  throw error;
 }
 
 /** A session is no load until it calls: where all instances are full it goes to the least loaded one. */

@@ -67,7 +67,7 @@ export class SessionCalls {
         return;
       }
       this.#owner.used();
-      const route = new SessionRoute(this.#place, { request, reservation });
+      const route = new SessionRoute(this.#place, request, reservation);
       const call = new Subscription();
       this.#calls ??= new LinkedSet();
       this.#calls.add(route);

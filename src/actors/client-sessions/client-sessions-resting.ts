@@ -1,26 +1,42 @@
 // The open sessions of legacy clients in the order of their last use: parked when they rest, ended after a long time without
 // use. One timer for all; how a session ends is client-sessions.ts's.
 
+import type { ClientProfile } from '../../domain/client.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { SessionDeps } from './client-session-types.ts';
 
-/** A session as far as it rests; `openedAtMs`, `usedAtMs` and `isParked` are written here. */
-export interface RestingSession {
+/**
+ * A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). `openedAtMs`,
+ * `usedAtMs` and `isParked` are written here.
+ */
+export interface SessionRecord {
   readonly id: string;
   readonly ownerId: string;
+  readonly profile: ClientProfile;
+  /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
+  readonly parts: readonly string[];
+  /** A stream of its client is open. */
+  readonly isListened: boolean;
+  /** Calls under way. */
+  readonly calls: number;
   /** In ms of `now`, as `usedAtMs`. */
   openedAtMs: number;
   usedAtMs: number;
   isParked: boolean;
   /** Gives up what it does not need while it rests. False while it is busy. */
   park(): boolean;
+  /** Ends the calls that wait between two rounds. */
+  dismiss(error: GatewayError): void;
+  /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
+  close(reason?: string): Promise<void>;
 }
 
-export interface RestingOptions<S extends RestingSession> extends Pick<SessionDeps, 'now' | 'alarm'> {
+export interface RestingOptions extends Pick<SessionDeps, 'now' | 'alarm'> {
   /** A session without use for so long is ended. */
   readonly idleMs: number;
   /** Ends one, which deletes it here at once. */
-  readonly end: (session: S) => void;
+  readonly end: (session: SessionRecord) => void;
 }
 
 /** Resolution of times of use, in ms: a session in constant use is not moved at each message. */
@@ -31,17 +47,17 @@ const ENDED_AT_ONCE = LIMITS.paceTasks;
 const NEXT_GO_MS = 20;
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class RestingSessions<S extends RestingSession> {
-  readonly #options: RestingOptions<S>;
+export class RestingSessions {
+  readonly #options: RestingOptions;
   readonly #parkMs: number;
   /** By id, the least recently used first. */
-  readonly #awake = new Map<string, S>();
-  readonly #parked = new Map<string, S>();
+  readonly #awake = new Map<string, SessionRecord>();
+  readonly #parked = new Map<string, SessionRecord>();
   #disarm: (() => void) | undefined;
   #ringsAtMs = NEVER;
   #isStopped = false;
 
-  constructor(options: RestingOptions<S>) {
+  constructor(options: RestingOptions) {
     this.#options = options;
     this.#parkMs = Math.min(LIMITS.sessionParkMs, options.idleMs);
   }
@@ -54,24 +70,24 @@ export class RestingSessions<S extends RestingSession> {
     return this.#parked.size;
   }
 
-  all(): S[] {
+  all(): SessionRecord[] {
     return [...this.#awake.values(), ...this.#parked.values()];
   }
 
   /** A lookup is not a use. */
-  find(id: string): S | undefined {
+  find(id: string): SessionRecord | undefined {
     return this.#awake.get(id) ?? this.#parked.get(id);
   }
 
   /** One that was opened now. */
-  add(session: S): void {
+  add(session: SessionRecord): void {
     session.openedAtMs = this.#options.now();
     session.usedAtMs = session.openedAtMs;
     this.#awake.set(session.id, session);
     this.#arm();
   }
 
-  used(session: S): void {
+  used(session: SessionRecord): void {
     const now = this.#options.now();
     const { id } = session;
     if (session.isParked) {
@@ -83,13 +99,13 @@ export class RestingSessions<S extends RestingSession> {
     this.#arm();
   }
 
-  delete({ id }: S): void {
+  delete({ id }: SessionRecord): void {
     this.#awake.delete(id);
     this.#parked.delete(id);
   }
 
   /** Ends some of the sessions that expired and that `isMeant` accepts. */
-  makeRoom(isMeant: (session: S) => boolean): void {
+  makeRoom(isMeant: (session: SessionRecord) => boolean): void {
     this.#park(NEVER);
     this.#expire(ENDED_AT_ONCE, isMeant);
   }
@@ -147,7 +163,7 @@ export class RestingSessions<S extends RestingSession> {
   }
 
   /** Ends sessions that expired, at most `most` of those that `isMeant` accepts. False when there may be more. */
-  #expire(most: number, isMeant: (session: S) => boolean = () => true): boolean {
+  #expire(most: number, isMeant: (session: SessionRecord) => boolean = () => true): boolean {
     const { now, idleMs, end } = this.#options;
     let left = most;
     for (const session of this.#parked.values()) {
@@ -161,7 +177,7 @@ export class RestingSessions<S extends RestingSession> {
   }
 }
 
-function first<S>(sessions: ReadonlyMap<string, S>): S | undefined {
+function first(sessions: ReadonlyMap<string, SessionRecord>): SessionRecord | undefined {
   for (const session of sessions.values()) return session;
   return undefined;
 }

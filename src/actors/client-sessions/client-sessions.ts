@@ -4,7 +4,7 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
-import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { canonicalText, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -14,7 +14,7 @@ import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import type { SessionDeps } from './client-session-types.ts';
-import { type RestingSession, RestingSessions } from './client-sessions-resting.ts';
+import { RestingSessions, type SessionRecord } from './client-sessions-resting.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Default LIMITS.sessions. */
@@ -25,21 +25,6 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly shares?: OwnerShares;
   /** Of the sessions with all templates, which have a bound of their own. Default: as `shares`. */
   readonly aggregateShares?: OwnerShares;
-}
-
-/** A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). */
-export interface SessionRecord extends RestingSession {
-  readonly profile: ClientProfile;
-  /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
-  readonly parts: readonly string[];
-  /** A stream of its client is open. */
-  readonly isListened: boolean;
-  /** Calls under way. */
-  readonly calls: number;
-  /** Ends the calls that wait between two rounds. */
-  dismiss(error: GatewayError): void;
-  /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
-  close(reason?: string): Promise<void>;
 }
 
 /** A session for lists. Its id is a credential, so `id` is the fingerprint. Times in ms of the gateway's monotonic clock. */
@@ -60,7 +45,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly #profiles = new ClientProfiles();
   readonly #opening = new Set<ClientSession>();
   /** Those that are open. */
-  readonly #resting: RestingSessions<SessionRecord>;
+  readonly #resting: RestingSessions;
   readonly #closings = new Set<Promise<void>>();
   #emptied: (() => void) | undefined;
   #isClosing = false;

@@ -7,7 +7,7 @@ import type { Linked } from '../../domain/call-map.ts';
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import { placeYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { mayGoOn } from '../calls/retry.ts';
 import { BoundRoute, type CallRoute, type GoesOn, type Passage } from '../calls/routes.ts';
@@ -46,15 +46,11 @@ export interface RouteHost {
   countUnsafe(difference: 1 | -1): void;
 }
 
-export interface SessionCall {
-  readonly request: ExchangeRequest;
-  /** The reservation of the call, for as long as that lasts, even if its instance takes nothing new. */
-  readonly reservation: Binding | undefined;
-}
-
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #host: RouteHost;
-  readonly #call: SessionCall;
+  readonly #request: ExchangeRequest;
+  /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
+  readonly reservation: Binding | undefined;
   links: Linked['links'];
   #giveUp: ((error: GatewayError) => void) | undefined;
   /** The way to the present binding. */
@@ -73,9 +69,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last failure; after a failure that left open whether the call arrived, always that failure. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
-  constructor(host: RouteHost, call: SessionCall) {
+  constructor(host: RouteHost, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#host = host;
-    this.#call = call;
+    this.#request = request;
+    this.reservation = reservation;
   }
 
   get bound(): InstanceRef | undefined {
@@ -87,7 +84,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   wait(): Observable<unknown> | undefined {
-    const { request, reservation } = this.#call;
+    const request = this.#request;
+    const { reservation } = this;
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
     const binding = this.#isReserved ? reservation : this.#host.usableBinding;
     if (binding === undefined) return this.#settled();
@@ -117,10 +115,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   passageTo(ref: InstanceRef): Passage {
-    const { request, reservation } = this.#call;
+    const request = this.#request;
     const binding = this.#way?.binding;
     if (binding === undefined) throw new Error('a call of a session waits for a binding');
-    const refusal = this.#refusalAt(binding) ?? request.refusedAt?.(ref.id);
+    const refusal = isMixedTask(request, binding) ? NO_TASKS : request.refusedAt?.(ref.id);
     if (refusal !== undefined) return { request, answer: of(refusal) };
     const isRepeatable = isSafe(request, ref); // before: afterwards no instance may know the tool
     if (!isRepeatable) this.#host.countUnsafe(1);
@@ -128,7 +126,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#binding = binding;
     const { upstream } = binding;
     return {
-      ...(binding === reservation ? { request, upstream } : this.#host.passage(request, binding)),
+      ...(binding === this.reservation ? { request, upstream } : this.#host.passage(request, binding)),
       failed: (error) => this.#failed(binding, isRepeatable, error),
       slow: (error) => isRepeatable && this.#slow(binding, error),
       ended: (ending) => this.#ended(isRepeatable, ending),
@@ -151,10 +149,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The place that it occupies: none while its backend waits for the client. */
   get place(): InstanceRef | undefined {
     return this.#unanswered > 0 ? undefined : this.#binding?.ref;
-  }
-
-  get reservation(): Binding | undefined {
-    return this.#call.reservation;
   }
 
   /** As the client got it. */
@@ -184,7 +178,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   // ---------------------------------------------------------------------------------------------------------------------
 
   get #isReserved(): boolean {
-    const { reservation } = this.#call;
+    const { reservation } = this;
     if (reservation?.isIntact !== true) return false;
     const { ref, upstream } = reservation;
     if (ref.takes(upstream) || ref.state === 'draining') return true;
@@ -209,10 +203,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
         subscriber.next(undefined);
       }),
     );
-  }
-
-  #refusalAt(binding: Binding): FinalEvent | undefined {
-    return isMixedTask(this.#call.request, binding) ? NO_TASKS : undefined;
   }
 
   #asking(request: ServerRequest): ServerRequest {
@@ -248,7 +238,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
-    if (this.#hasMoved || binding === this.#call.reservation) return false;
+    if (this.#hasMoved || binding === this.reservation) return false;
     this.#hasMoved = this.#host.leave(binding);
     return this.#hasMoved;
   }
