@@ -58,7 +58,7 @@ export class Group {
   }
 
   /** Calls that may wait: so many per instance that is up. */
-  get longestLine(): number {
+  get maxQueueLength(): number {
     return this.pool.size * LIMITS.queuedPerInstance;
   }
 

@@ -51,7 +51,7 @@ export interface ExchangeOptions {
   /** False: a tool that is in no list is called all the same, and the backend answers. Default true. */
   readonly looksUpTools?: boolean;
   /** True for a request that continues something at that instance, which may be draining or unhealthy. Default false. */
-  readonly goesOn?: boolean;
+  readonly isContinuation?: boolean;
 }
 
 /** Knows the instance that works on a request, before it answers: the last one of several; none while it waits in line. */

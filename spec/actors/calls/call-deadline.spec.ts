@@ -98,11 +98,11 @@ function within(
   ref: InstanceRef,
   upstream: Upstream | undefined,
   tool = 'write',
-  { goesOn = false, timeoutMs = 5_000 } = {},
+  { isContinuation = false, timeoutMs = 5_000 } = {},
 ) {
   const request = toolCall(tool);
   const group = harness.fleet.group('t');
-  const route = new BoundRoute(ref, request, { goesOn, upstream });
+  const route = new BoundRoute(ref, request, { isContinuation, upstream });
   const order = { group, request, route, wantedTool: undefined, timeoutMs };
   return listen(harness.dispatcher.carry('t', request, () => order));
 }

@@ -84,8 +84,8 @@ async function check(
   assert.instance(end, GatewayError);
   const mayHaveArrived = delivered === 'no' && before.includes('unknown');
   assert.is(end instanceof GatewayError && end.delivered, mayHaveArrived ? 'unknown' : delivered);
-  const mayGoOn = delivered === 'no' && last?.deed.does === 'no' && fate.length <= MAX_RETRIES;
-  assert.not(mayGoOn, 'a call that was not delivered goes on while it may');
+  const isRepeatAllowed = delivered === 'no' && last?.deed.does === 'no' && fate.length <= MAX_RETRIES;
+  assert.not(isRepeatAllowed, 'a call that was not delivered goes on while it may');
 }
 
 function perform(exchange: ScriptedExchange, { does }: Deed): void {

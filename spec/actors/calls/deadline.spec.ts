@@ -19,7 +19,7 @@ const REPLY: ClientReply = { result: {} };
 
 test('stands still until the last of several questions is answered', () => {
   const { deadline, over } = make(5_000);
-  const [one, two] = [question(), question()].map(({ asked }) => deadline.standStillFor(asked));
+  const [one, two] = [question(), question()].map(({ asked }) => deadline.pauseFor(asked));
   mock.timers.tick(60_000);
   one?.answer(REPLY);
   one?.answer(REPLY);
@@ -33,7 +33,7 @@ test('stands still until the last of several questions is answered', () => {
 test('passes an answer on that comes after the end, and waits for nothing any more', () => {
   const { deadline, over } = make(5_000);
   const { asked, replies } = question();
-  const standing = deadline.standStillFor(asked);
+  const standing = deadline.pauseFor(asked);
   deadline.end();
   standing.answer(REPLY);
   mock.timers.tick(1_000_000);

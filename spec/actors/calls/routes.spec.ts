@@ -34,6 +34,6 @@ function balanced(): BalancedRoute {
   return new BalancedRoute(harness.fleet.group('t'), toolCall('write'));
 }
 
-function boundTo(ref: InstanceRef, goesOn = false): BoundRoute {
-  return new BoundRoute(ref, toolCall('write'), { goesOn });
+function boundTo(ref: InstanceRef, isContinuation = false): BoundRoute {
+  return new BoundRoute(ref, toolCall('write'), { isContinuation });
 }

@@ -4,14 +4,14 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { type QueuedCall, type QueuedPlace, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
+import { type QueuedCall, type QueueTarget, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('waiting line');
 /** Has a place for everybody, and owes none. */
-const PLACE: QueuedPlace = { hasPlaceFor: () => true, isBelowShare: () => false };
+const PLACE: QueueTarget = { hasPlaceFor: () => true, isBelowShare: () => false };
 let queue = new WaitQueue();
 let heard: string[] = [];
 
@@ -19,7 +19,7 @@ let heard: string[] = [];
 class Queued implements QueuedCall {
   readonly name: string;
   readonly ownerId: string;
-  place: QueuedPlace | undefined;
+  place: QueueTarget | undefined;
   readonly #go: (() => boolean) | undefined;
 
   constructor(name: string, ownerId = 'ann', go?: () => boolean) {
@@ -28,11 +28,11 @@ class Queued implements QueuedCall {
     this.#go = go;
   }
 
-  waitsFor(place: QueuedPlace): boolean {
+  waitsFor(place: QueueTarget): boolean {
     return this.place === undefined || this.place === place;
   }
 
-  go(): boolean {
+  tryAgain(): boolean {
     heard.push(this.name);
     if (this.#go !== undefined) return this.#go();
     queue.leave(this);
@@ -110,7 +110,7 @@ test('refuses the newest call of the owner that has most of them for one that ha
 
 test('takes a place that is offered for the next call that waits for it', () => {
   const taken: string[] = [];
-  const offering = (name: string, place: QueuedPlace) => ({
+  const offering = (name: string, place: QueueTarget) => ({
     place,
     yield: () => {
       taken.push(name);
@@ -182,7 +182,7 @@ class Model {
       const call: QueuedCall = {
         ownerId,
         waitsFor: () => true,
-        go: () => {
+        tryAgain: () => {
           queue.leave(call);
           this.#served(ownerId);
           this.#begin(ownerId);

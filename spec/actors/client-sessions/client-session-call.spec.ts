@@ -65,7 +65,7 @@ async function begin() {
         wantedTool: undefined,
         timeoutMs: 30_000,
       })),
-    passage: (request: ExchangeRequest) => ({ request }),
+    plan: (request: ExchangeRequest) => ({ request }),
     isEjected: () => false,
     leave: () => false,
     countUnsafe: () => undefined,

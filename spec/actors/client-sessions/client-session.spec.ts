@@ -33,12 +33,12 @@ async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition
   return harness.sessions.binder.settle(wish, { signal: new AbortController().signal });
 }
 /** Keeps a place there; `heard` is what it says to its call. */
-function keep(binding: Binding | undefined, isBound = true, { goesOn = false } = {}) {
+function keep(binding: Binding | undefined, isBound = true, { isContinuation = false } = {}) {
   const heard: string[] = [];
   const kept: HeldReservation = new HeldReservation({
     binding,
     ownerId: 'ann',
-    goesOn,
+    isContinuation,
     exchange: () => {
       throw new Error('no exchange is made here');
     },
@@ -251,7 +251,7 @@ test('is lost where its owner has too many places, unless its call has one alrea
     [],
   );
   assert.equal(keep(binding, false).heard, ['QUEUE_FULL unknown', 'left']);
-  const next = keep(binding, false, { goesOn: true });
+  const next = keep(binding, false, { isContinuation: true });
   assert.equal([next.heard, waitedFor()], [[], share + 1]);
   for (const { kept } of [...all, next]) kept.leave();
   assert.is(waitedFor(), 0);

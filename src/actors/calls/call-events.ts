@@ -1,5 +1,5 @@
 // The events of one call, from its start to its end at each instance. All events of one type have the same fields in the same
-// order: four of them are made per call at most, and thousands are kept.
+// order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
@@ -30,7 +30,7 @@ export class CallEvents implements CallRecord {
   readonly #emit: (event: GatewayEvent) => void;
   readonly #call: ReportedCall;
   #attempts = 0;
-  /** Attempts whose end was not reported yet. */
+  /** Attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
 
@@ -43,7 +43,6 @@ export class CallEvents implements CallRecord {
     return this.#attempts;
   }
 
-  /** It came in. */
   started(): void {
     const { template, number, request } = this.#call;
     this.#emit({
@@ -58,7 +57,7 @@ export class CallEvents implements CallRecord {
     });
   }
 
-  /** No instance takes it, or none any more, after a wait. No event while an attempt is under way: its end is the last event. */
+  /** No instance takes the call. No event while an attempt is under way: its end is the last event. */
   refused(code: ErrorCode, waitMs: number): void {
     if (!this.#ends()) return;
     const { template, number, request } = this.#call;
@@ -76,7 +75,7 @@ export class CallEvents implements CallRecord {
     });
   }
 
-  /** Its caller left during the wait. No event while an attempt is under way, or after the last one. */
+  /** The caller left during the wait. No event while an attempt is under way, or after the last one. */
   cancelled(waitMs: number): void {
     if (!this.#ends()) return;
     const { template, number, request } = this.#call;
@@ -105,7 +104,7 @@ export class CallEvents implements CallRecord {
     return this.unsent();
   }
 
-  /** It goes on after the failure of that attempt. */
+  /** The call continues after the failure of that attempt. */
   retried({ template, id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
     const { number, request } = this.#call;
     this.#emit({
@@ -124,7 +123,7 @@ export class CallEvents implements CallRecord {
     });
   }
 
-  /** How the attempt ended there. `isOver`: the call has ended with it. */
+  /** The attempt has ended. `isOver`: the call has ended with it. */
   finished(
     { template, id, serverId }: EventInstance,
     { attempt, waitMs }: Attempted,

@@ -1,5 +1,5 @@
-// One caller of one exchange: passes every event on at once, past all mailboxes, and records the outcome. InstanceRef counts
-// it, a transport feeds it, and the call decides what a failure means.
+// Connects the caller of one exchange to a transport: passes every event on synchronously, past all mailboxes, and records the
+// outcome. InstanceRef counts the exchange; the call decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
 import type { CallEnd } from '../../balancing/outliers.ts';
@@ -20,8 +20,8 @@ export interface ExchangeEnding {
 }
 
 /**
- * What an exchange says about its backend. Without an answer it failed there; not when it was refused before anything was
- * sent, or was too large, which is its caller's fault. Source: ADR 39.
+ * What the end of an exchange says about its backend. An exchange without an answer has failed there, unless it was refused
+ * before anything was sent, or was too large, which is the caller's fault. Source: ADR 39.
  */
 export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | 'error'>): CallEnd {
   if (outcome === 'result' || outcome === 'error') return 'answered';

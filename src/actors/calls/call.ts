@@ -1,7 +1,7 @@
-// One call on its way: choose, count, send, wait, and on to the next instance when that is safe. Choosing and counting
-// happen in one synchronous block. A call that may be repeated and stays silent is sent to a second instance, too: the first
-// answer wins. Its route says which instances may take it and how it travels there (routes.ts), retry.ts whether it may be
-// made again; the rules in full are in dispatcher.ts.
+// The loop of one call: choose an instance, count the call, send it, wait, and try the next instance when that is safe. Choosing
+// and counting happen in one synchronous block. A repeatable call that stays silent is sent to a second instance, too: the first
+// answer wins. The route names the instances and how the call travels there (routes.ts), retry.ts decides whether it may be
+// repeated; dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import type { Sent } from '../../balancing/outliers.ts';
@@ -22,10 +22,10 @@ import type { Attempted, CallEvents } from './call-events.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { type CallOrder, InstanceSearch, mayLackTool } from './instance-search.ts';
-import { affords, isRepeatable, mayGoOn, type RetryBudget } from './retry.ts';
-import type { CallRoute, GoesOn, Passage } from './routes.ts';
+import { affords, isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
+import type { AttemptPlan, CallRoute, RouteRetry } from './routes.ts';
 import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
-import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
+import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 
 export interface CallDeps extends Clock, TraceDeps {
   readonly budget: RetryBudget;
@@ -34,28 +34,28 @@ export interface CallDeps extends Clock, TraceDeps {
   readonly isAccepting: () => boolean;
 }
 
-/** The call at one instance. */
+/** One attempt of the call, at one instance. */
 interface Attempt extends Attempted {
   readonly ref: InstanceRef;
-  readonly passage: Passage;
+  readonly plan: AttemptPlan;
   readonly sent: Sent<InstanceRef>;
   readonly mayRepeat: boolean;
   readonly subscription: Subscription;
-  /** Set when the gateway ends the exchange although the call goes on. */
+  /** Set when the gateway ends the exchange although the call continues. */
   overdue: GatewayError | undefined;
 }
 
 type FailedAttempt = Pick<Attempt, 'ref' | 'attempt' | 'mayRepeat'>;
 
-/** Of an attempt, or of an opening before one. */
+/** The failure of an attempt, or of the opening before it. */
 interface Failure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
   readonly attempt: number;
-  /** The budget was asked for a repeat after it. */
+  /** The budget has granted a repeat after it. */
   isPaid: boolean;
-  /** An event reported a repeat after it. */
-  isTold: boolean;
+  /** An event has reported a repeat after it. */
+  isReported: boolean;
 }
 
 /** A call, from the first choice of an instance to its one end. */
@@ -70,17 +70,16 @@ export class Call implements QueuedCall {
   #retries = 0;
   #isAnswering = false;
   /** The last instance it was sent to. */
-  #asked: InstanceRef | undefined;
+  #lastAsked: InstanceRef | undefined;
   #lastFailure: Failure | undefined;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
-  /** The attempt before it, which is silent and goes on. */
+  /** The previous attempt, which is silent and continues. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** What comes before an attempt, and its instance: an opening, an answer without an attempt, a wait of the route. */
-  #before: Subscription | undefined;
-  #beforeAt: InstanceRef | undefined;
-  /** The route waits. */
+  /** What precedes an attempt, and its instance: an opening, an answer without an attempt, a wait of the route. */
+  #preparation: Subscription | undefined;
+  #preparingAt: InstanceRef | undefined;
   #isWaiting = false;
 
   constructor(deps: CallDeps, order: CallOrder, events: CallEvents, subscriber: Subscriber<Answer>) {
@@ -91,7 +90,7 @@ export class Call implements QueuedCall {
     this.#route = order.route;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
-    const onOver = (passedMs: number) => this.#late(passedMs);
+    const onOver = (passedMs: number) => this.#timedOut(passedMs);
     this.#deadline = new Deadline(deps, timeoutMs, onOver, request.cameAtMs, () => this.#slow());
   }
 
@@ -106,11 +105,11 @@ export class Call implements QueuedCall {
     return this.#order.request.caller ?? ANONYMOUS.id;
   }
 
-  waitsFor(place: QueuedPlace): boolean {
+  waitsFor(place: QueueTarget): boolean {
     return this.#route.waitsFor(place, this.#search.tried);
   }
 
-  go(): boolean {
+  tryAgain(): boolean {
     return this.#try();
   }
 
@@ -123,7 +122,7 @@ export class Call implements QueuedCall {
   end(): void {
     this.#deadline.end();
     this.#leaveQueue();
-    this.#before?.unsubscribe();
+    this.#preparation?.unsubscribe();
     this.#slowAttempt?.subscription.unsubscribe();
     this.#attempt?.subscription.unsubscribe();
     this.#route.end();
@@ -143,55 +142,55 @@ export class Call implements QueuedCall {
     }
     const ref = this.#search.next();
     if (ref === undefined) this.#joinQueue();
-    else if (mayLackTool(this.#order, ref)) this.#lookAgain(ref);
-    else if (!this.#affordsToGoOn()) this.#giveUp();
-    else return this.#takeTo(ref);
+    else if (mayLackTool(this.#order, ref)) this.#refreshTools(ref);
+    else if (!this.#affordsRepeat()) this.#giveUp();
+    else return this.#prepare(ref);
     return false;
   }
 
-  /** Sends the call there, or opens what it needs before. False when it was not sent. */
-  #takeTo(ref: InstanceRef): boolean {
+  /** Sends the call to the instance, or first opens what it needs there. False when it was not sent. */
+  #prepare(ref: InstanceRef): boolean {
     this.#leaveQueue();
     const failure = this.#lastFailure;
-    if (failure?.isTold === false) this.#tellRetry(failure, failure.error);
-    if (this.#subscriber.closed) return false; // its caller left on hearing of the retry
-    let passage: Passage;
+    if (failure?.isReported === false) this.#reportRetry(failure, failure.error);
+    if (this.#subscriber.closed) return false; // its caller left when the retry was reported
+    let plan: AttemptPlan;
     try {
-      passage = this.#route.passageTo(ref, this.#search.tried);
+      plan = this.#route.planFor(ref, this.#search.tried);
     } catch (thrown) {
-      this.#unopened(ref, asGatewayError(thrown));
+      this.#preparationFailed(ref, asGatewayError(thrown));
       return false;
     }
-    const { opening, answer } = passage;
+    const { opening, answer } = plan;
     const waitMs = this.#passedMs;
-    const failed = (error: GatewayError): void => this.#unopened(ref, error, passage);
+    const failed = (error: GatewayError): void => this.#preparationFailed(ref, error, plan);
     if (opening !== undefined) this.#waitFor(opening, ref, () => this.#try(), failed);
     else if (answer !== undefined)
       this.#waitFor(answer, ref, (event) => this.#answer(ref, event, waitMs), failed);
     else {
-      this.#send(ref, passage);
+      this.#send(ref, plan);
       return true;
     }
     return false;
   }
 
   #waitFor<T>(
-    before$: Observable<T>,
+    preparation$: Observable<T>,
     ref: InstanceRef | undefined,
     done: (value: T) => void,
     failed: (error: GatewayError) => void,
   ): void {
-    const before = new Subscription();
-    this.#before = before; // before subscribing: it may be done, or fail, in there
-    this.#beforeAt = ref;
-    before.add(
-      before$.subscribe({
+    const preparation = new Subscription();
+    this.#preparation = preparation; // before subscribing: it may end synchronously
+    this.#preparingAt = ref;
+    preparation.add(
+      preparation$.subscribe({
         next: (value) => {
-          this.#beforeAt = undefined;
+          this.#preparingAt = undefined;
           done(value);
         },
         error: (thrown: unknown) => {
-          this.#beforeAt = undefined;
+          this.#preparingAt = undefined;
           failed(asGatewayError(thrown));
         },
       }),
@@ -199,9 +198,9 @@ export class Call implements QueuedCall {
   }
 
   /** Counts as a failed attempt, although nothing was sent. */
-  #unopened(ref: InstanceRef, error: GatewayError, passage?: Passage): void {
+  #preparationFailed(ref: InstanceRef, error: GatewayError, plan?: AttemptPlan): void {
     const failed = { ref, attempt: this.#events.unsent(), mayRepeat: false };
-    this.#goOn(failed, error, passage?.failed?.(error));
+    this.#continue(failed, error, plan?.failed?.(error));
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
@@ -213,8 +212,8 @@ export class Call implements QueuedCall {
     this.#subscriber.complete();
   }
 
-  /** An unknown tool may be a new one: the list is looked up once more before the caller gets 404. */
-  #lookAgain(ref: InstanceRef): void {
+  /** An unknown tool may be a new one: the instance lists its tools again before the caller gets 404. */
+  #refreshTools(ref: InstanceRef): void {
     this.#leaveQueue();
     const lookedUp = ref.tools?.lookUp();
     if (lookedUp === undefined) this.giveUp();
@@ -224,17 +223,17 @@ export class Call implements QueuedCall {
     });
   }
 
-  #send(ref: InstanceRef, passage: Passage): void {
-    this.#asked = ref;
+  #send(ref: InstanceRef, plan: AttemptPlan): void {
+    this.#lastAsked = ref;
     const { group } = this.#order;
-    const { request, upstream } = passage;
+    const { request, upstream } = plan;
     this.#track(ref);
     const sent = group.pool.sent(ref);
     const attempt: Attempt = {
       attempt: this.#events.sent(),
       waitMs: sent.atMs - this.#deadline.beganAtMs,
       ref,
-      passage,
+      plan,
       sent,
       mayRepeat: isRepeatable(request, ref),
       subscription: new Subscription(),
@@ -246,7 +245,7 @@ export class Call implements QueuedCall {
       paused: () => this.#order.group.queue.advance(ref),
       upstream,
     });
-    // Set before subscribing: an attempt that fails at once is followed by the next one in there.
+    // Set before subscribing: an attempt that fails synchronously is followed by the next one in there.
     this.#slowAttempt = this.#attempt;
     this.#attempt = attempt;
     attempt.subscription.add(
@@ -264,19 +263,19 @@ export class Call implements QueuedCall {
   }
 
   #pass(attempt: Attempt, event: ExchangeEvent): void {
-    const { ref, sent, passage } = attempt;
+    const { ref, sent, plan } = attempt;
     this.#order.group.pool.noteMessage(sent);
     this.#deadline.noteMessage();
-    if (passage.receive?.(event) === false) return;
+    if (plan.receive?.(event) === false) return;
     if (!this.#isAnswering) {
       this.#isAnswering = true;
       this.#endOther(attempt);
     }
-    const passed = event.kind === 'request' ? this.#deadline.standStillFor(event) : event;
+    const passed = event.kind === 'request' ? this.#deadline.pauseFor(event) : event;
     this.#subscriber.next({ event: passed, instanceId: ref.id, serverId: ref.serverId });
   }
 
-  /** The answer comes from `winner`. One that was silent for long enough to be given up has failed, any other is cancelled. */
+  /** `winner` answers. The other attempt has failed if its silence was the reason for the second one, else it is cancelled. */
   #endOther(winner: Attempt): void {
     const other = this.#other(winner);
     if (other === undefined) return;
@@ -297,19 +296,19 @@ export class Call implements QueuedCall {
     this.#slowAttempt = undefined;
     this.#track(this.#attempt?.ref);
     const isOver = this.#isAnswering || this.#attempt !== undefined;
-    this.#goOn(failed, error, isOver ? undefined : failed.passage.failed?.(error));
+    this.#continue(failed, error, isOver ? undefined : failed.plan.failed?.(error));
   }
 
-  /** After a failure. `again`: the decision of the route. */
-  #goOn(failed: FailedAttempt, error: GatewayError, again: GoesOn | undefined): void {
+  /** Continues after a failure. `again`: the decision of the route. */
+  #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
     if (again !== 'reopen') this.#fail(failed, error);
     if (again !== undefined) this.#try();
     else if (this.#attempt !== undefined) this.#trySecond();
-    else if (this.#mayGoOn(error, failed.mayRepeat)) this.#try();
+    else if (this.#mayRetry() && isRepeatAllowed(error.delivered, failed.mayRepeat)) this.#try();
     else this.#giveUp();
   }
 
-  /** A request that certainly did not arrive the last time may have arrived before. */
+  /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
   #fail({ ref, attempt }: FailedAttempt, error: GatewayError): void {
     const isUncertain = error.delivered === 'no' && this.#lastFailure?.error.delivered === 'unknown';
     this.#lastFailure = {
@@ -317,38 +316,38 @@ export class Call implements QueuedCall {
       error: isUncertain ? perhapsDelivered(error) : error,
       attempt,
       isPaid: error.delivered === 'no',
-      isTold: false,
+      isReported: false,
     };
     this.#search.exclude(ref);
   }
 
-  /** Called by the deadline after a long silence; returns when to call again. */
+  /** Called by the deadline after a long silence; returns the time of the next call. */
   #slow(): number {
     const now = this.#deps.now();
     const thirdMs = this.#order.timeoutMs / SLOW_PART;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
-    if (now < dueAtMs) return dueAtMs; // it waited before it was sent
+    if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
     this.#trySecond();
-    if (this.#attempt !== undefined) this.#leaveSilent(this.#attempt);
+    if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
     return now + thirdMs;
   }
 
-  /** Where its route knows a better instance. */
-  #leaveSilent(silent: Attempt): void {
+  /** Ends the silent attempt when the route knows a better instance. */
+  #abandonSilent(silent: Attempt): void {
     const error = backendTimeout(this.#silentMs(silent));
-    if (silent.passage.slow?.(error) !== true) return;
+    if (silent.plan.slow?.(error) !== true) return;
     this.#attempt = undefined;
     this.#track(undefined);
     silent.overdue = atInstance(error, silent.ref.id);
     silent.subscription.unsubscribe();
-    this.#goOn(silent, error, 'repeat');
+    this.#continue(silent, error, 'repeat');
   }
 
   #silentMs({ sent }: Attempt): number {
     return Math.round(this.#deps.now() - sent.atMs);
   }
 
-  /** The silent attempt goes on beside it; nothing happens when no other instance can take the call now. */
+  /** Starts a second attempt beside a silent one, if another instance can take the call now. */
   #trySecond(): void {
     const { request } = this.#order;
     const silent = this.#attempt;
@@ -362,12 +361,8 @@ export class Call implements QueuedCall {
       this.#route.end();
       return;
     }
-    this.#tellRetry(silent, backendTimeout(this.#silentMs(silent)));
-    if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#search.tried));
-  }
-
-  #mayGoOn({ delivered }: GatewayError, mayRepeat: boolean): boolean {
-    return this.#mayRetry() && mayGoOn(delivered, mayRepeat);
+    this.#reportRetry(silent, backendTimeout(this.#silentMs(silent)));
+    if (!this.#subscriber.closed) this.#send(ref, this.#route.planFor(ref, this.#search.tried));
   }
 
   #mayRetry(): boolean {
@@ -375,27 +370,27 @@ export class Call implements QueuedCall {
     return !this.#isAnswering && bound === undefined && this.#retries < this.#order.group.policy.maxRetries;
   }
 
-  #affordsToGoOn(): boolean {
+  #affordsRepeat(): boolean {
     const failure = this.#lastFailure;
     if (failure === undefined || failure.isPaid) return true;
     failure.isPaid = affords(this.#deps.budget, failure.error.delivered);
     return failure.isPaid;
   }
 
-  #tellRetry({ ref, attempt }: Pick<Attempt, 'ref' | 'attempt'>, { code }: GatewayError): void {
-    if (this.#lastFailure !== undefined) this.#lastFailure.isTold = true;
+  #reportRetry({ ref, attempt }: Pick<Attempt, 'ref' | 'attempt'>, { code }: GatewayError): void {
+    if (this.#lastFailure !== undefined) this.#lastFailure.isReported = true;
     this.#retries += 1;
     this.#events.retried(ref, attempt, code);
   }
 
-  /** Joins the queue, or keeps its turn there, while an instance that may serve it is only full. */
+  /** Joins the queue, or keeps its turn there, while an instance that may serve the call is only full. */
   #joinQueue(): void {
     const { group } = this.#order;
     const isWorthIt = this.#route.isOnlyFull(this.#search.tried);
     if (!isWorthIt) this.#giveUp();
     if (!isWorthIt || this.#isQueued) return;
-    this.#isQueued = true; // before it joins: it may be served in there
-    if (group.queue.join(this, group.longestLine)) group.queue.claim(this);
+    this.#isQueued = true; // before joining: it may be served synchronously
+    if (group.queue.join(this, group.maxQueueLength)) group.queue.claim(this);
     else this.giveUp();
   }
 
@@ -417,33 +412,33 @@ export class Call implements QueuedCall {
     return this.#deps.now() - this.#deadline.beganAtMs;
   }
 
-  /** Ends the call. It is reported by the end of an attempt under way, if there is one; else as refused. */
+  /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
   #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
-    this.#leaveQueue(); // first: what the caller does in its error handler may move the queue
+    this.#leaveQueue(); // first: the error handler of the caller may move the queue
     this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
   }
 
   #finished(attempt: Attempt, ending: ExchangeEnding): void {
     const { group } = this.#order;
-    const { ref, sent, passage } = attempt;
-    passage.ended?.(ending);
+    const { ref, sent, plan } = attempt;
+    plan.ended?.(ending);
     const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
     this.#events.finished(ref, attempt, ending, isOver);
     group.pool.ended(sent, callEndOf(ending));
     group.queue.advance(ref);
   }
 
-  #late(passedMs: number): void {
+  #timedOut(passedMs: number): void {
     // Of two silent instances the error names the one that was asked first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
-    const named = silent ?? this.#beforeAt ?? this.#asked;
+    const named = silent ?? this.#preparingAt ?? this.#lastAsked;
     const mayHaveArrived = silent !== undefined || this.#lastFailure?.error.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
     this.#overdue = named === undefined ? overdue : atInstance(overdue, named.id);
-    const told = this.#isWaiting ? this.#failure() : undefined; // it says more than the lack of another instance
-    this.#giveUp(told ?? this.#overdue);
+    const failure = this.#isWaiting ? this.#failure() : undefined; // more telling than the lack of another instance
+    this.#giveUp(failure ?? this.#overdue);
   }
 }
 

@@ -1,12 +1,10 @@
-// The remaining time of a call: its timeout starts anew at each message, up to the hard maximum, and pauses while the backend
-// waits for its client. It also says when a call without a message yet is slow. call.ts decides what happens then, and at
-// the end.
+// The deadline of a call: the timeout starts anew at each message, up to the hard maximum, and pauses while the backend waits
+// for its client. It also reports a call without a message as slow. call.ts decides what happens then.
 
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** The deadline of one call; begins when the call is made, or arrived. */
 export class Deadline {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
@@ -51,9 +49,9 @@ export class Deadline {
   }
 
   /** The same request; until it is answered only the hard maximum counts. */
-  standStillFor(request: ServerRequest): ServerRequest {
+  pauseFor(request: ServerRequest): ServerRequest {
     this.#unanswered += 1;
-    return answeredOnce(request, () => this.#goOn());
+    return answeredOnce(request, () => this.#resume());
   }
 
   /** The call is over. */
@@ -62,7 +60,7 @@ export class Deadline {
     this.#disarm();
   }
 
-  #goOn(): void {
+  #resume(): void {
     if (this.#isEnded) return;
     this.#unanswered -= 1;
     this.noteMessage();

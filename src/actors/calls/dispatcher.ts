@@ -1,5 +1,5 @@
-// The entrance for calls: finds the template or instance, and sets the timeouts. call.ts finds the instance of one call;
-// answers come straight from the transport.
+// The entry point of calls: finds the template or instance, and sets the timeout. call.ts chooses the instance; answers come
+// straight from the transport.
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -26,12 +26,12 @@ export class Dispatcher {
   }
 
   /**
-   * Cold: subscribing starts the call, unsubscribing cancels it on the backend. Emits what the instance says, errors
-   * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
-   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, SHUTTING_DOWN. Failover: `delivered: 'no'` goes on to another instance, at
-   * most `maxRetries` times and never to the same one twice; `'unknown'` only for what is safe to repeat, within the
-   * retry budget; never after the first message. A call that is safe to repeat and got no message in a third of its time
-   * also goes to a second instance: the first message wins. The call fails with its last failure. Source: ADR 9, ADR 40.
+   * Cold: subscribing starts the call, unsubscribing cancels it on the backend. Emits the messages of the instance; errors with
+   * GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND, BACKEND_UNAVAILABLE,
+   * BACKEND_TIMEOUT, SHUTTING_DOWN. Failover: after `delivered: 'no'` the call is sent to another instance, at most `maxRetries`
+   * times and never to the same one twice; after `'unknown'` only if it is safe to repeat, within the retry budget; never after
+   * the first message. A repeatable call without a message for a third of its time is also sent to a second instance: the first
+   * message wins. The call fails with its last failure. Source: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.carry(template, request, () => {
@@ -41,12 +41,12 @@ export class Dispatcher {
         instanceId,
         timeoutMs = group.policy.callTimeoutMs,
         looksUpTools = true,
-        goesOn = false,
+        isContinuation = false,
       } = options;
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
-          : new BoundRoute(fleet.get(template, instanceId), request, { goesOn });
+          : new BoundRoute(fleet.get(template, instanceId), request, { isContinuation });
       const wantedTool = looksUpTools ? toolOf(request) : undefined;
       return { group, request, route, wantedTool, timeoutMs };
     });

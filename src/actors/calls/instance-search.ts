@@ -5,7 +5,7 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type Absent, noInstanceError } from './no-instance-error.ts';
+import { noInstanceError, type UnavailableInstance } from './no-instance-error.ts';
 import type { CallRoute, Tried } from './routes.ts';
 
 /** The request, the instances that may take it, and the time for the answer. */
@@ -54,7 +54,7 @@ export class InstanceSearch {
   }
 
   /** Why none of all `members` of the template takes the call. */
-  error(members: readonly Absent[]): GatewayError {
+  error(members: readonly UnavailableInstance[]): GatewayError {
     const { group, route } = this.#order;
     const { template } = group;
     return noInstanceError(

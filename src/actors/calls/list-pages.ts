@@ -1,5 +1,4 @@
-// Gathers all pages of one list from one backend. Bounded, so that a backend whose cursor never ends does not hold
-// a caller for ever.
+// Gathers all pages of one list from one backend. Bounded, because the cursor of a faulty backend may never end.
 
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';

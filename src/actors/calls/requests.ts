@@ -1,5 +1,5 @@
-// Requests for callers that do not stream: one promise each, for a result, for a whole list, or for what the error answer of
-// a backend means. How a request finds its instance is dispatcher.ts.
+// Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
+// dispatcher.ts finds the instance.
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
@@ -18,7 +18,7 @@ import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { gatherPages } from './list-pages.ts';
 
-/** Aborting cancels on the backend and rejects with the signal's reason. */
+/** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {
   /** See ExchangeRequest.caller; overrides that of the request. */
   readonly caller?: string | undefined;
@@ -56,7 +56,7 @@ export class Requests {
     this.#exchange = exchange;
   }
 
-  /** Resolves with the result; rejects with the errors of an exchange and with what `errorOf` makes of an error answer. */
+  /** Resolves with the result; rejects with the errors of an exchange and, for an error answer, with `errorOf` it. */
   async ask(
     template: string,
     request: ExchangeRequest,
@@ -71,7 +71,7 @@ export class Requests {
     return { result: resultOf(answer, request), instanceId, serverId };
   }
 
-  /** All pages of one list, from one instance, with numbers as they came (parseExact). Empty when its server does not offer the list. */
+  /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     const { signal, caller, requestId, tracker, ...rest } = options;
     let bound: ExchangeOptions = rest;
@@ -100,7 +100,7 @@ export class Requests {
     return atInstance(errorOfAnswer(request, error, isListed), instanceId);
   }
 
-  /** True also without a list: then the backend knows best, and it blamed the arguments. */
+  /** True also without a list: then only the backend knows, and it blamed the arguments. */
   async #lists(template: string, request: ExchangeRequest, options: RequestOptions): Promise<boolean> {
     try {
       const { items } = await this.list(template, 'prompts', options);
@@ -123,7 +123,7 @@ function withOrigin(
   };
 }
 
-/** Resolves with the last event. Aborting cancels on the backend and rejects with the signal's reason. */
+/** Resolves with the last event. Aborting cancels the exchange and rejects with the reason of the signal. */
 export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSignal): Promise<FinalAnswer> {
   signal?.throwIfAborted();
   const final$ = answers$.pipe(filter(isFinalAnswer));

@@ -1,5 +1,5 @@
-// Whether a failed call may be repeated, and the budget of the gateway for repeats. The call and its route decide how often, and
-// at which instance (call.ts, routes.ts). Source: ADR 9.
+// Whether a failed call may be repeated, and the retry budget of the gateway. The call and its route decide how often, and at
+// which instance (call.ts, routes.ts). Source: ADR 9.
 
 import { RecentCounts } from '../../balancing/recent-counts.ts';
 import type { Delivered } from '../../domain/errors.ts';
@@ -13,26 +13,26 @@ interface RequestTarget {
   readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
 }
 
-/** True when a repeat does no harm. Asked before sending: afterwards the session that knew the tool may be gone. */
+/** True when a repeat does no harm. To be called before sending: afterwards the session that knew the tool may be gone. */
 export function isRepeatable(request: ExchangeRequest, { tools }: RequestTarget): boolean {
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
   return METHODS[request.method]?.repeatable ?? false;
 }
 
-/** A request that certainly did not arrive may go on, one that perhaps did only if it is safe to repeat, an answered one never. */
-export function mayGoOn(delivered: Delivered, mayRepeat: boolean): boolean {
+/** True for a request that certainly did not arrive, and for one that perhaps did if it is safe to repeat; never after an answer. */
+export function isRepeatAllowed(delivered: Delivered, mayRepeat: boolean): boolean {
   return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
 
-/** Asked last, with an instance ready: a repeat takes from the budget, and a repeat that is not made costs nothing. */
+/** Takes an uncertain repeat from the budget. To be called last, with an instance ready: a repeat that is not made costs nothing. */
 export function affords(budget: Pick<RetryBudget, 'take'>, delivered: Delivered): boolean {
   return delivered === 'no' || budget.take();
 }
 
 /**
- * How many uncertain calls may be repeated: a share of recent traffic plus an allowance, so that a failing backend is not
- * buried under repeats. One per gateway.
+ * Bounds the repeats of uncertain calls to a share of recent traffic plus an allowance, so that a failing backend is not
+ * overloaded by them. One per gateway.
  */
 export class RetryBudget {
   readonly #now: () => number;

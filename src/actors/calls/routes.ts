@@ -1,6 +1,6 @@
-// Where a call may go next, and how it travels there. A balanced call goes to any instance of its template, a bound one to one
-// instance; calls of stateless clients and of sessions have routes of their own (stateless-route.ts, session-route.ts). A route
-// counts no call: the call does, in the block in which it asks its route. Source: ADR 68, ADR 71.
+// Routes: the next instance of a call, and how the call travels there. A balanced call may go to any instance of its template, a
+// bound call to one; calls of stateless clients and of sessions have their own routes (stateless-route.ts, session-route.ts). The
+// call itself counts, in the synchronous block in which it asks its route. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -12,61 +12,61 @@ import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-reply.ts';
 import { isRepeatable } from './retry.ts';
-import type { QueuedPlace } from './wait-queue.ts';
+import type { QueueTarget } from './wait-queue.ts';
 
-/** Ids of instances that are not asked again; undefined while there is none. */
+/** Ids of the instances that are not tried again; undefined while there is none. */
 export type Tried = ReadonlySet<string> | undefined;
 
-/** Of one call. */
+/** The route of one call. */
 export interface CallRoute {
-  /** The only instance that may answer now: the call itself goes to no other. */
+  /** The only instance that may answer now: the call is sent to no other. */
   readonly bound: InstanceRef | undefined;
-  /** Called once, before anything else. `giveUp` ends the call with an error. Default: the route never does. */
+  /** Called once, first. `giveUp` ends the call with an error. Default: the route never ends it. */
   begin?(giveUp: (error: GatewayError) => void): void;
   /**
-   * Set when the call has to wait before it asks for an instance: emits once when it is to ask again, or errors with the refusal.
-   * Cold. Default: it never waits.
+   * Set when the call has to wait before an instance can be chosen: emits once when the call is to ask again, or errors with the
+   * refusal. Cold. Default: the call never waits.
    */
   wait?(): Observable<unknown> | undefined;
-  /** Undefined when no instance can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
+  /** Undefined when no instance can take the call now. The send that counts it must follow in the same synchronous block: see Pool.pick. */
   next(tried: Tried): InstanceRef | undefined;
-  /** True when there is an instance that may take it and is only full: waiting may help. */
+  /** True when an instance that may take the call is only full: waiting may help. */
   isOnlyFull(tried: Tried): boolean;
   /** True when the call can use room at that instance. */
-  waitsFor(place: QueuedPlace, tried: Tried): boolean;
+  waitsFor(place: QueueTarget, tried: Tried): boolean;
   /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. */
   mayBeSecond(ref: InstanceRef): boolean;
-  /** How it travels to the chosen instance. Throws like an opening. */
-  passageTo(ref: InstanceRef, tried: Tried): Passage;
-  /** The call is over. Gives back an unused passage. */
+  /** How the call travels to the chosen instance. Throws like an opening. */
+  planFor(ref: InstanceRef, tried: Tried): AttemptPlan;
+  /** The call is over. Releases a plan that was not used. */
   end(): void;
 }
 
-/** One way to one instance, for one attempt. */
-export interface Passage {
+/** How one attempt travels to its instance. */
+export interface AttemptPlan {
   /** What is sent. */
   readonly request: ExchangeRequest;
-  /** The conversation it goes through; undefined: the instance's own. */
+  /** The conversation for it; undefined: that of the instance. */
   readonly upstream?: Upstream | undefined;
-  /** Set when something has to be opened before: emits once when `next` is to be asked again, or errors like an opening. Cold. */
+  /** Set when something has to be opened first: emits once when `next` is to be called again, or errors like an opening. Cold. */
   readonly opening?: Observable<unknown>;
-  /** Set when there is nothing to send: emits the answer, or errors like an attempt. Cold. */
+  /** Set when nothing is sent: emits the answer, or errors like an attempt. Cold. */
   readonly answer?: Observable<FinalEvent>;
   /** False for messages that the client must not get. */
   readonly receive?: (event: ExchangeEvent) => boolean;
   /** The attempt failed before its first message. Default: the call decides. */
-  readonly failed?: (error: GatewayError) => GoesOn | undefined;
-  /** No message came for a long time; `error` says how long. True: the call is to leave this attempt, and to ask its route again. */
+  readonly failed?: (error: GatewayError) => RouteRetry | undefined;
+  /** No message came for a long time; `error` says how long. True: the call ends this attempt and asks its route again. */
   readonly slow?: (error: GatewayError) => boolean;
   /** Called in the teardown of the exchange. */
   readonly ended?: (ending: ExchangeEnding) => void;
 }
 
 /**
- * How a call goes on although its attempt failed. `reopen`: nothing was tried, and the same instance is asked again through another
- * passage. `repeat`: the route repeats it, within the budget.
+ * How the route retries a failed attempt. `reopen`: nothing was tried, and the same instance is asked again with another plan.
+ * `repeat`: the call is repeated, within the budget.
  */
-export type GoesOn = 'reopen' | 'repeat';
+export type RouteRetry = 'reopen' | 'repeat';
 
 export class BalancedRoute implements CallRoute {
   readonly bound = undefined;
@@ -92,7 +92,7 @@ export class BalancedRoute implements CallRoute {
     return this.#pool.isFull(tried);
   }
 
-  waitsFor(place: QueuedPlace, tried: Tried): boolean {
+  waitsFor(place: QueueTarget, tried: Tried): boolean {
     return this.#pool.candidates.some((ref) => ref === place && this.#pool.mayBePicked(ref, tried));
   }
 
@@ -100,7 +100,7 @@ export class BalancedRoute implements CallRoute {
     return true;
   }
 
-  passageTo(): Passage {
+  planFor(): AttemptPlan {
     return { request: this.#request };
   }
 
@@ -108,9 +108,9 @@ export class BalancedRoute implements CallRoute {
 }
 
 export interface BoundOptions {
-  /** The instance may answer although it takes no new calls: the call goes on with what is under way there. */
-  readonly goesOn: boolean;
-  /** The conversation it goes through. Default: the instance's own. */
+  /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
+  readonly isContinuation: boolean;
+  /** The conversation for it. Default: that of the instance. */
   readonly upstream?: Upstream | undefined;
 }
 
@@ -132,8 +132,8 @@ export class BoundRoute implements CallRoute {
 
   /** True when the instance may take the call, full or not. */
   isOpen(tried: Tried): boolean {
-    const { goesOn, upstream } = this.#options;
-    const isServing = this.bound.takes(upstream) || (goesOn && UNDER_WAY.has(this.bound.state));
+    const { isContinuation, upstream } = this.#options;
+    const isServing = this.bound.takes(upstream) || (isContinuation && CONTINUABLE.has(this.bound.state));
     return isServing && !tried?.has(this.bound.id);
   }
 
@@ -141,7 +141,7 @@ export class BoundRoute implements CallRoute {
     return this.isOpen(tried) && this.bound.inFlight >= this.bound.capacity;
   }
 
-  waitsFor(place: QueuedPlace): boolean {
+  waitsFor(place: QueueTarget): boolean {
     return place === this.bound;
   }
 
@@ -149,12 +149,12 @@ export class BoundRoute implements CallRoute {
     return false;
   }
 
-  passageTo(): Passage {
+  planFor(): AttemptPlan {
     return { request: this.#request, upstream: this.#options.upstream };
   }
 
   end(): void {}
 }
 
-/** States of an instance that takes no new calls, and may go on with what is under way there. */
-const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);
+/** States of an instance that takes no new calls, but may continue what is under way there. */
+const CONTINUABLE: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);

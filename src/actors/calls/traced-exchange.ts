@@ -10,15 +10,15 @@ export interface TraceDeps {
   readonly trace?: () => RequestTrace | undefined;
 }
 
-/** As `InstanceRef.exchange`, to be subscribed to once, at once. `number`: of the attempt. */
+/** Like `InstanceRef.exchange`; to be subscribed to once, immediately. `number`: that of the attempt. */
 export function tracedExchange(
-  { trace: ofProgram }: TraceDeps,
+  { trace: embedderTrace }: TraceDeps,
   ref: InstanceRef,
   request: ExchangeRequest,
   number: number,
   hooks: ExchangeHooks,
 ): Observable<ExchangeEvent> {
-  const parent = request.tracker?.trace ?? ofProgram?.();
+  const parent = request.tracker?.trace ?? embedderTrace?.();
   if (parent === undefined) return ref.exchange(request, hooks);
   const { template, id: instanceId, definition } = ref;
   const { method, params } = request;

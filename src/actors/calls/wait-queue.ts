@@ -1,5 +1,5 @@
-// The queue of the calls of one template that found every instance full. Owners take turns; the calls of one owner are
-// served in order of arrival. Bounded in length and in time. It chooses no instance: it only says which call tries next.
+// The queue of the calls of one template that found every instance full. Owners take turns; the calls of one owner are served
+// in order of arrival. Bounded in length and in time. The queue decides which call tries next, not at which instance.
 // Source: ADR 41.
 
 import { type Subscription, timer } from 'rxjs';
@@ -7,7 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart } from '../instances/owner-shares.ts';
 
 /** An instance as the queue sees it. */
-export interface QueuedPlace {
+export interface QueueTarget {
   /** True when a call of this owner may begin there. */
   hasPlaceFor(ownerId: string): boolean;
   /** True when this owner has less than an equal part of its places. */
@@ -18,17 +18,17 @@ export interface QueuedPlace {
 export interface QueuedCall {
   readonly ownerId: string;
   /** True when the call can use a place of that instance. */
-  waitsFor(place: QueuedPlace): boolean;
-  /** A place may be free. Returns whether the call took one; a call that took one has left the queue, others keep their turn. */
-  go(): boolean;
-  /** The call has left the queue in vain. */
+  waitsFor(place: QueueTarget): boolean;
+  /** A place may be free. True when the call took it, and so has left the queue; otherwise the call keeps its turn. */
+  tryAgain(): boolean;
+  /** The call was removed from the queue. */
   giveUp(): void;
 }
 
 /** A call under way that ends as soon as another one waits for its place. */
 export interface YieldingCall {
   /** The instance of its place; undefined without a place. */
-  readonly place: QueuedPlace | undefined;
+  readonly place: QueueTarget | undefined;
   yield(): void;
 }
 
@@ -39,25 +39,25 @@ export class WaitQueue {
   #length = 0;
   #isServing = false;
   /** Places that became free while a call was served. */
-  readonly #freed: QueuedPlace[] = [];
+  readonly #freed: QueueTarget[] = [];
 
   get length(): number {
     return this.#length;
   }
 
   /**
-   * Joins the queue for at most LIMITS.queueWaitMs. When `longest` wait already, an owner within an equal part of the queue
-   * takes the turn of the newest call of the owner that has most calls there; other owners are refused: false.
+   * Joins the queue for at most LIMITS.queueWaitMs. When `maxLength` calls wait already, an owner within an equal part of the
+   * queue displaces the newest call of the owner that has most calls there; other owners are refused: false.
    */
-  join(call: QueuedCall, longest: number): boolean {
-    const displaced = this.#length < longest ? undefined : this.#displacedBy(call.ownerId, longest);
-    if (this.#length >= longest && displaced === undefined) return false;
+  join(call: QueuedCall, maxLength: number): boolean {
+    const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
+    if (this.#length >= maxLength && displaced === undefined) return false;
     this.#add(call);
-    if (displaced !== undefined) this.#refuse(displaced); // last: what its caller does then may move the queue
+    if (displaced !== undefined) this.#refuse(displaced); // last: its caller may move the queue
     return true;
   }
 
-  /** Ignored for a call that does not wait. */
+  /** No effect for a call that does not wait. */
   leave(call: QueuedCall): void {
     const calls = this.#byOwner.get(call.ownerId);
     const timeout = calls?.get(call);
@@ -69,17 +69,16 @@ export class WaitQueue {
   }
 
   /**
-   * A place became free there: the first call that can use it takes it. Owners below their share come before all others.
-   * False when no call could use it. While another call is served it waits for its turn: calls that end as they begin would
-   * otherwise serve each other ever deeper in the stack.
+   * A place became free: the first call that can use it takes it. Owners below their share come first. False when no call could
+   * use it. While a call is served, further places wait: calls that end as they begin would otherwise nest ever deeper.
    */
-  advance(place: QueuedPlace): boolean {
+  advance(place: QueueTarget): boolean {
     if (this.#length === 0) return false;
     if (this.#isServing) return this.#freed.push(place) > 0;
     this.#isServing = true;
     try {
       const isTaken = this.#serveFirst(place);
-      for (const freed of this.#freed) this.#serveFirst(freed); // it may grow meanwhile
+      for (const freed of this.#freed) this.#serveFirst(freed); // more may be added meanwhile
       return isTaken;
     } finally {
       this.#freed.length = 0;
@@ -87,26 +86,25 @@ export class WaitQueue {
     }
   }
 
-  /** The instances that can serve have changed: all calls try, and those that have none to wait for learn it. */
+  /** The available instances have changed: all calls try again, and those without an instance to wait for end. */
   reconsider(): void {
     const waiting = [...this.#byOwner.values()].flatMap((calls) => [...calls.keys()]);
     for (const call of waiting) {
-      if (this.#has(call)) call.go();
+      if (this.#has(call)) call.tryAgain();
     }
   }
 
-  /** From now on this call ends when another one waits for its place, or at once if one does. */
+  /** From now on this call ends as soon as another one waits for its place. */
   offer(call: YieldingCall): void {
     this.#yielding.add(call);
     if (this.#isWaitedFor(call.place)) this.#take(call);
   }
 
-  /** Takes an offer back. */
   withdraw(call: YieldingCall): void {
     this.#yielding.delete(call);
   }
 
-  /** Takes offered places until this call, which waits, has one. */
+  /** Ends offered calls until this waiting call has a place. */
   claim(call: QueuedCall): void {
     for (const offered of this.#yielding) {
       if (!this.#has(call)) return;
@@ -131,15 +129,15 @@ export class WaitQueue {
     call.giveUp();
   }
 
-  #serveFirst(place: QueuedPlace): boolean {
+  #serveFirst(place: QueueTarget): boolean {
     return this.#serve(place, true) || this.#serve(place, false);
   }
 
-  #serve(place: QueuedPlace, isBelowShare: boolean): boolean {
+  #serve(place: QueueTarget, isBelowShare: boolean): boolean {
     for (const [ownerId, calls] of this.#byOwner) {
       if (!place.hasPlaceFor(ownerId) || place.isBelowShare(ownerId) !== isBelowShare) continue;
       for (const call of calls.keys()) {
-        if (!call.go()) continue;
+        if (!call.tryAgain()) continue;
         this.#endTurn(ownerId);
         return true;
       }
@@ -147,7 +145,7 @@ export class WaitQueue {
     return false;
   }
 
-  /** Moves this owner behind all others. */
+  /** Puts this owner behind all others. */
   #endTurn(ownerId: string): void {
     const calls = this.#byOwner.get(ownerId);
     if (calls === undefined) return;
@@ -155,11 +153,11 @@ export class WaitQueue {
     this.#byOwner.set(ownerId, calls);
   }
 
-  /** The newest call of the owner that has most of them: it has at least two more than the one that comes. */
-  #displacedBy(ownerId: string, longest: number): QueuedCall | undefined {
+  /** The newest call of the owner that has most calls, at least two more than the new one's owner. */
+  #displacedBy(ownerId: string, maxLength: number): QueuedCall | undefined {
     const own = this.#byOwner.get(ownerId)?.size ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
-    if (!isWithinEqualPart(own, owners, longest)) return undefined;
+    if (!isWithinEqualPart(own, owners, maxLength)) return undefined;
     let most: ReadonlyMap<QueuedCall, unknown> | undefined;
     for (const calls of this.#byOwner.values()) {
       if (most === undefined || calls.size > most.size) most = calls;
@@ -167,7 +165,7 @@ export class WaitQueue {
     return [...(most?.keys() ?? [])].at(-1);
   }
 
-  #isWaitedFor(place: QueuedPlace | undefined): boolean {
+  #isWaitedFor(place: QueueTarget | undefined): boolean {
     if (place === undefined) return false;
     for (const calls of this.#byOwner.values()) {
       for (const call of calls.keys()) if (call.waitsFor(place)) return true;

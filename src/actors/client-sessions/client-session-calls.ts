@@ -96,7 +96,7 @@ export class SessionCalls {
     const reservation: HeldReservation = new HeldReservation({
       binding,
       ownerId: this.#owner.ownerId,
-      goesOn: binding !== undefined && route?.reservation === binding,
+      isContinuation: binding !== undefined && route?.reservation === binding,
       exchange: (request) => this.exchange(request, binding),
       isBound: () => place.binding === binding && !place.mayMove,
       lost,
@@ -145,7 +145,7 @@ export interface HeldReservationDeps {
   readonly binding: Binding | undefined;
   readonly ownerId: string;
   /** The call already has a reservation there: this is its next round. */
-  readonly goesOn: boolean;
+  readonly isContinuation: boolean;
   readonly exchange: (request: ExchangeRequest) => Observable<Answer>;
   /** True when the call can go on nowhere else. */
   readonly isBound: () => boolean;
@@ -183,14 +183,14 @@ export class HeldReservation {
 
   /** From now on `lost` may be called, even before this returns. */
   watch(): void {
-    const { binding, ownerId, goesOn } = this.#deps;
+    const { binding, ownerId, isContinuation } = this.#deps;
     if (binding === undefined) return;
     const look = (): void => {
       if (this.#deps.isBound()) this.end(placeGone(binding));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
     const place = binding.ref
-      .reserve(ownerId, goesOn, binding.upstream)
+      .reserve(ownerId, isContinuation, binding.upstream)
       .subscribe({ complete: look, error: refused });
     this.#watching.add(place);
     const { closed$ } = binding.upstream ?? {};

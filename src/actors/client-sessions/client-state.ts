@@ -23,7 +23,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
-import type { Passage } from '../calls/routes.ts';
+import type { AttemptPlan } from '../calls/routes.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding, ResourceUris, SessionDeps } from './client-session-types.ts';
 
@@ -83,7 +83,7 @@ export class ClientState {
   }
 
   /** How one of the requests of `isTelling` travels: to the backend, or no further than here. */
-  passage(request: ExchangeRequest, binding: Binding): Passage {
+  plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
     if (typeof value !== 'string') return refused(request, 'A text is missing in its params.');
@@ -125,7 +125,7 @@ export class ClientState {
     for (const uri of this.#uris.keys()) yield { method: SUBSCRIBE, params: { uri } };
   }
 
-  #setLevel(request: ExchangeRequest, level: string, binding: Binding): Passage {
+  #setLevel(request: ExchangeRequest, level: string, binding: Binding): AttemptPlan {
     const set = (): undefined => {
       this.#level = level;
     };
@@ -133,7 +133,7 @@ export class ClientState {
     return isLogLevel(level) ? answered(request, set) : refused(request, 'There is no such log level.');
   }
 
-  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): Passage {
+  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
     if (isAskedItself(binding)) return forwarded(request, binding, () => this.#add(uri, binding, undefined));
     if (binding.peer.era !== 'legacy' || this.#uris.has(uri)) {
       return answered(request, () => (this.#uris.has(uri) ? undefined : this.#add(uri, binding, undefined)));
@@ -141,7 +141,7 @@ export class ClientState {
     return { request, answer: defer(() => this.#join(uri, binding)) };
   }
 
-  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): Passage {
+  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
     const remove = (): undefined => this.#remove(uri);
     return isAskedItself(binding) ? forwarded(request, binding, remove) : answered(request, remove);
   }
@@ -214,7 +214,7 @@ function offersLog({ peer }: Binding): boolean {
 }
 
 /** The backend is asked; its consent is remembered. */
-function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () => void): Passage {
+function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () => void): AttemptPlan {
   const receive = ({ kind }: ExchangeEvent): true => {
     if (kind === 'result') agreed();
     return true;
@@ -223,7 +223,7 @@ function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () =
 }
 
 /** Answers `{}` when it is done. */
-function answered(request: ExchangeRequest, act: () => Promise<void> | undefined): Passage {
+function answered(request: ExchangeRequest, act: () => Promise<void> | undefined): AttemptPlan {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
   return {
     request,
@@ -234,6 +234,6 @@ function answered(request: ExchangeRequest, act: () => Promise<void> | undefined
   };
 }
 
-function refused(request: ExchangeRequest, message: string): Passage {
+function refused(request: ExchangeRequest, message: string): AttemptPlan {
   return { request, answer: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
 }

@@ -8,7 +8,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
-import type { Passage } from '../calls/routes.ts';
+import type { AttemptPlan } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder, Wish } from './binder.ts';
@@ -111,14 +111,14 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
     });
   }
 
-  passage(request: ExchangeRequest, binding: Binding): Passage {
+  plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!isTelling(request.method)) return { request, upstream: binding.upstream };
     this.#clientState ??= new ClientState({
       subscriptions: this.deps.subscriptions,
       binding: () => (this.life.phase === 'ended' ? undefined : this.#binding),
       changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
     });
-    return this.#clientState.passage(request, binding);
+    return this.#clientState.plan(request, binding);
   }
 
   isEjected({ ref }: Binding): boolean {

@@ -9,9 +9,9 @@ import { placeYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ExchangeEnding } from '../calls/call-reply.ts';
-import { mayGoOn } from '../calls/retry.ts';
-import { BoundRoute, type CallRoute, type GoesOn, type Passage } from '../calls/routes.ts';
-import type { QueuedPlace, YieldingCall } from '../calls/wait-queue.ts';
+import { isRepeatAllowed } from '../calls/retry.ts';
+import { type AttemptPlan, BoundRoute, type CallRoute, type RouteRetry } from '../calls/routes.ts';
+import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
 import type { Binding, SessionDeps, Waiter } from './client-session-types.ts';
@@ -37,7 +37,7 @@ export interface RouteHost {
   /** Waits for a binding; the returned function ends the waiting. */
   wait(waiter: Waiter): () => void;
   /** How a request travels to its binding. */
-  passage(request: ExchangeRequest, binding: Binding): Passage;
+  plan(request: ExchangeRequest, binding: Binding): AttemptPlan;
   /** True when the pool gives the instance no calls because other calls failed there. */
   isEjected(binding: Binding): boolean;
   /** Gives up the binding: the session moves. False, without effect, when it may not move, or there is no other instance. */
@@ -94,7 +94,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       return this.#settled();
     }
     if (this.#way?.binding !== binding) {
-      const options = { goesOn: binding === reservation, upstream: binding.upstream };
+      const options = { isContinuation: binding === reservation, upstream: binding.upstream };
       this.#way = { binding, route: new BoundRoute(binding.ref, request, options) };
     }
     return undefined;
@@ -107,14 +107,14 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   isOnlyFull(): boolean {
     return this.#way?.route.isOnlyFull(undefined) === true;
   }
-  waitsFor(place: QueuedPlace): boolean {
+  waitsFor(place: QueueTarget): boolean {
     return place === this.bound;
   }
   mayBeSecond(): boolean {
     return false;
   }
 
-  passageTo(ref: InstanceRef): Passage {
+  planFor(ref: InstanceRef): AttemptPlan {
     const request = this.#request;
     const binding = this.#way?.binding;
     if (binding === undefined) throw new Error('a call of a session waits for a binding');
@@ -126,7 +126,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#binding = binding;
     const { upstream } = binding;
     return {
-      ...(binding === this.reservation ? { request, upstream } : this.#host.passage(request, binding)),
+      ...(binding === this.reservation ? { request, upstream } : this.#host.plan(request, binding)),
       failed: (error) => this.#failed(binding, isRepeatable, error),
       slow: (error) => isRepeatable && this.#slow(binding, error),
       ended: (ending) => this.#ended(isRepeatable, ending),
@@ -212,10 +212,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     });
   }
 
-  #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): GoesOn | undefined {
+  #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): RouteRetry | undefined {
     const { code, delivered } = error;
     this.end();
-    if (code !== 'BACKEND_UNAVAILABLE' || !mayGoOn(delivered, isRepeatable)) return undefined;
+    if (code !== 'BACKEND_UNAVAILABLE' || !isRepeatAllowed(delivered, isRepeatable)) return undefined;
     const isFirst = this.#failure?.error.delivered !== 'unknown';
     const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || delivered === 'no');
     if (!mayRepeat && !this.#movesOn(binding)) return undefined;

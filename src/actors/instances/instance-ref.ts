@@ -225,9 +225,9 @@ export class InstanceRef implements Candidate {
    * Cold: reserves a place for a call of this owner between two rounds, until unsubscribed: like a call in flight, the instance
    * waits for it when it leaves or restarts. Completes when the present session ends, at once when there is none; in a
    * conversation that stands alone, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when
-   * LIMITS.parkedCalls wait here, or the owner's share of them; not where it `goesOn`: then the call has a reservation already.
+   * LIMITS.parkedCalls wait here, or the owner's share of them; not where it `isContinuation`: then the call has a reservation already.
    */
-  reserve(ownerId: string, goesOn = false, upstream?: Upstream): Observable<never> {
+  reserve(ownerId: string, isContinuation = false, upstream?: Upstream): Observable<never> {
     return new Observable((subscriber) => {
       const standsAlone = upstream?.standsAlone === true;
       const link = this.#link;
@@ -235,7 +235,7 @@ export class InstanceRef implements Candidate {
         subscriber.complete();
         return;
       }
-      const refusal = goesOn ? undefined : this.#calls.reservationRefusal(ownerId);
+      const refusal = isContinuation ? undefined : this.#calls.reservationRefusal(ownerId);
       if (refusal !== undefined) {
         subscriber.error(refusal);
         return;

@@ -10,14 +10,14 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIST_METHODS } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import {
+  type AttemptPlan,
   BalancedRoute,
   BoundRoute,
   type CallRoute,
-  type GoesOn,
-  type Passage,
+  type RouteRetry,
   type Tried,
 } from '../calls/routes.ts';
-import type { QueuedPlace } from '../calls/wait-queue.ts';
+import type { QueueTarget } from '../calls/wait-queue.ts';
 import type { Group } from '../group.ts';
 import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -100,7 +100,7 @@ export class StatelessRoute implements CallRoute {
     return (this.#settled ?? this.#free).isOnlyFull(tried);
   }
 
-  waitsFor(place: QueuedPlace, tried: Tried): boolean {
+  waitsFor(place: QueueTarget, tried: Tried): boolean {
     return (this.#settled ?? this.#free).waitsFor(place, tried);
   }
 
@@ -110,7 +110,7 @@ export class StatelessRoute implements CallRoute {
     return isNetworked(ref.definition) && this.#isAtHand(ref);
   }
 
-  passageTo(ref: InstanceRef, tried: Tried): Passage {
+  planFor(ref: InstanceRef, tried: Tried): AttemptPlan {
     const routing = this.#routingTo(ref);
     const { request } = this.#call;
     if (routing === 'direct') return { request };
@@ -145,12 +145,12 @@ export class StatelessRoute implements CallRoute {
     return routing === 'dedicated' && this.#sharesProcess ? 'shared' : routing;
   }
 
-  #shared(): Passage {
+  #shared(): AttemptPlan {
     return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
   }
 
   /** In a conversation of the client's owner. */
-  #own(ref: InstanceRef, tried: Tried): Passage {
+  #own(ref: InstanceRef, tried: Tried): AttemptPlan {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
     const { upstream } = held;
     const request = this.#legacyRequest;
@@ -213,7 +213,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   #routeTo(ref: InstanceRef, upstream?: Upstream): BoundRoute {
-    return new BoundRoute(ref, this.#call.request, { goesOn: this.bound !== undefined, upstream });
+    return new BoundRoute(ref, this.#call.request, { isContinuation: this.bound !== undefined, upstream });
   }
 
   #halfTime(): Observable<never> {
@@ -244,7 +244,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   /** A conversation may have ended unnoticed since it was last used: then it is opened anew, once. */
-  #failed(held: Held, { code, delivered }: GatewayError): GoesOn | undefined {
+  #failed(held: Held, { code, delivered }: GatewayError): RouteRetry | undefined {
     const { conversation, isNew } = held.lease;
     const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
     if (isLost) conversation.retire();
