@@ -46,7 +46,7 @@ async function begin() {
     ownerId: 'ann',
     endedFor: undefined,
     used: () => told.push('used'),
-    rested: () => told.push('rested'),
+    callEnded: () => told.push('rested'),
   };
   const { deps } = harness.sessions;
   const place = {
@@ -67,7 +67,7 @@ async function begin() {
       })),
     plan: (request: ExchangeRequest) => ({ request }),
     isEjected: () => false,
-    leave: () => false,
+    abandon: () => false,
     countUnsafe: () => undefined,
   };
   return { calls: new SessionCalls(place, owner), owner, told };
@@ -296,16 +296,16 @@ test('a call that broke off waits for another place only for what is left of its
 
 test('counts those that are under way, and the places that are kept for more', async () => {
   const { calls, told } = await begin();
-  assert.equal([calls.size, calls.arePlaced], [0, false]);
+  assert.equal([calls.size, calls.areAnyBound], [0, false]);
   const stay = keep(calls);
   const call = listen(calls.exchange(toolCall('read')));
-  assert.equal([calls.size, calls.arePlaced], [2, true]);
+  assert.equal([calls.size, calls.areAnyBound], [2, true]);
   harness.transport('a').last.result('done');
   await call.end;
-  assert.equal([calls.size, calls.arePlaced], [1, true]);
+  assert.equal([calls.size, calls.areAnyBound], [1, true]);
   stay.leave();
   stay.leave();
-  assert.equal([calls.size, calls.arePlaced], [0, false]);
+  assert.equal([calls.size, calls.areAnyBound], [0, false]);
   assert.equal(told, ['used', 'rested', 'used', 'rested', 'rested']);
 });
 

@@ -6,7 +6,7 @@ import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import type { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
-import { isSafe } from '../../../src/actors/client-sessions/client-state.ts';
+import { isSafeToRepeat } from '../../../src/actors/client-sessions/client-state.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
@@ -76,11 +76,11 @@ test('knows by its method and by its tool what may be made twice', async () => {
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
   assert.equal(
-    safe.map((method) => isSafe({ method }, ref)),
+    safe.map((method) => isSafeToRepeat({ method }, ref)),
     safe.map(() => true),
   );
   assert.equal(
-    unsafe.map((method) => isSafe({ method }, ref)),
+    unsafe.map((method) => isSafeToRepeat({ method }, ref)),
     unsafe.map(() => false),
   );
 });

@@ -45,7 +45,7 @@ test('passes news on without the name of the subscription, and keeps the consent
   ]);
 });
 
-test('asks once for all that is new in one moment, and hears the old question until the new one is agreed on', async () => {
+test('asks once for all that is new in one moment, and hears the old question until the new one is acknowledged on', async () => {
   await listen();
   const [first] = backend.exchanges;
   first?.notify(ACKNOWLEDGED);
@@ -92,7 +92,7 @@ test('does not ask again what the backend refused, until something else is wante
   assert.is(backend.exchanges.length, 2);
 });
 
-test('says when the backend has agreed to what is wanted now, or does not', async () => {
+test('says when the backend has acknowledged to what is wanted now, or does not', async () => {
   await listen();
   const [first] = backend.exchanges;
   assert.is(await hasAgreed(), false);
@@ -105,9 +105,9 @@ test('says when the backend has agreed to what is wanted now, or does not', asyn
   for (const end of [() => backend.last.refuse(-32601), () => mock.timers.tick(2_000)]) {
     await refresh();
     assert.is(await hasAgreed(), false);
-    const agreed = listening?.agreed;
+    const acknowledged = listening?.acknowledged;
     end();
-    await agreed;
+    await acknowledged;
   }
 });
 
@@ -118,7 +118,7 @@ test('waits for the new question when the backend ends the old one because of it
   wanted.add('x:1');
   await refresh();
   let hasEnded = false;
-  void listening?.agreed?.then(() => {
+  void listening?.acknowledged?.then(() => {
     hasEnded = true;
   });
   first?.result({});
@@ -146,7 +146,7 @@ async function listen(capabilities: Peer['capabilities'] = { tools: { listChange
 async function hasAgreed(): Promise<boolean> {
   let isAgreed = false;
   void (async () => {
-    await listening?.agreed;
+    await listening?.acknowledged;
     isAgreed = true;
   })();
   await turn();

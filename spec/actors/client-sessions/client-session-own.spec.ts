@@ -36,7 +36,7 @@ test('closes when its last call has ended after the session went elsewhere', asy
   assert.is(binding.isIntact, false);
 });
 
-test('keeps no more than it has room for, and leaves no backend waiting', () => {
+test('buffers no more than it has room for, and leaves no backend waiting', () => {
   const binding = pinOf(true);
   upstream.ask('roots/list', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
   upstream.tell('notifications/message', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
@@ -45,10 +45,10 @@ test('keeps no more than it has room for, and leaves no backend waiting', () => 
   assert.equal([listener.heard, upstream.replies.length], [1, 1]);
 });
 
-for (const keeps of [true, false]) {
-  const kind = keeps ? 'a process' : 'a session over HTTP';
+for (const buffers of [true, false]) {
+  const kind = buffers ? 'a process' : 'a session over HTTP';
   test(`tells who listens to ${kind} that it is lost`, async () => {
-    const binding = pinOf(keeps);
+    const binding = pinOf(buffers);
     const listener = new Ear();
     binding.listen(listener);
     upstream.tell('notifications/message', { n: 1 });
@@ -58,7 +58,7 @@ for (const keeps of [true, false]) {
     assert.is(upstream.listeners, 0);
   });
   test(`survives that the messages of ${kind} end with an error`, async () => {
-    const binding = pinOf(keeps);
+    const binding = pinOf(buffers);
     binding.listen(new Ear());
     upstream.breakMessages(new Error('broken'));
     assert.is(binding.isIntact, false);
@@ -68,7 +68,7 @@ for (const keeps of [true, false]) {
 test('asks a modern process for what its client wants to hear, while it listens', async () => {
   upstream = new ScriptedTransport(MODERN);
   const binding = pinOf(true);
-  assert.is(binding.wants(), undefined);
+  assert.is(binding.setSubscribed(), undefined);
   const listener = new Ear();
   listener.uris = new Set(['x:1']);
   assert.is(binding.opening, undefined);
@@ -88,7 +88,7 @@ test('asks a modern process for what its client wants to hear, while it listens'
   const updated = { kind: 'notification', method: 'notifications/resources/updated', params: { uri: 'x:1' } };
   assert.equal([listener.heard, listener.last], [1, updated]);
   listener.uris = new Set(['x:1', 'x:2']);
-  const known = binding.wants();
+  const known = binding.setSubscribed();
   await settled();
   upstream.last.notify('notifications/subscriptions/acknowledged');
   await known;
@@ -114,9 +114,9 @@ test('tells who listens to a modern process that it is lost, and asks it no more
 
 test.run();
 
-function pinOf(keeps: boolean): DedicatedBinding {
+function pinOf(buffersMessages: boolean): DedicatedBinding {
   const close = () => upstream.close();
-  return new DedicatedBinding(harness.ref('a'), upstream, { close, keeps, alarm });
+  return new DedicatedBinding(harness.ref('a'), upstream, { close, buffersMessages, alarm });
 }
 
 class Ear implements SessionSubscriber {

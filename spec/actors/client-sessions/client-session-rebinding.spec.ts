@@ -237,10 +237,10 @@ test('another session finds out when the first one left, or had no room', async 
     return held.promise;
   };
   const { binder } = harness.sessions;
-  const wish = { template: 't', ownerId: 'ann', profile: ASKABLE, asksForLog: false };
+  const needs = { template: 't', ownerId: 'ann', profile: ASKABLE, asksForLog: false };
   const leaving = new AbortController();
-  const left = binder.settle(wish, { signal: leaving.signal }).catch(() => 'left');
-  const later = binder.settle(wish, { signal: new AbortController().signal });
+  const left = binder.findBinding(needs, { signal: leaving.signal }).catch(() => 'left');
+  const later = binder.findBinding(needs, { signal: new AbortController().signal });
   await settled();
   leaving.abort(new Error('it left'));
   assert.is(await left, 'left');
@@ -283,14 +283,14 @@ test('closes a conversation that breaks while it is told what it has to know', a
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
-  const wish = {
+  const needs = {
     template: 't',
     ownerId: 'ann',
     profile: PLAIN,
     asksForLog: false,
-    introduce: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
+    restoreState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
-  const failure: unknown = await binder.settle(wish, { signal }).catch((thrown: unknown) => thrown);
+  const failure: unknown = await binder.findBinding(needs, { signal }).catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(harness.upstreams('a')[0]?.isClosed, true);
 });
@@ -299,16 +299,16 @@ test('goes back to where it was only when nobody else is there', async () => {
   harness = new SessionHarness();
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;
-  const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
+  const needs = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
   const { signal } = new AbortController();
   for (let n = 0; n < 4; n += 1) {
-    const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
+    const binding = await binder.findBinding(needs, { last: harness.ref('a'), signal });
     assert.is(binding.ref.id, 'b');
     binding.retire();
   }
   harness.ref('b').drain();
   await settled();
-  const binding = await binder.settle(wish, { last: harness.ref('a'), signal });
+  const binding = await binder.findBinding(needs, { last: harness.ref('a'), signal });
   assert.is(binding.ref.id, 'a');
   binding.retire();
 });

@@ -75,7 +75,7 @@ function listen() {
 function pinOf(backend: ScriptedTransport): DedicatedBinding {
   return new DedicatedBinding(harness.ref('a'), backend, {
     close: () => backend.close(),
-    keeps: false,
+    buffersMessages: false,
     alarm,
   });
 }

@@ -23,7 +23,7 @@ test('refuses only those who need what was not to be had', () => {
   waiting.add(waiter(heard, 'two'));
   assert.is(waiting.needsOwn, true);
   waiting.fail(queueFull('t'));
-  waiting.tell(binding());
+  waiting.resume(binding());
   assert.equal(heard, ['one QUEUE_FULL', 'two a']);
   assert.is(waiting.needsOwn, false);
 });

@@ -6,9 +6,9 @@ import { type AnyActorRef, createActor, type InspectionEvent, SimulatedClock } f
 import {
   type ClientSessionDeps,
   clientSessionMachine,
-  Life,
+  SessionActor,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
-import { passOn } from '../../../src/actors/client-sessions/client-session.ts';
+import { forwardNotification } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { InstanceSupervisor } from '../../../src/actors/instance-supervisor.ts';
 import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
@@ -31,12 +31,12 @@ class Duties implements ClientSessionDeps {
   mayFinish = false;
   isListened = false;
 
-  settle(signal: AbortSignal): Promise<void> {
+  bind(signal: AbortSignal): Promise<void> {
     this.signal = signal;
     this.settling = Promise.withResolvers<void>();
     return this.settling.promise;
   }
-  settleMs(): number {
+  bindTimeoutMs(): number {
     return 1_000;
   }
   isBound(): boolean {
@@ -68,8 +68,8 @@ function begin(fields: Partial<ClientSessionDeps> = {}, root?: AnyActorRef) {
   const duties: ClientSessionDeps & { mayFinish: boolean } = {
     template: 't',
     ownerId: 'ann',
-    settle: () => new Promise(() => {}),
-    settleMs: () => 1_000,
+    bind: () => new Promise(() => {}),
+    bindTimeoutMs: () => 1_000,
     isBound: () => true,
     isServed: () => false,
     mayMove: false,
@@ -84,7 +84,7 @@ function begin(fields: Partial<ClientSessionDeps> = {}, root?: AnyActorRef) {
     refuse: () => seen.push('refused'),
     ...fields,
   };
-  const life: Life = new Life(duties, root);
+  const life: SessionActor = new SessionActor(duties, root);
   return { life, duties, seen };
 }
 const SAID = ['initialized', 'cancelled', 'roots/list_changed', 'progress', 'custom'];
@@ -136,31 +136,31 @@ for (const [what, fields, seen] of [
     const { duties, actor } = start({ mayMove: false, mayFinish: true });
     actor.send({ type: 'lost' });
     Object.assign(duties, fields);
-    actor.send({ type: 'rested' });
+    actor.send({ type: 'callEnded' });
     assert.equal(duties.seen, ['serving', 'finishing', seen]);
   });
 }
 
-test('moves, is adrift when that fails, and moves again when it is wanted', async () => {
+test('moves, is unbound when that fails, and moves again when it is wanted', async () => {
   const { duties, actor, clock } = start();
   actor.send({ type: 'lost' });
   duties.settling.reject('nobody');
   await turn();
-  actor.send({ type: 'wanted' });
+  actor.send({ type: 'requested' });
   clock.increment(1_000);
-  assert.equal(duties.seen, ['serving', 'moving', 'failed: nobody', 'adrift', 'moving', 'late', 'adrift']);
+  assert.equal(duties.seen, ['serving', 'moving', 'failed: nobody', 'unbound', 'moving', 'late', 'unbound']);
   duties.served = true;
-  actor.send({ type: 'wanted' });
+  actor.send({ type: 'requested' });
   assert.is(duties.seen.at(-1), 'serving');
 });
 
-test('ends adrift when it is wanted and may not move any more', async () => {
+test('ends unbound when it is wanted and may not move any more', async () => {
   const { duties, actor } = start();
   actor.send({ type: 'lost' });
   duties.settling.reject('nobody');
   await turn();
   duties.mayMove = false;
-  actor.send({ type: 'wanted' });
+  actor.send({ type: 'requested' });
   assert.is(duties.seen.at(-1), 'ended');
 });
 
@@ -171,7 +171,7 @@ test('looks for a place by itself only while its client listens', async () => {
     duties.settling.reject('nobody');
     await turn();
     clock.increment(60_000);
-    assert.is(duties.seen.at(-1), isListened ? 'moving' : 'adrift');
+    assert.is(duties.seen.at(-1), isListened ? 'moving' : 'unbound');
   }
 });
 
@@ -196,10 +196,10 @@ test('ends from everywhere, and calls off what it was about', () => {
 
 test('has an actor from its first waking, and one only', () => {
   const { life, seen } = begin();
-  assert.equal([life.phase, life.mayRest], ['opening', false]);
+  assert.equal([life.phase, life.mayPark], ['opening', false]);
   life.wake();
   life.wake();
-  assert.equal([life.phase, life.mayRest, seen], ['serving', true, ['serving']]);
+  assert.equal([life.phase, life.mayPark, seen], ['serving', true, ['serving']]);
   life.end();
 });
 
@@ -210,17 +210,17 @@ test('ends its actor when it rests', () => {
   life.wake();
   const [actor] = [...actors].filter((one) => 'id' in one && one.id === CLIENT_ACTORS.session);
   assert.is(actor?.getSnapshot().status, 'active');
-  life.rest();
+  life.park();
   assert.is(actor?.getSnapshot().status, 'done');
 });
 
 test('goes on from where it is after a rest', () => {
   const { life, seen } = begin({ isServed: () => true });
   life.wake();
-  life.rest();
-  assert.equal([life.phase, life.mayRest], ['serving', false]);
-  life.look(false);
-  assert.equal([life.mayRest, seen], [true, ['serving', 'serving', 'serving']]);
+  life.park();
+  assert.equal([life.phase, life.mayPark], ['serving', false]);
+  life.requestBinding(false);
+  assert.equal([life.mayPark, seen], [true, ['serving', 'serving', 'serving']]);
   life.end();
 });
 
@@ -228,11 +228,11 @@ test('ends once, at rest, too, and is not woken again', () => {
   for (const isAwake of [true, false]) {
     const { life, seen } = begin();
     life.wake();
-    if (!isAwake) life.rest();
+    if (!isAwake) life.park();
     life.end();
     life.end();
     life.wake();
-    life.look(false);
+    life.requestBinding(false);
     assert.equal(seen, ['serving', 'ended']);
   }
 });
@@ -240,7 +240,7 @@ test('ends once, at rest, too, and is not woken again', () => {
 for (const era of ['legacy', 'modern'] as const) {
   test(`a ${era} backend hears what is meant for it`, () => {
     const backend = new ScriptedTransport({ era });
-    for (const name of SAID) passOn(backend, `notifications/${name}`, { name });
+    for (const name of SAID) forwardNotification(backend, `notifications/${name}`, { name });
     assert.equal(
       backend.notified,
       HEARD[era].map((name) => ({ method: `notifications/${name}`, params: { name } })),

@@ -27,10 +27,10 @@ let harness = new SessionHarness();
 async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Binding> {
   await harness.add('a', { peer: MODERN, fields });
   const profile = whose === 'own' ? ASKABLE : PLAIN;
-  const wish = { template: 't', ownerId: 'ann', profile, asksForLog: false };
+  const needs = { template: 't', ownerId: 'ann', profile, asksForLog: false };
   const session = whose === 'own' ? 'isolated' : 'auto';
   harness.inner.fleet.govern('t', { ...harness.inner.fleet.group('t').policy, session });
-  return harness.sessions.binder.settle(wish, { signal: new AbortController().signal });
+  return harness.sessions.binder.findBinding(needs, { signal: new AbortController().signal });
 }
 /** Keeps a place there; `heard` is what it says to its call. */
 function keep(binding: Binding | undefined, isBound = true, { isContinuation = false } = {}) {

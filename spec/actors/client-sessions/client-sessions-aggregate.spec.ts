@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { SessionRecord } from '../../../src/actors/client-sessions/client-sessions-resting.ts';
+import type { SessionRecord } from '../../../src/actors/client-sessions/expiring-sessions.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';

@@ -28,7 +28,7 @@ export interface CallRoute {
    * refusal. Cold. Default: the call never waits.
    */
   wait?(): Observable<unknown> | undefined;
-  /** Undefined when no instance can take the call now. The send that counts it must follow in the same synchronous block: see Pool.pick. */
+  /** Undefined when no instance can take the call now. The send must follow in the same synchronous block: see Pool.pick. */
   next(tried: Tried): InstanceRef | undefined;
   /** True when an instance that may take the call is only full: waiting may help. */
   isOnlyFull(tried: Tried): boolean;

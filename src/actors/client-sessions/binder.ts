@@ -1,5 +1,5 @@
-// Finds a binding for a session: an instance that the strategy chooses, and there a conversation of the session's own or a
-// part in the instance's. After a failure it tries the next instance.
+// Finds a binding for a session: the strategy chooses an instance, where the session gets a dedicated conversation or shares that
+// of the instance. After a failure the next instance is tried.
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import { backendTimeout, notConnected } from '../../domain/error-catalogue.ts';
@@ -15,31 +15,31 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { DedicatedBinding, SharedBindings } from './bindings.ts';
 import type { Binding, SessionDeps } from './client-session-types.ts';
 
-/** What a session wants. */
-export interface Wish {
+/** What a session needs of its binding. */
+export interface SessionNeeds {
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** The session has set a log level, or is about to: log lines name no client. */
+  /** The session has set a log level, or is about to: log messages name no client. */
   readonly asksForLog: boolean;
-  /** Sends the state of the client to a new conversation, before it is used. */
-  readonly introduce?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
+  /** Repeats the state of the client in a new conversation, before it is used. */
+  readonly restoreState?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
 }
 
-/** A conversation that is leased for one session alone. */
-interface Leased {
+/** A conversation that is leased for one session. */
+interface DedicatedLease {
   readonly upstream: Upstream;
-  /** Ends the lease, and the conversation with it. Resolves when nothing is left; never rejects. */
+  /** Ends the lease, and so the conversation. Resolves when nothing is left; never rejects. */
   readonly close: () => Promise<void>;
 }
 
-/** Which instances come first. */
-export interface Order {
-  /** Tried before all others. */
+/** In which order instances are tried. */
+export interface SearchOrder {
+  /** Tried first. */
   readonly first?: InstanceRef | undefined;
-  /** No other is tried. */
+  /** The only instance that is tried. */
   readonly only?: InstanceRef | undefined;
-  /** Tried when no other instance is left. */
+  /** Tried last. */
   readonly last?: InstanceRef | undefined;
   readonly signal: AbortSignal;
   /** Time limit for the whole search, in ms; the caller aborts it then. Default: none. */
@@ -49,11 +49,11 @@ export interface Order {
 export class Binder {
   readonly #deps: SessionDeps;
   readonly shared: SharedBindings;
-  /** The peers of instances that keep no conversation for a single client. */
-  readonly #withoutOwn = new WeakSet<Peer>();
-  /** Modern programs: the first session whose client may be asked something finds out whether the program speaks the legacy era. */
-  readonly #askers = new WeakMap<Peer, SingleFlight>();
-  /** Those of them that do not. */
+  /** Peers that keep no dedicated conversations. */
+  readonly #sharedOnly = new WeakSet<Peer>();
+  /** Modern programs: the first session whose client may be asked something probes whether the program speaks the legacy era. */
+  readonly #eraProbes = new WeakMap<Peer, SingleFlight>();
+  /** Modern programs that do not. */
   readonly #modernOnly = new WeakSet<Peer>();
 
   constructor(deps: SessionDeps) {
@@ -68,28 +68,31 @@ export class Binder {
     return ref;
   }
 
-  /** The binding at this instance when nothing has to be opened for it. */
-  at(ref: InstanceRef, wish: Wish): Binding | undefined {
+  /** The binding at this instance, if nothing has to be opened for it. */
+  at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
     const { peer } = ref;
-    const { policy } = this.#deps.fleet.group(wish.template);
+    const { policy } = this.#deps.fleet.group(needs.template);
     if (peer === undefined) return undefined;
-    if (this.#needsOwn(ref, peer, policy, wish)) return undefined;
+    if (this.#needsDedicated(ref, peer, policy, needs)) return undefined;
     return this.shared.join(ref, peer);
   }
 
-  #needsOwn(ref: InstanceRef, peer: Peer, policy: BalancerPolicy, wish: Wish): boolean {
-    if (this.#withoutOwn.has(peer) || !needsOwn(ref, peer, policy, wish)) return false;
+  #needsDedicated(ref: InstanceRef, peer: Peer, policy: BalancerPolicy, needs: SessionNeeds): boolean {
+    if (this.#sharedOnly.has(peer) || !needsDedicated(ref, peer, policy, needs)) return false;
     return !(this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
   }
 
   /**
-   * Opens a binding at one instance after the other, at most `maxRetries` after the first one. Rejects with the last
-   * failure, or NO_HEALTHY_INSTANCE. Nothing is left open after a rejection. An HTTP instance gets half of the remaining
-   * time while there is another one to try.
+   * Tries to open a binding at one instance after another: the first, and at most `maxRetries` more. Rejects with the last
+   * failure, or NO_HEALTHY_INSTANCE; nothing is left open then. An HTTP instance gets half of the remaining time while there is
+   * another one to try.
    */
-  async settle(wish: Wish, { first, only, last, signal, withinMs }: Order): Promise<Binding> {
+  async findBinding(
+    needs: SessionNeeds,
+    { first, only, last, signal, withinMs }: SearchOrder,
+  ): Promise<Binding> {
     const { fleet, now } = this.#deps;
-    const group = fleet.group(wish.template);
+    const group = fleet.group(needs.template);
     const endsAtMs = withinMs === undefined ? undefined : now() + withinMs;
     const tried = new Set<string>();
     let failure: GatewayError | undefined;
@@ -101,22 +104,27 @@ export class Binder {
       const hasNext = only === undefined && tried.size <= group.policy.maxRetries && hasUntried(group, tried);
       const isSpare = hasNext && !isPipe(ref) && endsAtMs !== undefined;
       try {
-        if (isSpare) return await this.#openWithin((endsAtMs - now()) / 2, ref, wish, signal);
-        return await this.#open(ref, wish, signal);
+        if (isSpare) return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
+        return await this.#open(ref, needs, signal);
       } catch (thrown) {
         failure = atInstance(asGatewayError(thrown), ref.id);
         if (signal.aborted || only !== undefined) break;
       }
     }
-    throw failure ?? this.#noInstance(wish.template);
+    throw failure ?? this.#noInstance(needs.template);
   }
 
-  /** Aborts an opening that takes longer: over a network, unlike a program that starts, a healthy backend opens at once. */
-  async #openWithin(ms: number, ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise<Binding> {
+  /** Aborts an opening that takes longer. Over a network a healthy backend opens at once; only a program takes time to start. */
+  async #openWithin(
+    ms: number,
+    ref: InstanceRef,
+    needs: SessionNeeds,
+    signal: AbortSignal,
+  ): Promise<Binding> {
     const late = new AbortController();
     const disarm = this.#deps.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
     try {
-      return await this.#open(ref, wish, AbortSignal.any([signal, late.signal]));
+      return await this.#open(ref, needs, AbortSignal.any([signal, late.signal]));
     } catch (thrown) {
       throw late.signal.aborted ? backendTimeout(Math.round(ms), 'no') : thrown;
     } finally {
@@ -124,25 +132,25 @@ export class Binder {
     }
   }
 
-  async #open(ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise<Binding> {
-    const present = this.at(ref, wish);
+  async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
+    const present = this.at(ref, needs);
     if (present !== undefined) return present;
     const { peer } = ref;
     if (peer === undefined) throw notConnected();
-    const leased = await this.#leaseOwn(ref, peer, wish, signal);
+    const leased = await this.#leaseDedicated(ref, peer, needs, signal);
     if (leased === undefined) {
-      const shared = this.at(ref, wish); // the instance may have a new session meanwhile
+      const shared = this.at(ref, needs); // the instance may have a new session meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
     const { upstream, close } = leased;
     const binding = new DedicatedBinding(ref, upstream, {
       close,
-      keeps: isPipe(ref),
+      buffersMessages: isPipe(ref),
       alarm: this.#deps.alarm,
     });
     try {
-      await wish.introduce?.(upstream, signal);
+      await needs.restoreState?.(upstream, signal);
       signal.throwIfAborted();
     } catch (thrown) {
       await binding.close();
@@ -151,43 +159,43 @@ export class Binder {
     return binding;
   }
 
-  /** Undefined where only a part in the instance's conversation is possible, which is remembered. */
-  async #leaseOwn(
+  /** Undefined where only sharing the conversation of the instance is possible, which is remembered. */
+  async #leaseDedicated(
     ref: InstanceRef,
     peer: Peer,
-    wish: Wish,
+    needs: SessionNeeds,
     signal: AbortSignal,
-  ): Promise<Leased | undefined> {
-    const { policy } = this.#deps.fleet.group(wish.template);
-    if (isForLegacy(ref, peer, policy)) return this.#leaseLegacy(ref, peer, wish, signal);
-    const leased = await lease(ref, wish, signal);
-    if (leased === undefined) this.#withoutOwn.add(peer);
+  ): Promise<DedicatedLease | undefined> {
+    const { policy } = this.#deps.fleet.group(needs.template);
+    if (isForLegacy(ref, peer, policy)) return this.#leaseLegacy(ref, peer, needs, signal);
+    const leased = await lease(ref, needs, signal);
+    if (leased === undefined) this.#sharedOnly.add(peer);
     return leased;
   }
 
   /**
-   * A process of its own is worth its price only in the legacy era: there the program can ask its client by requests.
-   * One session finds out whether the program speaks that era; the others wait, and do not take places for nothing.
+   * A dedicated process is worth its price only in the legacy era, in which a program can send requests to its client. One
+   * session probes whether the program speaks that era; the others wait, and so start no process in vain.
    */
   async #leaseLegacy(
     ref: InstanceRef,
     peer: Peer,
-    wish: Wish,
+    needs: SessionNeeds,
     signal: AbortSignal,
-  ): Promise<Leased | undefined> {
-    const asker = this.#askers.get(peer) ?? new SingleFlight(false, this.#deps.scheduler);
-    this.#askers.set(peer, asker);
-    const opened = await asker.run(signal, async () => {
+  ): Promise<DedicatedLease | undefined> {
+    const probe = this.#eraProbes.get(peer) ?? new SingleFlight(false, this.#deps.scheduler);
+    this.#eraProbes.set(peer, probe);
+    const opened = await probe.run(signal, async () => {
       if (this.#modernOnly.has(peer)) return undefined;
       try {
-        const leased = await lease(ref, wish, signal);
+        const leased = await lease(ref, needs, signal);
         if (leased === undefined || leased.upstream.peer.era === 'legacy') return leased;
-        this.#modernOnly.add(peer); // before the others go on
+        this.#modernOnly.add(peer); // before the others continue
         void leased.close(); // it never rejects
         return undefined;
       } catch (thrown) {
         if (signal.aborted) throw thrown;
-        return { thrown }; // the others try for themselves: what refused this one may concern its owner alone
+        return { thrown }; // the others try themselves: the refusal may concern this owner alone
       }
     });
     if (opened !== undefined && 'thrown' in opened) throw opened.thrown;
@@ -202,9 +210,13 @@ export class Binder {
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
-/** Undefined where the backend keeps none for a single client. Rejects as the opening does; aborting ends the lease. */
-async function lease(ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise<Leased | undefined> {
-  const { conversation, release } = ref.lease({ owner: { id: wish.ownerId }, profile: wish.profile });
+/** Undefined where the backend keeps no dedicated conversations. Rejects like the opening; aborting ends the lease. */
+async function lease(
+  ref: InstanceRef,
+  needs: SessionNeeds,
+  signal: AbortSignal,
+): Promise<DedicatedLease | undefined> {
+  const { conversation, release } = ref.lease({ owner: { id: needs.ownerId }, profile: needs.profile });
   const close = (): Promise<void> => {
     release();
     return conversation.gone;
@@ -220,31 +232,36 @@ async function lease(ref: InstanceRef, wish: Wish, signal: AbortSignal): Promise
 }
 
 /**
- * Whether a session needs a conversation of its own. Over HTTP: always, because there legacy backends have sessions, too,
- * and a modern one may speak both eras. Over a pipe: when the template wants it so, or when a backend may say or ask
- * something in the legacy era that cannot be attributed there; a modern program may speak both eras, too, and ask only in
- * the legacy one. Bare ones know no clients. Source: ADR 24, ADR 48.
+ * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a modern one may
+ * speak both eras. Over a pipe when the template requires it, or when a legacy backend may send messages or requests that cannot
+ * be attributed to one client of a shared process; a modern program may speak both eras, and send requests only in the legacy
+ * one. Bare backends know no clients. Source: ADR 24, ADR 48.
  */
-function needsOwn(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy, wish: Wish): boolean {
+function needsDedicated(
+  ref: InstanceRef,
+  { era }: Peer,
+  { session }: BalancerPolicy,
+  needs: SessionNeeds,
+): boolean {
   if (era === 'bare') return false;
   if (!isPipe(ref) || session === 'isolated') return true;
   if (session !== 'auto') return false;
-  return mayBeAsked(wish.profile) || (era === 'legacy' && wish.asksForLog);
+  return mayBeAsked(needs.profile) || (era === 'legacy' && needs.asksForLog);
 }
 
-/** True when a process of a session's own at a modern program would be opened only to speak the legacy era. */
+/** True when a dedicated process of a modern program would be opened only to speak the legacy era. */
 function isForLegacy(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy): boolean {
   return era === 'modern' && isPipe(ref) && session !== 'isolated';
 }
 
-/** A session is no load until it calls: where all instances are full it goes to the least loaded one. */
+/** A session is no load until it calls: when all instances are full, the least loaded one is chosen. */
 function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | undefined {
   const picked = pool.pick(excluding);
   if (picked !== undefined) return picked;
-  const left = pool.candidates
+  const remaining = pool.candidates
     .filter(({ id }) => !excluding.has(id))
-    .toSorted((one, other) => one.inFlight - other.inFlight);
-  return left.find((ref) => pool.ejectionOf(ref) === undefined) ?? left[0];
+    .toSorted((a, b) => a.inFlight - b.inFlight);
+  return remaining.find((ref) => pool.ejectionOf(ref) === undefined) ?? remaining[0];
 }
 
 function hasUntried({ pool }: Group, tried: ReadonlySet<string>): boolean {
@@ -260,7 +277,7 @@ function pickWithLast(
   return pick(group, new Set([...tried, last.id])) ?? pick(group, tried);
 }
 
-/** An HTTP backend has sessions of its own; a program at the end of a pipe knows one client. */
+/** True for a program at the end of a pipe, which knows one client. */
 function isPipe({ definition: { transport } }: InstanceRef): boolean {
   return !TRANSPORT_TRAITS[transport].isNetworked;
 }

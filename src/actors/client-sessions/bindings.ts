@@ -1,5 +1,5 @@
-// The binding of a session at its instance: a conversation that is leased for it alone (dedicated), or a part in the instance's
-// own (shared). The binder chooses (binder.ts).
+// The binding of a session to its instance: a conversation that is leased for the session (dedicated), or that of the instance,
+// which sessions share. binder.ts chooses.
 
 import { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
@@ -12,27 +12,20 @@ import { MessageBuffer } from '../message-buffer.ts';
 import { Listening } from './client-session-listening.ts';
 import type { Binding, SessionDeps, SessionSubscriber } from './client-session-types.ts';
 
-/** The buffer for a client that does not listen. */
-interface Kept {
-  readonly messages: MessageBuffer<ServerMessage>;
-  readonly subscription: Subscription;
-}
-
 export interface DedicatedBindingOptions {
   /** Ends the conversation. Called once; never rejects. */
   readonly close: () => Promise<void>;
   /**
-   * Messages of the backend without a listener are buffered, as far as MessageBuffer has room. A process sends messages with
-   * or without a listener; the stream of an HTTP backend is only open for a listener, and a modern backend is asked.
+   * Messages are buffered while there is no listener. A legacy process sends messages at any time; the stream of an HTTP backend
+   * is open only for a listener, and a modern backend sends only what it is asked for.
    */
-  readonly keeps: boolean;
+  readonly buffersMessages: boolean;
   readonly alarm: SessionDeps['alarm'];
 }
 
 /**
  * A conversation that is leased for one session: a session of an HTTP backend, or a process. The lease ends with the session, or
- * when its last call has ended after the session went elsewhere. A process of the modern era is asked for changes like an
- * instance that sessions share.
+ * with the last call after the session moved to another instance. A modern process is subscribed to like a shared instance.
  */
 export class DedicatedBinding implements Binding {
   readonly ref: InstanceRef;
@@ -43,18 +36,23 @@ export class DedicatedBinding implements Binding {
   #listener: SessionSubscriber | undefined;
   readonly #close: () => Promise<void>;
   readonly #alarm: SessionDeps['alarm'];
-  #kept: Kept | undefined;
+  #buffer: MessageBuffer<ServerMessage> | undefined;
+  #buffering: Subscription | undefined;
   #listening: Listening | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(ref: InstanceRef, upstream: Upstream, { close, keeps, alarm }: DedicatedBindingOptions) {
+  constructor(
+    ref: InstanceRef,
+    upstream: Upstream,
+    { close, buffersMessages, alarm }: DedicatedBindingOptions,
+  ) {
     this.ref = ref;
     this.upstream = upstream;
     this.#close = close;
     this.#alarm = alarm;
     const end = () => this.#end();
     upstream.closed$.subscribe({ next: end, complete: end, error: end });
-    if (keeps && this.peer.era !== 'modern') this.#kept = this.#keep();
+    if (buffersMessages && this.peer.era !== 'modern') this.#startBuffering();
   }
 
   get peer(): Peer {
@@ -66,24 +64,23 @@ export class DedicatedBinding implements Binding {
   }
 
   listen(listener: SessionSubscriber): () => void {
-    const kept = this.#kept;
-    if (this.peer.era === 'modern') return this.#ask(listener);
-    if (kept === undefined) return this.#hear(listener);
+    if (this.peer.era === 'modern') return this.#listenModern(listener);
+    if (this.#buffer === undefined) return this.#listenUnbuffered(listener);
     this.#listener = listener;
-    for (const message of kept.messages.takeAll()) listener.deliver(message);
+    for (const message of this.#buffer.takeAll()) listener.deliver(message);
     return () => {
       if (this.#listener === listener) this.#listener = undefined;
     };
   }
 
   get opening(): Promise<void> | undefined {
-    return this.#listening?.agreed ?? this.upstream.opening;
+    return this.#listening?.acknowledged ?? this.upstream.opening;
   }
 
-  /** A legacy backend was asked itself; see client-state.ts. */
-  wants(): Promise<void> | undefined {
+  /** A legacy backend gets the request itself; see client-state.ts. */
+  setSubscribed(): Promise<void> | undefined {
     this.#listening?.refresh();
-    return this.#listening?.agreed;
+    return this.#listening?.acknowledged;
   }
 
   take(): void {
@@ -109,16 +106,16 @@ export class DedicatedBinding implements Binding {
     return this.#closing;
   }
 
-  #hear(listener: SessionSubscriber): () => void {
+  #listenUnbuffered(listener: SessionSubscriber): () => void {
     const subscription = this.upstream.messages$.subscribe({
       next: (message) => listener.deliver(message),
-      complete: () => this.#lose(listener),
-      error: () => this.#lose(listener),
+      complete: () => this.#lost(listener),
+      error: () => this.#lost(listener),
     });
     return () => subscription.unsubscribe();
   }
 
-  #ask(listener: SessionSubscriber): () => void {
+  #listenModern(listener: SessionSubscriber): () => void {
     const { upstream, peer } = this;
     const listening = new Listening({
       ref: { listen: (request) => upstream.exchange(request) },
@@ -137,26 +134,26 @@ export class DedicatedBinding implements Binding {
     };
   }
 
-  #keep(): Kept {
-    const messages = new MessageBuffer<ServerMessage>(drop);
-    const subscription = this.upstream.messages$.subscribe({
+  #startBuffering(): void {
+    const buffer = new MessageBuffer<ServerMessage>(refuseQuestion);
+    this.#buffer = buffer;
+    this.#buffering = this.upstream.messages$.subscribe({
       next: (message) => {
-        if (this.#listener === undefined) messages.put(message, message.params);
+        if (this.#listener === undefined) buffer.put(message, message.params);
         else this.#listener.deliver(message);
       },
       error: () => this.#end(), // closed$ says why
     });
-    return { messages, subscription };
   }
 
-  #lose(listener: SessionSubscriber): void {
+  #lost(listener: SessionSubscriber): void {
     this.#isOver = true;
     listener.lost();
   }
 
   #end(): void {
     this.#isOver = true;
-    this.#kept?.subscription.unsubscribe();
+    this.#buffering?.unsubscribe();
     this.#listening?.close();
     this.#listening = undefined;
     const listener = this.#listener;
@@ -165,13 +162,13 @@ export class DedicatedBinding implements Binding {
   }
 }
 
-/** A question of the backend gets an answer in any case. */
-function drop(message: ServerMessage): void {
+/** A question of the backend is always answered. */
+function refuseQuestion(message: ServerMessage): void {
   if (message.kind !== 'request') return;
   message.answer({ error: { code: RPC.internalError, message: 'The client does not listen.' } });
 }
 
-/** One for each conversation that sessions share, while they do. */
+/** The bindings to the shared conversations of instances, one per conversation while sessions use it. */
 export class SharedBindings {
   readonly #alarm: SessionDeps['alarm'];
   readonly #bindings = new Map<InstanceRef, SharedBinding>();
@@ -180,12 +177,12 @@ export class SharedBindings {
     this.#alarm = alarm;
   }
 
-  /** How many conversations are shared now; for specs that look for leaks. */
+  /** How many conversations are shared; for specs that check for leaks. */
   get size(): number {
     return this.#bindings.size;
   }
 
-  /** A part for one more session, until it retires. `peer` is what the instance shows now. */
+  /** The binding for one more session, until that retires. `peer`: the present peer of the instance. */
   join(ref: InstanceRef, peer: Peer): SharedBinding {
     const known = this.#bindings.get(ref);
     const binding = known?.peer === peer ? known : this.#open(ref, peer);
@@ -203,27 +200,27 @@ export class SharedBindings {
 }
 
 /**
- * The part that sessions have in an instance's own conversation, which carries all of them. The backend's messages there name no
- * client: an update of a resource goes to its subscribers, a change of a list to all sessions, any other message to none.
+ * The binding of all sessions that share the conversation of an instance. Messages of the backend name no client there: an update
+ * of a resource goes to its subscribers, a change of a list to all sessions, any other message to none.
  */
 class SharedBinding implements Binding {
   readonly ref: InstanceRef;
   readonly peer: Peer;
   readonly upstream = undefined;
   readonly #alarm: SessionDeps['alarm'];
-  readonly #emptied: () => void;
+  readonly #onEmpty: () => void;
   #sessions = 0;
   readonly #listeners = new Set<SessionSubscriber>();
-  /** How many listeners subscribed to each resource. */
-  readonly #wanted = new Map<string, number>();
-  #hearing: Subscription | undefined;
+  /** The number of listeners that subscribed to each resource. */
+  readonly #subscribers = new Map<string, number>();
+  #subscription: Subscription | undefined;
   #listening: Listening | undefined;
 
-  constructor(ref: InstanceRef, peer: Peer, alarm: SessionDeps['alarm'], emptied: () => void) {
+  constructor(ref: InstanceRef, peer: Peer, alarm: SessionDeps['alarm'], onEmpty: () => void) {
     this.ref = ref;
     this.peer = peer;
     this.#alarm = alarm;
-    this.#emptied = emptied;
+    this.#onEmpty = onEmpty;
   }
 
   get isIntact(): boolean {
@@ -237,33 +234,33 @@ class SharedBinding implements Binding {
   listen(listener: SessionSubscriber): () => void {
     this.#listeners.add(listener);
     for (const uri of listener.uris.keys()) this.#count(uri, 1);
-    if (this.#hearing === undefined) this.#hear();
+    if (this.#subscription === undefined) this.#startListening();
     this.#listening?.refresh();
     return () => {
       if (!this.#listeners.delete(listener)) return;
       for (const uri of listener.uris.keys()) this.#count(uri, -1);
-      if (this.#listeners.size === 0) this.#hush();
+      if (this.#listeners.size === 0) this.#stopListening();
       else this.#listening?.refresh();
     };
   }
 
   get opening(): Promise<void> | undefined {
-    return this.#listening?.agreed;
+    return this.#listening?.acknowledged;
   }
 
-  wants(uri: string, isWanted: boolean): Promise<void> | undefined {
-    this.#count(uri, isWanted ? 1 : -1);
+  setSubscribed(uri: string, isSubscribed: boolean): Promise<void> | undefined {
+    this.#count(uri, isSubscribed ? 1 : -1);
     this.#listening?.refresh();
-    return this.#listening?.agreed;
+    return this.#listening?.acknowledged;
   }
 
-  /** The conversation is not the session's: it ends with the instance's. */
+  /** The conversation ends with the session of the instance. */
   take(): void {}
   release(): void {}
 
   retire(): void {
     this.#sessions -= 1;
-    if (this.#sessions === 0) this.#emptied();
+    if (this.#sessions === 0) this.#onEmpty();
   }
 
   async close(): Promise<void> {
@@ -271,30 +268,32 @@ class SharedBinding implements Binding {
   }
 
   #count(uri: string, difference: 1 | -1): void {
-    const count = (this.#wanted.get(uri) ?? 0) + difference;
-    if (count > 0) this.#wanted.set(uri, count);
-    else this.#wanted.delete(uri);
+    const count = (this.#subscribers.get(uri) ?? 0) + difference;
+    if (count > 0) this.#subscribers.set(uri, count);
+    else this.#subscribers.delete(uri);
   }
 
-  /** A modern backend only sends what it is asked for; the others send everything. */
-  #hear(): void {
-    const hearing = new Subscription();
-    this.#hearing = hearing;
+  /** A modern backend sends only what it is asked for; the others send everything. */
+  #startListening(): void {
+    const subscription = new Subscription();
+    this.#subscription = subscription;
     if (this.peer.era === 'modern') {
       const { ref, peer } = this;
       const deliver = (message: ServerMessage): void => this.#deliver(message);
-      const listening = new Listening({ ref, peer, alarm: this.#alarm, uris: this.#wanted, deliver });
+      const listening = new Listening({ ref, peer, alarm: this.#alarm, uris: this.#subscribers, deliver });
       this.#listening = listening;
-      hearing.add(() => listening.close());
+      subscription.add(() => listening.close());
     } else {
-      const ignored = () => undefined; // its sessions see that it is over by the instance's state
-      hearing.add(this.ref.messages$.subscribe({ next: (said) => this.#deliver(said), error: ignored }));
+      const ignored = () => undefined; // the state of the instance shows the end to its sessions
+      subscription.add(
+        this.ref.messages$.subscribe({ next: (message) => this.#deliver(message), error: ignored }),
+      );
     }
   }
 
-  #hush(): void {
-    this.#hearing?.unsubscribe();
-    this.#hearing = undefined;
+  #stopListening(): void {
+    this.#subscription?.unsubscribe();
+    this.#subscription = undefined;
     this.#listening = undefined;
   }
 
@@ -309,10 +308,10 @@ class SharedBinding implements Binding {
 
   #deliverUpdate(message: ServerMessage, uri: unknown): void {
     if (typeof uri !== 'string') return;
-    const meant = wholesOf(uri).filter((whole) => this.#wanted.has(whole));
-    if (meant.length === 0) return;
+    const subscribed = wholesOf(uri).filter((candidate) => this.#subscribers.has(candidate));
+    if (subscribed.length === 0) return;
     for (const listener of [...this.#listeners]) {
-      if (meant.some((whole) => listener.uris.has(whole))) listener.deliver(message);
+      if (subscribed.some((candidate) => listener.uris.has(candidate))) listener.deliver(message);
     }
   }
 }

@@ -10,55 +10,55 @@ import type { WaitQueue } from '../calls/wait-queue.ts';
 import type { Binding } from './client-session-types.ts';
 import { type RouteHost, SessionRoute } from './session-route.ts';
 
-/** Where calls are made. */
-export interface CallsPlace extends RouteHost {
+/** The binding of the session, for its calls. */
+export interface CallsHost extends RouteHost {
   readonly binding: Binding | undefined;
-  /** The queue of its template, where calls of a client that is away offer their places. */
+  /** The queue of the template, where calls of an absent client offer their places. */
   readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
-  /** One call on this route. */
+  /** Makes one call on this route. */
   carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer>;
 }
 
-/** Whose calls they are. */
+/** The session of the calls. */
 export interface CallsOwner {
   readonly ownerId: string;
   /** Why the session is over, as a clause; undefined while it is not. */
   readonly endedFor: string | undefined;
   /** A call begins. */
   used(): void;
-  /** A call has ended, or gives up its place. */
-  rested(): void;
+  /** A call has ended, or released its reservation. */
+  callEnded(): void;
 }
 
 export class SessionCalls {
-  readonly #place: CallsPlace;
+  readonly #host: CallsHost;
   readonly #owner: CallsOwner;
-  // A session that rests has none: what only calls need is made at the first call.
+  // A parked session has neither: both are made with the first call.
   #calls: LinkedSet<SessionRoute> | undefined;
   #reservations: Set<HeldReservation> | undefined;
   #isAway = false;
 
-  constructor(place: CallsPlace, owner: CallsOwner) {
-    this.#place = place;
+  constructor(host: CallsHost, owner: CallsOwner) {
+    this.#host = host;
     this.#owner = owner;
   }
 
-  /** Includes calls that are about to go on. */
+  /** Includes calls between two rounds. */
   get size(): number {
     return (this.#calls?.size ?? 0) + (this.#reservations?.size ?? 0);
   }
-  /** True when some calls are at an instance, or are about to go on there. */
-  get arePlaced(): boolean {
+  /** True when a call is at an instance, or has a reservation. */
+  get areAnyBound(): boolean {
     if (this.#reservations !== undefined && this.#reservations.size > 0) return true;
     return (this.#calls?.values() ?? []).some(({ binding }) => binding !== undefined);
   }
 
-  /** True when there is one call, which is under way at that place. */
-  soleAt(binding: Binding): boolean {
+  /** True when there is exactly one call, and it is under way at that binding. */
+  isOnlyCallAt(binding: Binding): boolean {
     return this.#calls?.size === 1 && this.#calls.first?.binding === binding;
   }
 
-  /** See ClientSession.exchange. `reservation`: that of the call, for as long as it lasts. */
+  /** See ClientSession.exchange. `reservation`: the binding of the call's reservation, for as long as that lasts. */
   exchange(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
       const { endedFor } = this.#owner;
@@ -67,18 +67,18 @@ export class SessionCalls {
         return;
       }
       this.#owner.used();
-      const route = new SessionRoute(this.#place, request, reservation);
+      const route = new SessionRoute(this.#host, request, reservation);
       const call = new Subscription();
       this.#calls ??= new LinkedSet();
       this.#calls.add(route);
       subscriber.add(() => {
-        if (this.#isAway) this.#place.queue.withdraw(route);
+        if (this.#isAway) this.#host.queue.withdraw(route);
         call.unsubscribe();
         this.#calls?.delete(route);
-        this.#owner.rested();
+        this.#owner.callEnded();
       });
       call.add(
-        this.#place.carry(request, route).subscribe({
+        this.#host.carry(request, route).subscribe({
           next: (answer) => subscriber.next(route.deliver(answer)),
           error: (thrown: unknown) => subscriber.error(thrown),
           complete: () => subscriber.complete(),
@@ -87,9 +87,9 @@ export class SessionCalls {
     });
   }
 
-  /** See Session.reserve of protocol/ports.ts. */
+  /** See McpSession.reserve of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
-    const place = this.#place;
+    const host = this.#host;
     // Not by the id of the instance: its successor may have the same.
     const route = this.#calls?.values().find(({ lastAnswer }) => lastAnswer === answer);
     const binding = route?.binding;
@@ -98,11 +98,11 @@ export class SessionCalls {
       ownerId: this.#owner.ownerId,
       isContinuation: binding !== undefined && route?.reservation === binding,
       exchange: (request) => this.exchange(request, binding),
-      isBound: () => place.binding === binding && !place.mayMove,
+      isBound: () => host.binding === binding && !host.mayMove,
       lost,
       left: () => {
         this.#reservations?.delete(reservation);
-        this.#owner.rested();
+        this.#owner.callEnded();
       },
     });
     this.#reservations ??= new Set();
@@ -111,43 +111,43 @@ export class SessionCalls {
     return reservation;
   }
 
-  /** The client is away, or is back: while it is away its calls end as soon as others wait for their places. */
+  /** While the client is away, its calls end as soon as other calls wait for their places. */
   setAway(isAway: boolean): void {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
-    const { queue } = this.#place;
+    const { queue } = this.#host;
     for (const route of this.#calls?.values() ?? []) {
       if (!isAway) queue.withdraw(route);
-      else if (this.#calls?.has(route)) queue.offer(route); // one that ended before it may have ended others
+      else if (this.#calls?.has(route)) queue.offer(route); // the end of one call may have ended others
     }
   }
 
-  /** Answers the calls that are between two rounds: there will be no next round. */
+  /** Ends the calls between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
     for (const reservation of [...(this.#reservations ?? [])]) reservation.end(perhapsDelivered(error));
   }
 
-  /** Answers all of them. */
+  /** Ends all calls. */
   end(error: GatewayError): void {
     for (const route of this.#calls?.values() ?? []) route.refuse(error);
     this.dismiss(error);
   }
 
-  /** Gives up what is not needed without calls. */
-  rest(): void {
+  /** Releases what is not needed without calls. */
+  park(): void {
     this.#calls = undefined;
     this.#reservations = undefined;
   }
 }
 
 export interface HeldReservationDeps {
-  /** Undefined when the asking backend is unknown: then the call goes on where its session is. */
+  /** Undefined when the asking backend is unknown: then the call continues at the binding of its session. */
   readonly binding: Binding | undefined;
   readonly ownerId: string;
   /** The call already has a reservation there: this is its next round. */
   readonly isContinuation: boolean;
   readonly exchange: (request: ExchangeRequest) => Observable<Answer>;
-  /** True when the call can go on nowhere else. */
+  /** True when the call can continue nowhere else. */
   readonly isBound: () => boolean;
   readonly lost: (error: GatewayError) => void;
   readonly left: () => void;
@@ -163,7 +163,7 @@ export class HeldReservation {
   #isLost = false;
   #isOver = false;
 
-  /** The place is kept from now on, until `leave`. */
+  /** Reserves from now on, until `leave`. */
   constructor(deps: HeldReservationDeps) {
     this.#deps = deps;
     deps.binding?.take();
@@ -185,35 +185,35 @@ export class HeldReservation {
   watch(): void {
     const { binding, ownerId, isContinuation } = this.#deps;
     if (binding === undefined) return;
-    const look = (): void => {
-      if (this.#deps.isBound()) this.end(placeGone(binding));
+    const gone = (): void => {
+      if (this.#deps.isBound()) this.end(conversationLost(binding));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
     const place = binding.ref
       .reserve(ownerId, isContinuation, binding.upstream)
-      .subscribe({ complete: look, error: refused });
+      .subscribe({ complete: gone, error: refused });
     this.#watching.add(place);
     const { closed$ } = binding.upstream ?? {};
     const over = (): void => {
-      place.unsubscribe(); // also where the call goes on elsewhere: nothing goes on here
-      look();
+      place.unsubscribe(); // also where the call can continue elsewhere
+      gone();
     };
     if (closed$ !== undefined)
       this.#watching.add(closed$.subscribe({ next: over, complete: over, error: over }));
   }
 
-  /** There will be no next round. A call whose conversation is over fails with that instead. */
+  /** There will be no next round. A call whose conversation is over fails with that error instead. */
   end(error: GatewayError): void {
     const { binding, lost } = this.#deps;
     if (this.#isOver || this.#isLost) return;
     this.#isLost = true;
-    lost(binding?.isIntact === false ? placeGone(binding) : error);
-    this.leave(); // behind it: callers are answered before their session ends
+    lost(binding?.isIntact === false ? conversationLost(binding) : error);
+    this.leave(); // afterwards: callers are answered before their session ends
   }
 }
 
-/** As for a call that was under way there. */
-function placeGone({ ref }: Binding): GatewayError {
+/** The same error as for a call that was under way there. */
+function conversationLost({ ref }: Binding): GatewayError {
   const gone = backendUnavailable('it went away before the call went on', { delivered: 'unknown' });
   return atInstance(gone, ref.id);
 }

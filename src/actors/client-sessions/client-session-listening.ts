@@ -1,5 +1,5 @@
-// The subscription at a modern backend for all sessions that share its conversation: the lists that it announces, and the
-// resources that the sessions subscribed to. bindings.ts decides which of them get a message.
+// The subscription at a modern backend for the sessions in one conversation: the lists that the backend announces, and the
+// resources that the sessions subscribed to. bindings.ts distributes the messages.
 
 import type { ServerMessage } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -12,19 +12,19 @@ export interface ListeningOptions {
   readonly ref: Pick<InstanceRef, 'listen'>;
   readonly peer: Pick<Peer, 'capabilities'>;
   readonly alarm: SessionDeps['alarm'];
-  /** Read whenever it asks. */
+  /** The subscribed resources; read at each request. */
   readonly uris: Pick<ResourceUris, 'keys'>;
   readonly deliver: (message: ServerMessage) => void;
 }
 
-/** Asks in the microtask after a change, so that changes that come together are one subscription. */
+/** Subscribes in the microtask after a change, so that simultaneous changes make one subscription. */
 export class Listening {
   readonly #options: ListeningOptions;
   readonly #client: ListenClient;
-  #isDue = false;
+  #isScheduled = false;
   #isClosed = false;
-  /** Callbacks that wait until the backend has agreed to the present wishes. */
-  #agreement: { readonly promise: Promise<void>; readonly end: () => void } | undefined;
+  /** Resolves when the backend has acknowledged the latest subscription. */
+  #acknowledgement: { readonly promise: Promise<void>; readonly end: () => void } | undefined;
 
   constructor(options: ListeningOptions) {
     this.#options = options;
@@ -38,26 +38,26 @@ export class Listening {
     this.refresh();
   }
 
-  /** The wanted resources may have changed. */
+  /** The subscribed resources may have changed. */
   refresh(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     queueMicrotask(() => {
-      this.#isDue = false;
+      this.#isScheduled = false;
       if (!this.#isClosed) this.#ask();
     });
   }
 
-  /** Resolves when the backend has agreed to the present wishes, or will not, at the latest after LIMITS.courtesyMs. */
-  get agreed(): Promise<void> | undefined {
-    if (this.#isClosed || (!this.#isDue && !this.#client.isPending)) return undefined;
-    this.#agreement ??= this.#newAgreement();
-    return this.#agreement.promise;
+  /** Resolves when the backend has acknowledged the latest subscription, or will not, at the latest after LIMITS.courtesyMs. */
+  get acknowledged(): Promise<void> | undefined {
+    if (this.#isClosed || (!this.#isScheduled && !this.#client.isPending)) return undefined;
+    this.#acknowledgement ??= this.#newAcknowledgement();
+    return this.#acknowledgement.promise;
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#agreement?.end();
+    this.#acknowledgement?.end();
     this.#client.stop();
   }
 
@@ -71,18 +71,18 @@ export class Listening {
       return;
     }
     this.#client.stop();
-    this.#agreement?.end();
+    this.#acknowledgement?.end();
   }
 
   /** The latest subscription may still be pending when the one before it ends. */
   #settled(): void {
-    if (!this.#isDue && !this.#client.isPending) this.#agreement?.end();
+    if (!this.#isScheduled && !this.#client.isPending) this.#acknowledgement?.end();
   }
 
-  #newAgreement() {
+  #newAcknowledgement() {
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = (): void => {
-      this.#agreement = undefined;
+      this.#acknowledgement = undefined;
       disarm();
       resolve();
     };

@@ -1,5 +1,5 @@
-// The listeners of a session: the event streams that its client holds open. They stay while the session moves from one
-// instance to another; the session is notified when the binding that they listen at is lost.
+// The event streams that the client of a session holds open. They stay open while the session moves between instances; the
+// session is notified when their binding is lost.
 
 import { Observable, Subject, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
@@ -7,14 +7,14 @@ import type { Binding, ResourceUris, SessionSubscriber } from './client-session-
 
 export interface SubscribersOptions {
   readonly uris: () => ResourceUris;
-  /** The first listener has come, or the last one has gone. */
+  /** The first listener was added, or the last one removed. */
   readonly changed: (isListening: boolean) => void;
-  /** The binding it is attached to may not be used any more. */
+  /** The attached binding may not be used any more. */
   readonly lost: () => void;
 }
 
 export class Subscribers implements SessionSubscriber {
-  /** Hot; subscribing is listening. */
+  /** Hot. Subscribers count as listeners. */
   readonly messages$: Observable<ServerMessage>;
   readonly #options: SubscribersOptions;
   readonly #subject = new Subject<ServerMessage>();
@@ -37,7 +37,7 @@ export class Subscribers implements SessionSubscriber {
     return this.#subject.observed;
   }
 
-  /** Resolves when the streams at its binding are open at the backend, or will not be; undefined without a need to wait. */
+  /** See Binding.opening. */
   get opening(): Promise<void> | undefined {
     return this.#attached?.binding.opening;
   }
@@ -54,15 +54,15 @@ export class Subscribers implements SessionSubscriber {
     this.#options.lost();
   }
 
-  /** Listens at this binding from now on, and at no other. */
+  /** Listens at this binding from now on, and at no other one. */
   attach(binding: Binding): void {
     this.detach();
     const subscription = new Subscription();
     this.#attached = { binding, subscription };
     subscription.add(binding.listen(this));
-    // An instance that is unhealthy may come back, and its conversation with it.
-    const look = () => isGone(binding) && this.#attached?.binding === binding && this.lost();
-    subscription.add(binding.ref.state$.subscribe({ next: look, complete: look, error: look }));
+    // An unhealthy instance may become healthy again, with the same conversation.
+    const check = () => isGone(binding) && this.#attached?.binding === binding && this.lost();
+    subscription.add(binding.ref.state$.subscribe({ next: check, complete: check, error: check }));
   }
 
   detach(): void {
@@ -71,9 +71,9 @@ export class Subscribers implements SessionSubscriber {
     attached?.subscription.unsubscribe();
   }
 
-  /** The session subscribed to a resource, or no longer does. */
-  wants(uri: string, isWanted: boolean): Promise<void> | undefined {
-    return this.#attached?.binding.wants(uri, isWanted);
+  /** See Binding.setSubscribed. */
+  setSubscribed(uri: string, isSubscribed: boolean): Promise<void> | undefined {
+    return this.#attached?.binding.setSubscribed(uri, isSubscribed);
   }
 
   /** The session is over. */

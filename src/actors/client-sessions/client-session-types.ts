@@ -1,6 +1,6 @@
-// Interfaces of the sessions of legacy MCP clients: to the rest of the gateway, and between their own parts.
-// Types only. Ownership: a table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding
-// owns its conversation, and with it a session or a process of the backend.
+// Interfaces of the sessions of legacy clients: to the rest of the gateway, and between their parts. Types only. Ownership: the
+// table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding owns its conversation, and with
+// that a session or a process of the backend.
 
 import type { ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -32,41 +32,41 @@ export interface ResourceUris {
   keys(): Iterable<string>;
 }
 
-/** Receives the messages of a backend outside of exchanges: one session whose client listens. */
+/** A session whose client listens: receives the messages of the backend outside of exchanges. */
 export interface SessionSubscriber {
-  /** What it subscribed to. */
+  /** The subscribed resources. */
   readonly uris: ResourceUris;
   deliver(message: ServerMessage): void;
   /** The conversation is over. */
   lost(): void;
 }
 
-/** The binding of a session to its instance: a conversation of its own, or a part in the instance's. */
+/** The binding of a session to its instance: a dedicated conversation, or the shared one of the instance. */
 export interface Binding {
   readonly ref: InstanceRef;
   readonly peer: Peer;
-  /** Its own conversation; undefined while it has a part in the instance's. */
+  /** The dedicated conversation; undefined while the session shares that of the instance. */
   readonly upstream: Upstream | undefined;
-  /** False once the conversation is over: the state that its backend kept of the session is gone. */
+  /** False once the conversation is over: the backend's state of the session is lost. */
   readonly isIntact: boolean;
   /** Delivers until the returned function is called. */
   listen(listener: SessionSubscriber): () => void;
-  /** Resolves when its streams are open at the backend, or will not be; undefined without a need to wait. */
+  /** Resolves when the streams of its listeners are open at the backend, or will not be; undefined without a need to wait. */
   readonly opening: Promise<void> | undefined;
-  /** A listener starts or stops to listen to this resource. Resolves when its backend knows, where that takes time. */
-  wants(uri: string, isWanted: boolean): Promise<void> | undefined;
+  /** A listener subscribes to a resource, or unsubscribes. Resolves when the backend knows, where that takes time. */
+  setSubscribed(uri: string, isSubscribed: boolean): Promise<void> | undefined;
   /** A call begins here; it ends with `release`. */
   take(): void;
   release(): void;
-  /** The session goes elsewhere: a conversation of its own is closed when its last call has ended. */
+  /** The session has moved: a dedicated conversation is closed when its last call has ended. */
   retire(): void;
-  /** The session is over: a conversation of its own is closed now. Resolves when nothing is left; never rejects. */
+  /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
   close(): Promise<void>;
 }
 
-/** Waits until a session has a binding for its requests. Exactly one of the two methods is called, once. */
+/** A request that waits for a binding of its session. Exactly one of the two methods is called, once. */
 export interface Waiter {
-  /** True when only a conversation of the session's own will do. */
+  /** True when the request needs a dedicated conversation. */
   readonly needsOwn: boolean;
   bound(binding: Binding): void;
   refused(error: GatewayError): void;
@@ -75,12 +75,12 @@ export interface Waiter {
 /** The session of a binding, as session-binding.ts uses it. */
 export interface BindingOwner {
   readonly isListened: boolean;
-  /** True while calls are under way at its binding, or a client is about to go on with one. */
+  /** True while calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
-  /** The session has this binding from now on. It has left the previous one when this returns. */
+  /** The session has this binding from now on. It has detached from the previous one when this returns. */
   moved(binding: Binding): void;
-  /** Resolves when the change has come to the backend, where that takes time. */
-  changed(uri: string, isWanted: boolean): Promise<void> | undefined;
-  /** The session has ended; its binding is closed when this returns. */
+  /** Resolves when the backend knows of the change, where that takes time. */
+  subscriptionChanged(uri: string, isSubscribed: boolean): Promise<void> | undefined;
+  /** The session has ended; its binding is closed after this returns. */
   ended(reason: string): void;
 }

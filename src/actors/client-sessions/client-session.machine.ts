@@ -1,98 +1,97 @@
-// The life of one session of a legacy client: the states of its binding, and the transitions between them. session-binding.ts
-// does the work of each state; a session that rests has no actor (Life).
+// The states of the binding of one legacy session, and the transitions between them. session-binding.ts does the work of each
+// state; a parked session has no actor (SessionActor).
 //
-//   entering ─┬─ bound ─► serving ── lost ──► moving ── settled ──► serving
-//             └─ new ────► opening ── settled ──► serving      └─ failed ──► adrift ── wanted, patience ──► moving
+//   entering ─┬─ bound ─► serving ── lost ──► moving ── bound ──► serving
+//             └─ new ───► opening ── bound ──► serving      └─ failed ──► unbound ── requested, retryDelay ──► moving
 //
-//   lost:    its conversation is over, or its instance may not be used: it moves; or stays, when it may not move and no
-//            instance could take its client over; or is finishing, while calls are under way there; or ends
-//   rested:  from finishing to serving, when its instance may be used again, or to ended
-//   upgrade: from serving to moving and back: it needs a conversation of its own
-//   end:     from everywhere to ended; so does a failed opening
-//   rest:    from everywhere to resting, where the actor ends and the session goes on
+//   lost:      the conversation is over, or the instance may not be used: the session moves; or stays, when it may not move and
+//              no other instance could serve its client; or is finishing, while calls are under way there; or ends
+//   callEnded: from finishing to serving, when the instance may be used again, or to ended
+//   upgrade:   from serving to moving and back: a conversation of the session's own is needed
+//   end:       from everywhere to ended; so does a failed opening
+//   park:      from everywhere to parked, where the actor ends and the session remains
 
 import { type Actor, type AnyActorRef, createActor, fromPromise, setup } from 'xstate';
 import { CLIENT_ACTORS } from '../template.machine.ts';
 
 /**
- * State of the binding of a session. `serving`: requests may go to the binding, if that is usable. `adrift`: no instance took it.
- * `finishing`: it may not move; its calls go on where they are, and nothing new is taken.
+ * State of the binding of a session. `serving`: requests may use the binding, if that is usable. `unbound`: no instance took the
+ * session. `finishing`: the session may not move; its calls continue where they are, and no new ones are taken.
  */
-export type SessionPhase = 'opening' | 'serving' | 'moving' | 'adrift' | 'finishing' | 'ended';
+export type SessionPhase = 'opening' | 'serving' | 'moving' | 'unbound' | 'finishing' | 'ended';
 
 export type ClientSessionEvent =
   | { readonly type: 'lost' }
-  | { readonly type: 'wanted' }
+  | { readonly type: 'requested' }
   | { readonly type: 'upgrade' }
-  | { readonly type: 'rested' }
-  | { readonly type: 'rest' }
+  | { readonly type: 'callEnded' }
+  | { readonly type: 'park' }
   | { readonly type: 'end' };
 
-/** The actions of the machine, which the session implements. All but `settle` are synchronous and do not throw. */
+/** What the machine asks of the session. All but `bind` are synchronous and do not throw. */
 export interface ClientSessionDeps {
   readonly template: string;
   readonly ownerId: string;
-  /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure; aborting calls it off. */
-  settle(signal: AbortSignal): Promise<void>;
-  /** Longest time for that, in ms. */
-  settleMs(): number;
-  /** It has a binding already. */
+  /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure. */
+  bind(signal: AbortSignal): Promise<void>;
+  /** Time limit of `bind`, in ms. */
+  bindTimeoutMs(): number;
   isBound(): boolean;
-  /** Its binding may be used, now. */
+  /** The binding may be used now. */
   isServed(): boolean;
-  /** It may go on with another instance. */
+  /** The session may continue at another instance. */
   readonly mayMove: boolean;
-  /** Ending it would not help: no other instance could serve its client. */
+  /** Ending the session would not help: no other instance could serve its client. */
   readonly mayWait: boolean;
-  /** Its conversation stands, and calls are under way there. */
+  /** The conversation is intact, and calls are under way there. */
   readonly mayFinish: boolean;
-  /** Its client waits for messages of the backend. */
+  /** The client listens to messages of the backend. */
   readonly isListened: boolean;
-  /** The session enters the phase; called again when the waiting requests are to look again. */
+  /** The session enters the phase; called again when waiting requests are to check the binding again. */
   enter(phase: SessionPhase): void;
-  /** The failure, before the next state is entered: `settle` rejected, or took too long. */
+  /** `bind` rejected, or took too long; called before the next state is entered. */
   fail(why: { readonly error: unknown } | 'late'): void;
-  /** No instance is healthy, and the session stays: waiting requests fail. */
+  /** No instance is healthy and the session stays: waiting requests fail. */
   refuse(): void;
 }
 
 /** Wait between two attempts to find an instance for a session whose client listens. */
-const PATIENCE_MS = 5_000;
+const RETRY_DELAY_MS = 5_000;
 
 export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 
 export const clientSessionMachine = setup({
   types: {
-    context: {} as Pick<ClientSessionDeps, 'template' | 'ownerId'> & { readonly duties: ClientSessionDeps },
+    context: {} as Pick<ClientSessionDeps, 'template' | 'ownerId'> & { readonly deps: ClientSessionDeps },
     input: {} as ClientSessionDeps,
     events: {} as ClientSessionEvent,
   },
   actors: {
-    settling: fromPromise<void, ClientSessionDeps>(({ input, signal }) => input.settle(signal)),
+    binding: fromPromise<void, ClientSessionDeps>(({ input, signal }) => input.bind(signal)),
   },
   delays: {
-    longest: ({ context }) => context.duties.settleMs(),
-    patience: PATIENCE_MS,
+    longest: ({ context }) => context.deps.bindTimeoutMs(),
+    retryDelay: RETRY_DELAY_MS,
   },
   guards: {
-    isBound: ({ context }) => context.duties.isBound(),
-    isServed: ({ context }) => context.duties.isServed(),
-    isListened: ({ context }) => context.duties.isListened,
-    mayMove: ({ context }) => context.duties.mayMove,
-    mayWait: ({ context }) => context.duties.mayWait,
-    mayFinish: ({ context }) => context.duties.mayFinish,
+    isBound: ({ context }) => context.deps.isBound(),
+    isServed: ({ context }) => context.deps.isServed(),
+    isListened: ({ context }) => context.deps.isListened,
+    mayMove: ({ context }) => context.deps.mayMove,
+    mayWait: ({ context }) => context.deps.mayWait,
+    mayFinish: ({ context }) => context.deps.mayFinish,
   },
   actions: {
-    enter: ({ context }, { phase }: { phase: SessionPhase }) => context.duties.enter(phase),
+    enter: ({ context }, { phase }: { phase: SessionPhase }) => context.deps.enter(phase),
     /** An event without an error is that of the time limit. */
-    fail: ({ context, event }) => context.duties.fail('error' in event ? { error: event.error } : 'late'),
-    refuse: ({ context }) => context.duties.refuse(),
+    fail: ({ context, event }) => context.deps.fail('error' in event ? { error: event.error } : 'late'),
+    refuse: ({ context }) => context.deps.refuse(),
   },
 }).createMachine({
   id: 'client-session',
-  context: ({ input }) => ({ template: input.template, ownerId: input.ownerId, duties: input }),
+  context: ({ input }) => ({ template: input.template, ownerId: input.ownerId, deps: input }),
   initial: 'entering',
-  on: { end: '.ended', rest: '.resting' },
+  on: { end: '.ended', park: '.parked' },
   states: {
     entering: {
       always: [{ guard: 'isBound', target: 'serving' }, { target: 'opening' }],
@@ -100,8 +99,8 @@ export const clientSessionMachine = setup({
     opening: {
       entry: { type: 'enter', params: { phase: 'opening' } },
       invoke: {
-        src: 'settling',
-        input: ({ context }) => context.duties,
+        src: 'binding',
+        input: ({ context }) => context.deps,
         onDone: 'serving',
         onError: {
           target: 'ended',
@@ -126,8 +125,8 @@ export const clientSessionMachine = setup({
     moving: {
       entry: { type: 'enter', params: { phase: 'moving' } },
       invoke: {
-        src: 'settling',
-        input: ({ context }) => context.duties,
+        src: 'binding',
+        input: ({ context }) => context.deps,
         onDone: 'serving',
         onError: [
           {
@@ -136,29 +135,29 @@ export const clientSessionMachine = setup({
             actions: 'fail',
           },
           {
-            target: 'adrift',
+            target: 'unbound',
             actions: 'fail',
           },
         ],
       },
-      after: { longest: { target: 'adrift', actions: 'fail' } },
+      after: { longest: { target: 'unbound', actions: 'fail' } },
     },
-    adrift: {
-      entry: { type: 'enter', params: { phase: 'adrift' } },
+    unbound: {
+      entry: { type: 'enter', params: { phase: 'unbound' } },
       on: {
-        wanted: [
+        requested: [
           { guard: 'isServed', target: 'serving' },
           { guard: 'mayMove', target: 'moving' },
           { guard: 'mayFinish', target: 'finishing' },
           { target: 'ended' },
         ],
       },
-      after: { patience: { guard: 'isListened', target: 'moving' } },
+      after: { retryDelay: { guard: 'isListened', target: 'moving' } },
     },
     finishing: {
       entry: { type: 'enter', params: { phase: 'finishing' } },
       on: {
-        rested: [
+        callEnded: [
           { guard: 'isServed', target: 'serving' },
           { guard: 'mayFinish', actions: { type: 'enter', params: { phase: 'finishing' } } },
           { target: 'ended' },
@@ -166,49 +165,46 @@ export const clientSessionMachine = setup({
       },
     },
     ended: { type: 'final', entry: { type: 'enter', params: { phase: 'ended' } } },
-    resting: { type: 'final' },
+    parked: { type: 'final' },
   },
 });
 
-/**
- * The actor of a session, which is there while the session is in use; a session that rests has none. The phase stays, and is all
- * that is needed to go on.
- */
-export class Life {
-  readonly #duties: ClientSessionDeps;
+/** The actor of a session, which exists while the session is in use. A parked session keeps only the phase. */
+export class SessionActor {
+  readonly #deps: ClientSessionDeps;
   readonly #root: AnyActorRef | undefined;
   #actor: ClientSessionActor | undefined;
   #phase: SessionPhase = 'opening';
 
-  /** `duties.enter` is to report each phase with `entered`. `root`: the parent of the actor. Default: none, which only specs use. */
-  constructor(duties: ClientSessionDeps, root?: AnyActorRef) {
-    this.#duties = duties;
+  /** `deps.enter` must report each phase with `entered`. `root`: the parent of the actor. Default: none, which only specs use. */
+  constructor(deps: ClientSessionDeps, root?: AnyActorRef) {
+    this.#deps = deps;
     this.#root = root;
   }
 
   get phase(): SessionPhase {
     return this.#phase;
   }
-  /** True while there is an actor, and it waits for nothing. */
-  get mayRest(): boolean {
-    return this.#actor !== undefined && (this.#phase === 'serving' || this.#phase === 'adrift');
+  /** True while there is an actor that waits for nothing. */
+  get mayPark(): boolean {
+    return this.#actor !== undefined && (this.#phase === 'serving' || this.#phase === 'unbound');
   }
 
-  /** Has an actor again. */
+  /** Starts the actor, unless it runs. */
   wake(): void {
     if (this.#actor !== undefined || this.#phase === 'ended') return;
     const actor = createActor(clientSessionMachine, {
       id: CLIENT_ACTORS.session,
       ...(this.#root && { parent: this.#root }),
-      input: this.#duties,
+      input: this.#deps,
     });
-    this.#actor = actor; // before it starts: it may end in there
+    this.#actor = actor; // before it starts: it may end synchronously
     actor.start();
   }
 
-  /** Goes on without an actor. */
-  rest(): void {
-    this.#actor?.send({ type: 'rest' });
+  /** Ends the actor; the session remains. */
+  park(): void {
+    this.#actor?.send({ type: 'park' });
     this.#actor = undefined;
   }
 
@@ -217,23 +213,23 @@ export class Life {
     if (phase === 'ended') this.#actor = undefined;
   }
 
-  /** A request met a binding that may not be used, or no binding, or needs a conversation of the session's own. */
-  look(needsOwn: boolean): void {
+  /** A request found no usable binding, or needs a conversation of the session's own. */
+  requestBinding(needsOwn: boolean): void {
     this.wake();
-    if (this.#phase === 'adrift') this.#actor?.send({ type: 'wanted' });
+    if (this.#phase === 'unbound') this.#actor?.send({ type: 'requested' });
     else if (this.#phase === 'serving') {
-      this.#actor?.send({ type: needsOwn && this.#duties.isServed() ? 'upgrade' : 'lost' });
-    } else this.rested();
+      this.#actor?.send({ type: needsOwn && this.#deps.isServed() ? 'upgrade' : 'lost' });
+    } else this.callEnded();
   }
 
-  /** A call has ended. It may have been the last one of a session that is finishing. */
-  rested(): void {
-    if (this.#phase === 'finishing') this.#actor?.send({ type: 'rested' });
+  /** A call has ended, perhaps the last one of a finishing session. */
+  callEnded(): void {
+    if (this.#phase === 'finishing') this.#actor?.send({ type: 'callEnded' });
   }
 
   end(): void {
     if (this.#phase === 'ended') return;
-    if (this.#actor === undefined) this.#duties.enter('ended');
+    if (this.#actor === undefined) this.#deps.enter('ended');
     else this.#actor.send({ type: 'end' });
   }
 }

@@ -1,5 +1,5 @@
-// One session of a legacy client: its id stays while it goes from one instance to another. It carries its client's calls
-// and answers them before it ends. session-binding.ts has its binding, the table its idle time (client-sessions.ts).
+// One session of a legacy client. Its id stays when it moves to another instance; before it ends it answers its calls.
+// session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, of } from 'rxjs';
@@ -19,13 +19,13 @@ import { Subscribers } from './client-session-subscribers.ts';
 import type { Binding, BindingOwner, SessionDeps } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
-/** Owns the sessions. */
+/** The owner of the sessions. */
 export interface SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
-  /** A message came, or the session is no longer busy. */
+  /** The client sent a message, or the session is no longer busy. */
   used(session: ClientSession): void;
-  /** It has a binding, the first or another one. */
+  /** The session has a new binding. */
   bound(session: ClientSession): void;
   ended(session: ClientSession, ending: Ending): void;
 }
@@ -49,8 +49,8 @@ export class ClientSession implements BindingOwner, CallsOwner {
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
-  /** For its supervisor: the instance in its last event; undefined before the first one. */
-  toldAt: InstanceRef | undefined;
+  /** For its supervisor: the instance of its last event; undefined before the first one. */
+  reportedAt: InstanceRef | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #sessionBinding: SessionBinding;
   readonly #calls: SessionCalls;
@@ -71,18 +71,18 @@ export class ClientSession implements BindingOwner, CallsOwner {
     this.#calls = new SessionCalls(this.#sessionBinding, this);
   }
 
-  /** Binds it to an instance; for errors see ClientSessions.open. Without a promise when nothing has to be opened there. */
+  /** Binds the session to an instance; for errors see ClientSessions.open. No promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
     return this.#sessionBinding.open();
   }
 
-  /** The backend of its binding; without a binding, of the last one. */
+  /** The backend of the present or last binding. */
   get peer(): Peer {
     const { binding } = this.#sessionBinding;
     if (binding === undefined) throw new Error('a session has no peer before it is open');
     return binding.peer;
   }
-  /** Itself, while it is bound to that instance. See Session of protocol/ports.ts. */
+  /** This session, while it is bound to that instance. See McpSession of protocol/ports.ts. */
   at(instanceId: string): this | undefined {
     return this.#sessionBinding.binding?.ref.id === instanceId ? this : undefined;
   }
@@ -90,7 +90,6 @@ export class ClientSession implements BindingOwner, CallsOwner {
   get isShared(): boolean {
     return this.#sessionBinding.binding?.upstream === undefined;
   }
-  /** The instance of its binding, or of the last one. */
   get instanceId(): string | undefined {
     return this.instance?.id;
   }
@@ -100,15 +99,15 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   /**
-   * One request; cold. Errors: those of Dispatcher.exchange at one instance; SESSION_NOT_FOUND when the session cannot go on;
-   * NO_HEALTHY_INSTANCE when it could, but no instance is healthy, and BACKEND_TIMEOUT when that took too long: the next
+   * One request; cold. Errors: those of Dispatcher.exchange at one instance; SESSION_NOT_FOUND when the session cannot continue;
+   * NO_HEALTHY_INSTANCE when it could but no instance is healthy, and BACKEND_TIMEOUT when binding took too long: the next
    * request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     return this.#calls.exchange(request);
   }
 
-  /** Reserves a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
+  /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
     return this.#calls.reserve(answer, lost);
   }
@@ -118,16 +117,17 @@ export class ClientSession implements BindingOwner, CallsOwner {
     this.#calls.dismiss(error);
   }
 
-  /** Notifies the backend; dropped without a backend, or where the backend could not tell which client it is from. */
+  /** Notifies the backend; dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
     if (this.endedFor !== undefined) return;
     this.used();
-    const binding = this.#sessionBinding.heardBinding;
-    if (binding?.upstream !== undefined) passOn(binding.upstream, method, params);
-    else if (binding !== undefined && this.#calls.soleAt(binding)) passOnShared(binding, method, params);
+    const binding = this.#sessionBinding.notificationBinding;
+    if (binding?.upstream !== undefined) forwardNotification(binding.upstream, method, params);
+    else if (binding !== undefined && this.#calls.isOnlyCallAt(binding))
+      forwardShared(binding, method, params);
   }
 
-  /** Messages of its backend outside of exchanges. Hot; completes when the session has ended. Beginning to listen is use. */
+  /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
       if (this.endedFor !== undefined) return subscriber.complete();
@@ -137,12 +137,11 @@ export class ClientSession implements BindingOwner, CallsOwner {
     });
   }
 
-  /** Of what `messages$` listens to; see Session of protocol/ports.ts. */
+  /** See McpSession of protocol/ports.ts. */
   get opening(): Promise<void> | undefined {
     return this.#subscribers?.opening;
   }
 
-  /** Keeps it from being parked or expired until the returned function is called. */
   hold(): () => void {
     let isHeld = true;
     this.#holds += 1;
@@ -151,28 +150,27 @@ export class ClientSession implements BindingOwner, CallsOwner {
       if (!isHeld) return;
       isHeld = false;
       this.#holds -= 1;
-      this.rested();
+      this.callEnded();
     };
   }
 
-  /** See Session.setAway of protocol/ports.ts. */
   setAway(isAway: boolean): void {
     this.#calls.setAway(isAway);
   }
 
-  /** As `hold`: a call that is carried elsewhere is counted there, where closing waits for it. */
+  /** Like `hold`: a call that does not go through `exchange` is counted elsewhere, and closing waits for it there. */
   carry(): () => void {
     return this.hold();
   }
 
-  /** Emits once when it is over, with the reason as a clause; then completes. Replayed. */
+  /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
   get ended$(): Observable<string> {
     if (this.#endReason !== undefined) return of(this.#endReason);
     this.#ended$ ??= new AsyncSubject();
     return this.#ended$;
   }
 
-  /** Ends it for good. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
+  /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
   close(reason = 'it was closed'): Promise<void> {
     this.#isClosing = true;
     this.#sessionBinding.end(reason);
@@ -181,35 +179,35 @@ export class ClientSession implements BindingOwner, CallsOwner {
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
 
-  /** None: that is for a session with all templates. */
+  /** None: only a session with all templates has parts. */
   get parts(): readonly string[] {
     return [];
   }
 
-  /** Calls under way, including those that are about to go on. */
+  /** Calls under way, including those between two rounds. */
   get calls(): number {
     return this.#calls.size;
   }
 
-  /** Where it is, or was last. */
+  /** The instance of the present or last binding. */
   get instance(): InstanceRef | undefined {
     return this.#sessionBinding.binding?.ref;
   }
 
-  /** It may neither be parked nor expire now. */
+  /** A busy session may neither be parked nor expire. */
   get isBusy(): boolean {
     return this.#holds > 0 || this.calls > 0;
   }
 
   /**
-   * Gives up everything that is not needed to go on later. False while the session is busy. An open stream stays open, and
+   * Releases everything that is not needed to continue later. False while the session is busy. An open stream stays open, and
    * does not count as use: its client may be gone.
    */
   park(): boolean {
-    if (this.isBusy || !this.#sessionBinding.life.mayRest) return false;
+    if (this.isBusy || !this.#sessionBinding.actor.mayPark) return false;
     if (this.#subscribers?.isListening) return true;
-    this.#sessionBinding.life.rest();
-    this.#calls.rest();
+    this.#sessionBinding.actor.park();
+    this.#calls.park();
     this.#subscribers = undefined;
     return true;
   }
@@ -221,7 +219,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   get isCalling(): boolean {
-    return this.#calls.arePlaced;
+    return this.#calls.areAnyBound;
   }
 
   get endedFor(): string | undefined {
@@ -229,12 +227,12 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   used(): void {
-    this.#sessionBinding.life.wake();
+    this.#sessionBinding.actor.wake();
     this.#supervisor.used(this);
   }
 
-  rested(): void {
-    this.#sessionBinding.life.rested();
+  callEnded(): void {
+    this.#sessionBinding.actor.callEnded();
     if (this.endedFor === undefined) this.#supervisor.used(this);
   }
 
@@ -243,8 +241,8 @@ export class ClientSession implements BindingOwner, CallsOwner {
     this.#supervisor.bound(this);
   }
 
-  changed(uri: string, isWanted: boolean): Promise<void> | undefined {
-    return this.#subscribers?.wants(uri, isWanted);
+  subscriptionChanged(uri: string, isSubscribed: boolean): Promise<void> | undefined {
+    return this.#subscribers?.setSubscribed(uri, isSubscribed);
   }
 
   ended(reason: string): void {
@@ -259,50 +257,51 @@ export class ClientSession implements BindingOwner, CallsOwner {
   // -----------------------------------------------------------------------------------------------------------------
 
   #newSubscribers(): Subscribers {
-    const look = (): void => {
-      if (this.isListened) this.#sessionBinding.life.look(false);
+    const rebind = (): void => {
+      if (this.isListened) this.#sessionBinding.actor.requestBinding(false);
     };
     return new Subscribers({
       uris: () => this.#sessionBinding.uris,
       changed: (isListening) => this.#listen(isListening),
-      lost: () => this.#supervisor.deps.scheduler.run(look), // all listeners of an instance lose it at the same time
+      lost: () => this.#supervisor.deps.scheduler.run(rebind), // all listeners of an instance lose it at the same time
     });
   }
 
   #listen(isListening: boolean): void {
-    const { binding, life } = this.#sessionBinding;
+    const { binding, actor } = this.#sessionBinding;
     if (!isListening) {
       this.#subscribers?.detach();
       if (this.isParked) this.park();
     } else if (binding !== undefined) {
       this.#subscribers?.attach(binding);
-      if (life.phase === 'adrift') life.look(false);
+      if (actor.phase === 'unbound') actor.requestBinding(false);
     }
   }
 }
 
-/** Notifications that a backend of the modern era does not need. */
-const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
+/** Notifications that a modern backend does not need. */
+const LEGACY_ONLY: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
   'notifications/progress',
 ]);
-/** The transport does the handshake, and the subscriber of a call cancels it. */
+/** The transport does the handshake; unsubscribing cancels a call. */
 const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
   'notifications/initialized',
   'notifications/cancelled',
 ]);
 
-/** Notifies the backend in the conversation of that client. */
-export function passOn(upstream: Upstream, method: string, params: JsonObject): void {
+/** Sends a notification of a client in a conversation of that client. */
+export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
   if (NEVER_PASSED_ON.has(method)) return;
-  if (upstream.peer.era !== 'modern' || !OWN_NOTIFICATIONS.has(method)) upstream.notify(method, params);
+  if (upstream.peer.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
 }
 
 /**
- * Notifies a program that its clients share: of what the protocol does not know, while the one call of that client is the only
- * one there, so that it cannot be taken for another client's. Messages of the program follow the same rule (correlator.ts).
+ * Sends a notification to a program that its clients share: only one that the protocol does not define, and only while the one
+ * call of that client is the only one there, so that the program cannot attribute it to another client. Messages of the program
+ * follow the same rule (correlator.ts).
  */
-function passOnShared({ ref }: Binding, method: string, params: JsonObject): void {
+function forwardShared({ ref }: Binding, method: string, params: JsonObject): void {
   if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)
     ref.notify(method, params);
 }

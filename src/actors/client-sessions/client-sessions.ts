@@ -1,5 +1,5 @@
-// The table of all sessions of legacy clients of one gateway: with one template, and with all templates at once (ADR 70). It
-// bounds their number and ends many of them together. client-sessions-resting.ts parks and expires them. Callers of `find`
+// The table of all legacy sessions of one gateway: with one template, and with all templates at once (ADR 70). Bounds their
+// number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find`
 // compare the owner.
 
 import type { ClientProfile } from '../../domain/client.ts';
@@ -14,7 +14,7 @@ import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import type { SessionDeps } from './client-session-types.ts';
-import { RestingSessions, type SessionRecord } from './client-sessions-resting.ts';
+import { ExpiringSessions, type SessionRecord } from './expiring-sessions.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Default LIMITS.sessions. */
@@ -27,8 +27,8 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly aggregateShares?: OwnerShares;
 }
 
-/** A session for lists. Its id is a credential, so `id` is the fingerprint. Times in ms of the gateway's monotonic clock. */
-export interface SessionFacts
+/** A session in a list. The id is a credential, so `id` is its fingerprint. Times in ms of the gateway's monotonic clock. */
+export interface SessionSummary
   extends Pick<SessionRecord, 'ownerId' | 'openedAtMs' | 'usedAtMs' | 'isListened'> {
   readonly id: string;
   readonly clientInfo: JsonObject;
@@ -44,8 +44,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly #aggregateShares: OwnerShares;
   readonly #profiles = new ClientProfiles();
   readonly #opening = new Set<ClientSession>();
-  /** Those that are open. */
-  readonly #resting: RestingSessions;
+  readonly #open: ExpiringSessions;
   readonly #closings = new Set<Promise<void>>();
   #emptied: (() => void) | undefined;
   #isClosing = false;
@@ -64,14 +63,13 @@ export class ClientSessions implements SessionSupervisor {
     this.#aggregateShares = aggregateShares;
     const { now, alarm } = parts;
     const end = (session: SessionRecord) => void this.#end(session, 'it was idle for too long');
-    this.#resting = new RestingSessions({ idleMs, now, alarm, end });
+    this.#open = new ExpiringSessions({ idleMs, now, alarm, end });
   }
 
-  /** The number of sessions, including those that are being opened. */
+  /** The number of sessions, including those in opening. */
   get size(): number {
-    return this.#opening.size + this.#resting.size;
+    return this.#opening.size + this.#open.size;
   }
-  /** How many there may be. */
   get max(): number {
     return this.#maxSessions;
   }
@@ -85,15 +83,14 @@ export class ClientSessions implements SessionSupervisor {
   }
   /** How many sessions with one template are parked. */
   get parked(): number {
-    return this.#resting.all().filter((session) => session instanceof ClientSession && session.isParked)
-      .length;
+    return this.#open.all().filter((session) => session instanceof ClientSession && session.isParked).length;
   }
 
   /**
-   * Opens a session for a client: the template's strategy chooses the instance. When the opening fails there, the next one is
-   * tried, at most `maxRetries` times. Aborting calls it off, and ends what was opened for it. Rejects with SESSION_LIMIT (no
-   * session is free, or none of the owner's share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE,
-   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL; SESSION_NOT_FOUND when it was called off.
+   * Opens a session for a client: the strategy of the template chooses the instance. When the opening fails there, the next one
+   * is tried, at most `maxRetries` times. Aborting ends what was opened. Rejects with SESSION_LIMIT (in all, or of the owner's
+   * share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL;
+   * SESSION_NOT_FOUND after aborting.
    */
   async open(
     template: string,
@@ -114,7 +111,7 @@ export class ClientSessions implements SessionSupervisor {
       const opening = session.open();
       if (opening !== undefined) await opening;
     } catch (thrown) {
-      // A session that could not begin to open reports no end; any other one has reported its end already.
+      // A session without an actor reports no end; any other one has reported its end already.
       if (this.#opening.has(session)) this.ended(session);
       throw this.#isClosing ? shuttingDown() : thrown;
     } finally {
@@ -122,10 +119,10 @@ export class ClientSessions implements SessionSupervisor {
     }
     // It may have been ended while it was opened.
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
-    this.#resting.add(session);
-    session.toldAt = session.instance;
-    if (session.toldAt !== undefined)
-      this.deps.emit({ type: 'session.opened', ...eventFields(session, session.toldAt) });
+    this.#open.add(session);
+    session.reportedAt = session.instance;
+    if (session.reportedAt !== undefined)
+      this.deps.emit({ type: 'session.opened', ...eventFields(session, session.reportedAt) });
     return session;
   }
 
@@ -134,48 +131,48 @@ export class ClientSessions implements SessionSupervisor {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     this.#makeRoom(session.ownerId, this.#aggregateShares);
     this.#aggregateShares.take(session.ownerId);
-    this.#resting.add(session);
+    this.#open.add(session);
   }
 
-  /** A session that was added is over. */
+  /** An added session is over. */
   remove(session: SessionRecord): void {
-    if (this.#resting.find(session.id) === undefined) return;
+    if (this.#open.find(session.id) === undefined) return;
     this.#aggregateShares.release(session.ownerId);
-    this.#resting.delete(session);
+    this.#open.delete(session);
     if (this.size === 0) this.#emptied?.();
   }
 
   /** A session with one template. A lookup is not a use. */
   find(id: string): ClientSession | undefined {
-    const session = this.#resting.find(id);
+    const session = this.#open.find(id);
     return session instanceof ClientSession ? session : undefined;
   }
 
   /** A session of either kind. A lookup is not a use. */
   findAny(id: string): SessionRecord | undefined {
-    return this.#resting.find(id);
+    return this.#open.find(id);
   }
 
-  /** The open sessions, each once: those of a session with all templates are its bindings. */
-  list(): SessionFacts[] {
-    const records = this.#resting.all();
+  /** The open sessions; the parts of a session with all templates are its bindings. */
+  list(): SessionSummary[] {
+    const records = this.#open.all();
     const parts = new Set(records.flatMap((record) => record.parts));
-    return records.filter(({ id }) => !parts.has(id)).map((record) => this.#factsOf(record));
+    return records.filter(({ id }) => !parts.has(id)).map((record) => this.#summaryOf(record));
   }
 
-  /** Ends the session of this fingerprint; it takes no more calls when this returns. False when there is none. */
+  /** Ends the session with this fingerprint: it takes no more calls when this returns. False when there is none. */
   endNamed(fingerprint: string, reason: string): boolean {
-    const session = this.#resting.all().find(({ id }) => sessionFingerprint(id) === fingerprint);
+    const session = this.#open.all().find(({ id }) => sessionFingerprint(id) === fingerprint);
     if (session !== undefined) void this.#end(session, reason);
     return session !== undefined;
   }
 
-  /** Ends one for good; nothing happens when there is none. */
+  /** Ends a session, if there is one. */
   async close(id: string): Promise<void> {
     await this.find(id)?.close();
   }
 
-  /** Ends all sessions of an owner, including those that are being opened. Resolves when nothing is left of them. */
+  /** Ends all sessions of an owner, including those in opening. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
     await this.deps.scheduler.each(theirs, (session) =>
@@ -183,11 +180,11 @@ export class ClientSessions implements SessionSupervisor {
     );
   }
 
-  /** Refuses new ones, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
+  /** Refuses new sessions, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
   async closeAll(graceMs: number): Promise<void> {
     const { scheduler, alarm } = this.deps;
     this.#isClosing = true;
-    this.#resting.stop();
+    this.#open.stop();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     this.#emptied = resolve;
     const disarm = alarm(graceMs, resolve);
@@ -202,33 +199,33 @@ export class ClientSessions implements SessionSupervisor {
     await Promise.all(this.#closings);
   }
 
-  // --- what its sessions tell it ------------------------------------------------------------------------------------
+  // --- reports of its sessions --------------------------------------------------------------------------------------
 
   used(session: SessionRecord): void {
     if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
-    this.#resting.used(session);
+    this.#open.used(session);
   }
 
   bound(session: ClientSession): void {
-    const { toldAt, instance } = session;
-    if (toldAt === undefined || instance === undefined || instance === toldAt) return;
-    session.toldAt = instance;
+    const { reportedAt, instance } = session;
+    if (reportedAt === undefined || instance === undefined || instance === reportedAt) return;
+    session.reportedAt = instance;
     this.deps.emit({
       type: 'session.moved',
       ...eventFields(session, instance),
-      fromInstanceId: toldAt.id,
-      fromServerId: toldAt.serverId,
+      fromInstanceId: reportedAt.id,
+      fromServerId: reportedAt.serverId,
     });
   }
 
   ended(session: ClientSession, ending?: Ending): void {
-    const { toldAt } = session;
+    const { reportedAt } = session;
     this.#profiles.release(session.profile);
     this.#shares.release(session.ownerId);
     this.#opening.delete(session);
-    this.#resting.delete(session);
-    if (toldAt !== undefined && ending !== undefined) {
-      this.deps.emit({ type: 'session.ended', ...eventFields(session, toldAt), ...ending });
+    this.#open.delete(session);
+    if (reportedAt !== undefined && ending !== undefined) {
+      this.deps.emit({ type: 'session.ended', ...eventFields(session, reportedAt), ...ending });
     }
     if (this.size === 0) this.#emptied?.();
   }
@@ -236,15 +233,18 @@ export class ClientSessions implements SessionSupervisor {
   // -----------------------------------------------------------------------------------------------------------------
 
   #all(): SessionRecord[] {
-    return [...this.#opening, ...this.#resting.all()];
+    return [...this.#opening, ...this.#open.all()];
   }
 
-  #factsOf(record: SessionRecord): SessionFacts {
+  #summaryOf(record: SessionRecord): SessionSummary {
     const { id, ownerId, openedAtMs, usedAtMs, isListened, profile } = record;
     const bound =
       record instanceof ClientSession ? [record] : record.parts.flatMap((part) => this.find(part) ?? []);
-    // A parked session is bound nowhere; it goes on where it was, if that is possible.
-    const bindings = bound.map(({ template, instance, toldAt }) => ({ template, at: instance ?? toldAt }));
+    // A parked session has no binding; it continues at its last instance, if possible.
+    const bindings = bound.map(({ template, instance, reportedAt }) => ({
+      template,
+      at: instance ?? reportedAt,
+    }));
     const { clientInfo } = profile;
     return { id: sessionFingerprint(id), ownerId, openedAtMs, usedAtMs, isListened, clientInfo, bindings };
   }
@@ -263,7 +263,7 @@ export class ClientSessions implements SessionSupervisor {
   #makeRoom(ownerId: string, shares: OwnerShares): void {
     const isShareFull = shares.isShareFull(ownerId);
     if (!shares.isFull && !isShareFull) return;
-    this.#resting.makeRoom(
+    this.#open.makeRoom(
       (session) => this.#sharesOf(session) === shares && (!isShareFull || session.ownerId === ownerId),
     );
     if (!shares.coversAll && shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
@@ -283,7 +283,7 @@ function eventFields({ id, ownerId }: ClientSession, at: InstanceRef) {
   return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
 }
 
-/** Many clients are the same program: sessions whose clients declared equal profiles share one object. */
+/** Shares one profile object among the sessions whose clients declared equal profiles: many clients are the same program. */
 export class ClientProfiles {
   readonly #profiles = new Map<string, { readonly profile: ClientProfile; users: number }>();
   readonly #keys = new WeakMap<ClientProfile, string>();
@@ -293,7 +293,7 @@ export class ClientProfiles {
     return this.#profiles.size;
   }
 
-  /** The one object for all equal profiles, until it was released as often as it was taken. */
+  /** The shared object, until it was released as often as it was taken. */
   take(profile: ClientProfile): ClientProfile {
     const { protocolVersion, capabilities, clientInfo } = profile;
     const key = canonicalText({ protocolVersion, capabilities, clientInfo });
@@ -302,10 +302,10 @@ export class ClientProfiles {
       known.users += 1;
       return known.profile;
     }
-    const own = { protocolVersion, capabilities, clientInfo };
-    this.#profiles.set(key, { profile: own, users: 1 });
-    this.#keys.set(own, key);
-    return own;
+    const shared = { protocolVersion, capabilities, clientInfo };
+    this.#profiles.set(key, { profile: shared, users: 1 });
+    this.#keys.set(shared, key);
+    return shared;
   }
 
   /** `profile` is what `take` returned. */

@@ -1,6 +1,6 @@
-// The state that the client of a session expects its backend to remember: the log level and the subscribed resources.
-// Where the backend keeps no state of one client the gateway keeps it, and answers; in a conversation of the session's
-// own a legacy backend receives it, and again after a move.
+// The state that a client expects its backend to remember: the log level and the subscribed resources. Where the backend keeps
+// no state of single clients, the gateway keeps it and answers; in a dedicated conversation a legacy backend receives it, and
+// again after a move.
 
 import {
   defer,
@@ -31,15 +31,15 @@ const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
 const UNSUBSCRIBE = 'resources/unsubscribe';
 
-/** Requests that are repeated at the same time after a move. */
-const TOLD_AT_ONCE = 16;
+/** Most requests that are repeated at the same time after a move. */
+const CONCURRENT_REPEATS = 16;
 
-/** True for requests that this file answers, or whose answer it reads. */
-export function isTelling(method: string): boolean {
+/** True for requests that change the client state: ClientState answers them, or reads the answer. */
+export function setsClientState(method: string): boolean {
   return method === SET_LEVEL || method === SUBSCRIBE || method === UNSUBSCRIBE;
 }
 
-/** True when a request needs a conversation of the session's own: log lines name no client. */
+/** True when a request needs a dedicated conversation: log messages name no client. */
 export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
   return (
     method === SET_LEVEL &&
@@ -49,25 +49,24 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   );
 }
 
-/** True when a request may be made twice, and binds a session to no instance. */
-export function isSafe(request: ExchangeRequest, at: InstanceRef): boolean {
-  return isTelling(request.method) || isRepeatable(request, at);
+/** True when a request may be made twice, and does not bind the session to an instance. */
+export function isSafeToRepeat(request: ExchangeRequest, at: InstanceRef): boolean {
+  return setsClientState(request.method) || isRepeatable(request, at);
 }
 
 export interface ClientStateDeps extends Pick<SessionDeps, 'subscriptions'> {
   /** The present binding of the session: it may have moved while a request was answered. */
   readonly binding: () => Binding | undefined;
-  /** The session subscribed to a resource, or no longer does. Resolves when the backend knows, where that takes time. */
-  readonly changed: (uri: string, isWanted: boolean) => Promise<void> | undefined;
+  /** See BindingOwner. */
+  readonly subscriptionChanged: (uri: string, isSubscribed: boolean) => Promise<void> | undefined;
 }
 
-/** Made when there is something to remember. */
 export class ClientState {
   readonly #deps: ClientStateDeps;
   #level: string | undefined;
-  /** Each resource with the callback that ends its part in a shared subscription, where there is one. */
+  /** Each resource with the release of its part in a shared subscription, if any. */
   readonly #uris = new Map<string, (() => void) | undefined>();
-  /** URIs that were already repeated in the conversation that the session is about to have. */
+  /** URIs that were already repeated in the next conversation. */
   #repeated: ReadonlySet<string> | undefined;
 
   constructor(deps: ClientStateDeps) {
@@ -82,7 +81,7 @@ export class ClientState {
     return this.#uris;
   }
 
-  /** How one of the requests of `isTelling` travels: to the backend, or no further than here. */
+  /** The plan for a request of `setsClientState`: it is forwarded to the backend, or answered here. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
@@ -95,23 +94,23 @@ export class ClientState {
     return this.#subscribe(request, value, binding);
   }
 
-  /** Repeats the whole state in a new conversation. Rejects when the conversation breaks; refusals do not matter. */
+  /** Repeats the state in a new conversation. Rejects when the conversation breaks; refusals do not matter. */
   async repeat(upstream: Upstream, signal: AbortSignal): Promise<void> {
-    if (!remembers(upstream)) return;
+    if (!keepsState(upstream)) return;
     const aborted$ = fromEvent(signal, 'abort');
-    const tell = (request: ExchangeRequest) =>
+    const send = (request: ExchangeRequest) =>
       upstream.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
     this.#repeated = new Set(this.#uris.keys());
-    const all$ = from(this.#requests()).pipe(mergeMap(tell, TOLD_AT_ONCE));
+    const all$ = from(this.#requests()).pipe(mergeMap(send, CONCURRENT_REPEATS));
     await lastValueFrom(all$, { defaultValue: undefined });
     signal.throwIfAborted();
   }
 
-  /** The session has this binding now. It leaves its parts in shared subscriptions of the last one, and joins those of this one. */
+  /** The session has a new binding: its shared subscriptions move there, too. */
   moved(binding: Binding): void {
     const repeated = this.#repeated;
     this.#repeated = undefined;
-    for (const uri of [...this.#uris.keys()]) this.#tellAt(binding, uri, repeated?.has(uri) === true);
+    for (const uri of [...this.#uris.keys()]) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
   }
 
   /** The session is over. */
@@ -129,12 +128,12 @@ export class ClientState {
     const set = (): undefined => {
       this.#level = level;
     };
-    if (isAskedItself(binding) || !offersLog(binding)) return forwarded(request, binding, set);
+    if (hasOwnState(binding) || !offersLog(binding)) return forwarded(request, binding, set);
     return isLogLevel(level) ? answered(request, set) : refused(request, 'There is no such log level.');
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
-    if (isAskedItself(binding)) return forwarded(request, binding, () => this.#add(uri, binding, undefined));
+    if (hasOwnState(binding)) return forwarded(request, binding, () => this.#add(uri, binding, undefined));
     if (binding.peer.era !== 'legacy' || this.#uris.has(uri)) {
       return answered(request, () => (this.#uris.has(uri) ? undefined : this.#add(uri, binding, undefined)));
     }
@@ -143,10 +142,10 @@ export class ClientState {
 
   #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
     const remove = (): undefined => this.#remove(uri);
-    return isAskedItself(binding) ? forwarded(request, binding, remove) : answered(request, remove);
+    return hasOwnState(binding) ? forwarded(request, binding, remove) : answered(request, remove);
   }
 
-  /** The backend is asked unless another client did. Without its consent there is no subscription to share. */
+  /** Asks the backend, unless another client did. Without its consent there is no subscription to share. */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
     const { answer, release } = this.#deps.subscriptions.subscribe(binding.ref, uri);
     let isKept = false;
@@ -160,7 +159,7 @@ export class ClientState {
     );
   }
 
-  #takePart(uri: string, binding: Binding) {
+  #share(uri: string, binding: Binding) {
     if (binding.upstream !== undefined || binding.peer.era !== 'legacy') return undefined;
     return this.#deps.subscriptions.subscribe(binding.ref, uri);
   }
@@ -174,8 +173,8 @@ export class ClientState {
     const isNew = !this.#uris.has(uri);
     this.#uris.get(uri)?.();
     this.#uris.set(uri, release);
-    const known = isNew ? this.#deps.changed(uri, true) : undefined;
-    if (present !== binding) this.#tellAt(present, uri, false);
+    const known = isNew ? this.#deps.subscriptionChanged(uri, true) : undefined;
+    if (present !== binding) this.#subscribeAt(present, uri, false);
     return known;
   }
 
@@ -184,36 +183,36 @@ export class ClientState {
     const release = this.#uris.get(uri);
     this.#uris.delete(uri);
     release?.();
-    void this.#deps.changed(uri, false);
+    void this.#deps.subscriptionChanged(uri, false);
   }
 
-  /** `isTold`: its backend knows. Subscriptions at another backend end there. */
-  #tellAt(binding: Binding, uri: string, isTold: boolean): void {
+  /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
+  #subscribeAt(binding: Binding, uri: string, isKnown: boolean): void {
     const release = this.#uris.get(uri);
-    this.#uris.set(uri, this.#takePart(uri, binding)?.release);
+    this.#uris.set(uri, this.#share(uri, binding)?.release);
     release?.();
-    if (isTold || !isAskedItself(binding)) return;
+    if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
     binding.upstream.exchange(request).subscribe({ error: () => undefined }); // the conversation itself reports its end
   }
 }
 
-/** In a conversation of its own the backend knows the client. */
-function isAskedItself(binding: Binding): binding is Binding & { readonly upstream: Upstream } {
-  return binding.upstream !== undefined && remembers(binding.upstream);
+/** In a dedicated conversation the backend keeps the state of the client. */
+function hasOwnState(binding: Binding): binding is Binding & { readonly upstream: Upstream } {
+  return binding.upstream !== undefined && keepsState(binding.upstream);
 }
 
-/** A modern backend gets everything with each request, also where clients share its process. */
-function remembers({ peer }: Upstream): boolean {
+/** A modern backend gets the state with each request, also where clients share its process. */
+function keepsState({ peer }: Upstream): boolean {
   return peer.era !== 'modern';
 }
 
-/** A legacy backend without logging, or a bare one, says so itself. A modern one gets the level with each request. */
+/** A legacy backend without logging, or a bare one, refuses itself. A modern one gets the level with each request. */
 function offersLog({ peer }: Binding): boolean {
   return peer.era === 'modern' || peer.capabilities.logging !== undefined;
 }
 
-/** The backend is asked; its consent is remembered. */
+/** The backend decides; its consent is remembered. */
 function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () => void): AttemptPlan {
   const receive = ({ kind }: ExchangeEvent): true => {
     if (kind === 'result') agreed();
@@ -222,7 +221,7 @@ function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () =
   return { request, upstream, receive };
 }
 
-/** Answers `{}` when it is done. */
+/** Answers `{}` when the action is done. */
 function answered(request: ExchangeRequest, act: () => Promise<void> | undefined): AttemptPlan {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
   return {

@@ -1,5 +1,5 @@
-// The binding of a session, the state that its client gave its backend, and the requests that wait for a binding. Driven by
-// its machine (client-session.machine.ts).
+// The binding of a session, the state of its client, and the requests that wait for a binding. Driven by the machine of the
+// session (client-session.machine.ts).
 
 import type { Observable } from 'rxjs';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
@@ -11,29 +11,29 @@ import { noneHealthy } from '../calls/no-instance-error.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Binder, Wish } from './binder.ts';
+import type { Binder, SessionNeeds } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
-import { Life } from './client-session.machine.ts';
-import type { CallsPlace } from './client-session-calls.ts';
+import { SessionActor } from './client-session.machine.ts';
+import type { CallsHost } from './client-session-calls.ts';
 import type { Binding, BindingOwner, ResourceUris, SessionDeps, Waiter } from './client-session-types.ts';
-import { ClientState, isTelling } from './client-state.ts';
+import { ClientState, setsClientState } from './client-state.ts';
 import type { SessionRoute } from './session-route.ts';
 
-export interface SessionBindingOptions extends Pick<Wish, 'template' | 'ownerId' | 'profile'> {
+export interface SessionBindingOptions extends Pick<SessionNeeds, 'template' | 'ownerId' | 'profile'> {
   readonly deps: SessionDeps;
   readonly binder: Binder;
 }
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-export class SessionBinding implements ClientSessionDeps, CallsPlace {
-  readonly life: Life;
+export class SessionBinding implements ClientSessionDeps, CallsHost {
+  readonly actor: SessionActor;
   readonly #options: SessionBindingOptions;
   readonly #owner: BindingOwner;
   #binding: Binding | undefined;
-  /** The former binding, given up although it is usable: its instance fails calls. */
-  #left: Binding | undefined;
-  /** Chosen for the opening. */
+  /** The binding that is given up although it is usable: its instance fails calls. */
+  #abandoned: Binding | undefined;
+  /** The instance that was chosen for the opening. */
   #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
   readonly #waiting = new BindingWaiters();
@@ -44,7 +44,7 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
   constructor(options: SessionBindingOptions, owner: BindingOwner) {
     this.#options = options;
     this.#owner = owner;
-    this.life = new Life(this, options.deps.fleet.root);
+    this.actor = new SessionActor(this, options.deps.fleet.root);
   }
 
   get template(): string {
@@ -60,11 +60,11 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
     return this.#binding;
   }
   get usableBinding(): Binding | undefined {
-    return this.life.phase === 'serving' && this.isServed() ? this.#binding : undefined;
+    return this.actor.phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
-  /** The binding for notifications of its client, which open nothing new. */
-  get heardBinding(): Binding | undefined {
-    return this.life.phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
+  /** The binding for notifications of the client, which open nothing. */
+  get notificationBinding(): Binding | undefined {
+    return this.actor.phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
   }
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
@@ -81,27 +81,27 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
   get uris(): ResourceUris {
     return this.#clientState?.uris ?? NONE;
   }
-  /** Resolves when nothing of its own is left at the backend. */
+  /** Resolves when nothing is left of a dedicated conversation. */
   get closing(): Promise<void> {
     return this.#closing ?? Promise.resolve();
   }
 
-  /** Binds to a first instance. Without a promise when nothing has to be opened there. */
+  /** Binds to a first instance. No promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
     const { binder, template } = this.#options;
     const ref = binder.choose(template);
-    this.#binding = binder.at(ref, this.#wish);
+    this.#binding = binder.at(ref, this.#needs);
     if (this.#binding === undefined) return this.#openAt(ref);
-    this.life.wake();
+    this.actor.wake();
     return undefined;
   }
 
   wait(waiter: Waiter): () => void {
     if (!this.deps.isAccepting()) waiter.refused(shuttingDown());
-    else if (this.life.phase === 'ended') waiter.refused(sessionLost(this.#reason));
-    else if (this.#waiting.add(waiter)) this.life.look(waiter.needsOwn);
+    else if (this.actor.phase === 'ended') waiter.refused(sessionLost(this.#reason));
+    else if (this.#waiting.add(waiter)) this.actor.requestBinding(waiter.needsOwn);
     else waiter.refused(queueFull(this.#options.template));
-    return () => this.#waiting.leave(waiter);
+    return () => this.#waiting.remove(waiter);
   }
 
   carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer> {
@@ -112,11 +112,11 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
   }
 
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
-    if (!isTelling(request.method)) return { request, upstream: binding.upstream };
+    if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
     this.#clientState ??= new ClientState({
       subscriptions: this.deps.subscriptions,
-      binding: () => (this.life.phase === 'ended' ? undefined : this.#binding),
-      changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
+      binding: () => (this.actor.phase === 'ended' ? undefined : this.#binding),
+      subscriptionChanged: (uri, isSubscribed) => this.#owner.subscriptionChanged(uri, isSubscribed),
     });
     return this.#clientState.plan(request, binding);
   }
@@ -125,10 +125,10 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
     return this.#group.pool.ejectionOf(ref) !== undefined;
   }
 
-  leave(binding: Binding): boolean {
+  abandon(binding: Binding): boolean {
     if (binding !== this.#binding) return true; // another call made it move
     if (!this.mayMove || !hasOthers(this.#group, binding.ref)) return false;
-    this.#left = binding;
+    this.#abandoned = binding;
     return true;
   }
 
@@ -136,31 +136,31 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
     this.#unsafeCalls += difference;
   }
 
-  /** Ends it for good. `reason` is a clause; the first one counts. */
+  /** Ends the session. `reason` is a clause; the first one counts. */
   end(reason: string): void {
-    if (this.life.phase !== 'ended') this.#reason = reason;
-    this.life.end();
+    if (this.actor.phase !== 'ended') this.#reason = reason;
+    this.actor.end();
   }
 
-  // --- what the machine asks for -----------------------------------------------------------------------------------
+  // --- for the machine ------------------------------------------------------------------------------------------------
 
-  async settle(signal: AbortSignal): Promise<void> {
+  async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
     const only = this.#waiting.needsOwn && this.isServed() ? from : undefined;
-    const order = { first: this.#first, only, last: from, signal, withinMs: this.settleMs() };
+    const order = { first: this.#first, only, last: from, signal, withinMs: this.bindTimeoutMs() };
     try {
-      const binding = await this.#options.binder.settle(this.#wish, order);
+      const binding = await this.#options.binder.findBinding(this.#needs, order);
       if (signal.aborted) {
         await binding.close();
         throw signal.reason;
       }
       this.#take(binding);
     } finally {
-      this.#left = undefined; // without another instance for it, it stays
+      this.#abandoned = undefined; // without another instance the session stays
     }
   }
 
-  settleMs(): number {
+  bindTimeoutMs(): number {
     return this.#binding === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
   }
 
@@ -170,7 +170,7 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
 
   isServed(): boolean {
     const binding = this.#binding;
-    return binding?.isIntact === true && binding !== this.#left && binding.ref.takes(binding.upstream);
+    return binding?.isIntact === true && binding !== this.#abandoned && binding.ref.takes(binding.upstream);
   }
 
   get mayMove(): boolean {
@@ -190,15 +190,17 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
   }
 
   enter(phase: SessionPhase): void {
-    this.life.entered(phase);
-    if (phase === 'serving' && this.#binding !== undefined) this.#waiting.tell(this.#binding);
-    else if (phase === 'adrift') this.refuse();
+    this.actor.entered(phase);
+    if (phase === 'serving' && this.#binding !== undefined) this.#waiting.resume(this.#binding);
+    else if (phase === 'unbound') this.refuse();
     else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
     else if (phase === 'ended') this.#finish();
   }
 
   fail(why: { readonly error: unknown } | 'late'): void {
-    this.#waiting.fail(why === 'late' ? backendTimeout(this.settleMs(), 'no') : asGatewayError(why.error));
+    this.#waiting.fail(
+      why === 'late' ? backendTimeout(this.bindTimeoutMs(), 'no') : asGatewayError(why.error),
+    );
   }
 
   refuse(): void {
@@ -208,7 +210,7 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** When the gateway stops, that is the reason, whatever the state of its instances. */
+  /** While the gateway stops, that is the reason. */
   #refuse(why: () => GatewayError): void {
     this.#waiting.refuse(() => (this.deps.isAccepting() ? why() : shuttingDown()));
   }
@@ -221,21 +223,21 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
     return this.#group.policy;
   }
 
-  get #wish(): Wish {
+  get #needs(): SessionNeeds {
     const { template, ownerId, profile } = this.#options;
     const state = this.#clientState;
     const asksForLog = state?.level !== undefined || this.#waiting.needsOwn;
-    const wish = { template, ownerId, profile, asksForLog };
+    const needs = { template, ownerId, profile, asksForLog };
     return state === undefined
-      ? wish
-      : { ...wish, introduce: (upstream, signal) => state.repeat(upstream, signal) };
+      ? needs
+      : { ...needs, restoreState: (upstream, signal) => state.repeat(upstream, signal) };
   }
 
   #openAt(ref: InstanceRef): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#first = ref;
     this.#waiting.add({ needsOwn: false, bound: () => resolve(), refused: reject });
-    this.life.wake();
+    this.actor.wake();
     return promise;
   }
 
@@ -257,7 +259,7 @@ export class SessionBinding implements ClientSessionDeps, CallsPlace {
   }
 }
 
-/** True when a session may go on with another instance, after so many calls that are not safe. */
+/** True when a session may continue at another instance, after that many unsafe calls. */
 function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
 }
@@ -267,12 +269,12 @@ function hasOthers({ pool }: Group, than: InstanceRef): boolean {
   return pool.candidates.some((candidate) => candidate !== than);
 }
 
-/** The requests that wait for a binding. Each is answered once; a request that comes meanwhile waits for the next answer. */
+/** The requests that wait for a binding. Each is answered once; a request that is added meanwhile waits for the next binding. */
 export class BindingWaiters {
   #waiters: Set<Waiter> | undefined;
   #failure: GatewayError | undefined;
 
-  /** True while a waiting request needs a conversation of the session's own. */
+  /** True while a waiting request needs a dedicated conversation. */
   get needsOwn(): boolean {
     for (const waiter of this.#waiters ?? []) if (waiter.needsOwn) return true;
     return false;
@@ -286,17 +288,17 @@ export class BindingWaiters {
     return true;
   }
 
-  leave(waiter: Waiter): void {
+  remove(waiter: Waiter): void {
     this.#waiters?.delete(waiter);
   }
 
-  /** Why the session has no usable binding: the next refusal carries this failure instead of any other. */
+  /** Why the session has no usable binding: the error of the next refusal. */
   fail(failure: GatewayError): void {
     this.#failure = failure;
   }
 
-  /** After a failed attempt to open a conversation of its own, the requests that need one are refused. */
-  tell(binding: Binding): void {
+  /** Resumes the requests; those that need a dedicated conversation are refused if opening one has failed. */
+  resume(binding: Binding): void {
     const failure = this.#takeFailure();
     for (const waiter of this.#take()) {
       if (failure !== undefined && waiter.needsOwn) waiter.refused(failure);
@@ -304,7 +306,7 @@ export class BindingWaiters {
     }
   }
 
-  /** The error is only made when a request waits. */
+  /** `why` is called only when a request waits. */
   refuse(why: () => GatewayError): void {
     const failure = this.#takeFailure();
     const waiters = [...this.#take()];
@@ -313,7 +315,7 @@ export class BindingWaiters {
     for (const waiter of waiters) waiter.refused(error);
   }
 
-  /** Empties the set first: a request that comes from now on waits anew, one that leaves meanwhile has no effect. */
+  /** Empties the set first: requests that are added or removed meanwhile have no effect. */
   #take(): Iterable<Waiter> {
     const waiters = this.#waiters ?? [];
     this.#waiters = undefined;

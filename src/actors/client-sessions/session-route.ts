@@ -1,6 +1,6 @@
-// The route of one call of a session: to the session's binding, or to the next one after the session has moved. It waits while
-// there is no binding. A call that broke off is repeated, if that is safe: when it certainly did not arrive, or, once, when
-// the request may be made twice. How the call waits, is counted and times out is the call's (calls/call.ts). Source: ADR 71.
+// The route of one call of a session: to the binding of the session, and after a move to the new one. The call waits while there
+// is no binding. A failed call is repeated if that is safe: when it certainly did not arrive, or, once, when the request may be
+// made twice. Queueing, counting and timeouts are in calls/call.ts. Source: ADR 71.
 
 import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
@@ -15,33 +15,33 @@ import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
 import type { Binding, SessionDeps, Waiter } from './client-session-types.ts';
-import { asksForLog, isSafe } from './client-state.ts';
+import { asksForLog, isSafeToRepeat } from './client-state.ts';
 
 /**
- * Wait before a call that broke off is repeated, in ms, longer by that much each time, and the number of repeats: by then it is
- * known whether its instance broke, too, and the session goes elsewhere.
+ * Wait before a failed call is repeated, in ms, the factor for each further wait, and the number of repeats. Meanwhile a failure
+ * of the instance is noticed, and the session moves.
  */
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
 
-/** The session of a call. */
+/** The binding of the session, for the routes of its calls. */
 export interface RouteHost {
   readonly deps: Pick<SessionDeps, 'alarm'>;
   /** The binding, if it may be used now. */
   readonly usableBinding: Binding | undefined;
-  /** The session may go on with another instance. */
+  /** The session may move to another instance. */
   readonly mayMove: boolean;
-  /** False when the template wants clients to share a conversation, with all that such a conversation cannot do. */
+  /** False when the template demands that clients share a conversation. */
   readonly mayUpgrade: boolean;
-  /** Waits for a binding; the returned function ends the waiting. */
+  /** Waits for a binding; the returned function ends the wait. */
   wait(waiter: Waiter): () => void;
-  /** How a request travels to its binding. */
+  /** How a request travels to the binding. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan;
   /** True when the pool gives the instance no calls because other calls failed there. */
   isEjected(binding: Binding): boolean;
-  /** Gives up the binding: the session moves. False, without effect, when it may not move, or there is no other instance. */
-  leave(binding: Binding): boolean;
+  /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */
+  abandon(binding: Binding): boolean;
   /** Counts calls that are not safe to repeat and may have been delivered. */
   countUnsafe(difference: 1 | -1): void;
 }
@@ -53,8 +53,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly reservation: Binding | undefined;
   links: Linked['links'];
   #giveUp: ((error: GatewayError) => void) | undefined;
-  /** The way to the present binding. */
-  #way: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
+  /** The present binding, and the route to it. */
+  #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
   /** The binding of the attempt. */
   #binding: Binding | undefined;
   #needsOwn = false;
@@ -64,9 +64,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #repeats = 0;
   /** Wait before the next attempt, in ms. */
   #pauseMs: number | undefined;
-  /** The session has moved because of this call. */
+  /** This call has made the session move. */
   #hasMoved = false;
-  /** The last failure; after a failure that left open whether the call arrived, always that failure. */
+  /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
   constructor(host: RouteHost, request: ExchangeRequest, reservation: Binding | undefined) {
@@ -76,7 +76,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   get bound(): InstanceRef | undefined {
-    return this.#way?.route.bound;
+    return this.#current?.route.bound;
   }
 
   begin(giveUp: (error: GatewayError) => void): void {
@@ -88,24 +88,24 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { reservation } = this;
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
     const binding = this.#isReserved ? reservation : this.#host.usableBinding;
-    if (binding === undefined) return this.#settled();
+    if (binding === undefined) return this.#untilBound();
     if (!this.#needsOwn && this.#host.mayUpgrade && needsOwn(request, binding)) {
-      this.#needsOwn = true; // once: it may have one, or will be refused
-      return this.#settled();
+      this.#needsOwn = true; // once: the session gets one, or the call is refused
+      return this.#untilBound();
     }
-    if (this.#way?.binding !== binding) {
+    if (this.#current?.binding !== binding) {
       const options = { isContinuation: binding === reservation, upstream: binding.upstream };
-      this.#way = { binding, route: new BoundRoute(binding.ref, request, options) };
+      this.#current = { binding, route: new BoundRoute(binding.ref, request, options) };
     }
     return undefined;
   }
 
-  // An instance that failed is asked again while the session is bound to it.
+  // A failed instance is asked again while the session is bound to it.
   next(): InstanceRef | undefined {
-    return this.#way?.route.next(undefined);
+    return this.#current?.route.next(undefined);
   }
   isOnlyFull(): boolean {
-    return this.#way?.route.isOnlyFull(undefined) === true;
+    return this.#current?.route.isOnlyFull(undefined) === true;
   }
   waitsFor(place: QueueTarget): boolean {
     return place === this.bound;
@@ -116,11 +116,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   planFor(ref: InstanceRef): AttemptPlan {
     const request = this.#request;
-    const binding = this.#way?.binding;
+    const binding = this.#current?.binding;
     if (binding === undefined) throw new Error('a call of a session waits for a binding');
     const refusal = isMixedTask(request, binding) ? NO_TASKS : request.refusedAt?.(ref.id);
     if (refusal !== undefined) return { request, answer: of(refusal) };
-    const isRepeatable = isSafe(request, ref); // before: afterwards no instance may know the tool
+    const isRepeatable = isSafeToRepeat(request, ref); // before sending: afterwards the session that knew the tool may be gone
     if (!isRepeatable) this.#host.countUnsafe(1);
     binding.take();
     this.#binding = binding;
@@ -146,29 +146,29 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#binding;
   }
 
-  /** The place that it occupies: none while its backend waits for the client. */
+  /** Where the call occupies a place: nowhere while its backend waits for the client. */
   get place(): InstanceRef | undefined {
     return this.#unanswered > 0 ? undefined : this.#binding?.ref;
   }
 
-  /** As the client got it. */
+  /** The last answer, as the client got it. */
   get lastAnswer(): Answer | undefined {
     return this.#lastAnswer;
   }
 
-  /** The same answer, as the client gets it. */
+  /** The answer as the client gets it: questions are counted. */
   deliver(answer: Answer): Answer {
     const { event } = answer;
     this.#lastAnswer = event.kind === 'request' ? { ...answer, event: this.#asking(event) } : answer;
     return this.#lastAnswer;
   }
 
-  /** Its client is away, and another call waits for its place. */
+  /** The client is away, and another call waits for the place. */
   yield(): void {
     this.#giveUp?.(placeYielded());
   }
 
-  /** The session is over. The failure at the first instance says more than the lack of a second one. */
+  /** The session is over. A failure of the call says more than that. */
   refuse(error: GatewayError): void {
     const failure = this.#failure;
     if (failure !== undefined) this.#giveUp?.(atInstance(failure.error, failure.ref.id));
@@ -182,11 +182,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reservation?.isIntact !== true) return false;
     const { ref, upstream } = reservation;
     if (ref.takes(upstream) || ref.state === 'draining') return true;
-    return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy one may still answer
+    return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy instance may still answer
   }
 
   /** Emits when the session has a binding for the call. */
-  #settled(): Observable<unknown> {
+  #untilBound(): Observable<unknown> {
     return new Observable((subscriber) =>
       this.#host.wait({
         needsOwn: this.#needsOwn,
@@ -223,13 +223,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return 'repeat';
   }
 
-  /** Its instance failed twice: the session goes elsewhere. */
+  /** The instance failed twice: the session moves. */
   #movesOn(binding: Binding): boolean {
     const failure = this.#failure;
     return failure?.error.delivered === 'unknown' && failure.ref === binding.ref && this.#movesFrom(binding);
   }
 
-  /** A silent call is only given up where other calls get no answers either. */
+  /** A silent call is given up only where other calls get no answers either. */
   #slow(binding: Binding, error: GatewayError): boolean {
     if (!this.#host.isEjected(binding) || !this.#movesFrom(binding)) return false;
     this.#repeatSoon(binding, error);
@@ -239,7 +239,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
     if (this.#hasMoved || binding === this.reservation) return false;
-    this.#hasMoved = this.#host.leave(binding);
+    this.#hasMoved = this.#host.abandon(binding);
     return this.#hasMoved;
   }
 
@@ -255,12 +255,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 }
 
-/** True when a request needs a conversation of the session's own. */
+/** True when a request needs a dedicated conversation. */
 function needsOwn(request: ExchangeRequest, binding: Binding): boolean {
   return isMixedTask(request, binding) || asksForLog(request, binding);
 }
 
-/** True for a task where the backend cannot tell its clients apart. */
+/** True for a task at a backend that cannot tell its clients apart. */
 function isMixedTask(request: ExchangeRequest, { upstream, peer }: Binding): boolean {
   return isAboutTask(request) && upstream === undefined && peer.era === 'legacy';
 }

@@ -1,5 +1,5 @@
-// The open sessions of legacy clients in the order of their last use: parked when they rest, ended after a long time without
-// use. One timer for all; how a session ends is client-sessions.ts's.
+// The open sessions of legacy clients in the order of their last use: parked after a short time without use, ended after a long
+// one. One timer for all of them. client-sessions.ts ends a session.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -24,40 +24,40 @@ export interface SessionRecord {
   openedAtMs: number;
   usedAtMs: number;
   isParked: boolean;
-  /** Gives up what it does not need while it rests. False while it is busy. */
+  /** Releases what is not needed without use. False while it is busy. */
   park(): boolean;
   /** Ends the calls that wait between two rounds. */
   dismiss(error: GatewayError): void;
-  /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
+  /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
   close(reason?: string): Promise<void>;
 }
 
-export interface RestingOptions extends Pick<SessionDeps, 'now' | 'alarm'> {
-  /** A session without use for so long is ended. */
+export interface ExpiringOptions extends Pick<SessionDeps, 'now' | 'alarm'> {
+  /** A session is ended after this time without use. */
   readonly idleMs: number;
-  /** Ends one, which deletes it here at once. */
+  /** Ends a session, which deletes it here synchronously. */
   readonly end: (session: SessionRecord) => void;
 }
 
 /** Resolution of times of use, in ms: a session in constant use is not moved at each message. */
 const GRAIN_MS = 1_000;
-/** Sessions that are parked, and those that are ended, in one go, and the wait until the next go when there are more. */
-const PARKED_AT_ONCE = 500;
-const ENDED_AT_ONCE = LIMITS.paceTasks;
-const NEXT_GO_MS = 20;
+/** Most sessions that one sweep parks, and ends, and the wait before the next sweep when there are more. */
+const PARKED_PER_SWEEP = 500;
+const ENDED_PER_SWEEP = LIMITS.paceTasks;
+const NEXT_SWEEP_MS = 20;
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class RestingSessions {
-  readonly #options: RestingOptions;
+export class ExpiringSessions {
+  readonly #options: ExpiringOptions;
   readonly #parkMs: number;
   /** By id, the least recently used first. */
   readonly #awake = new Map<string, SessionRecord>();
   readonly #parked = new Map<string, SessionRecord>();
   #disarm: (() => void) | undefined;
-  #ringsAtMs = NEVER;
+  #sweepsAtMs = NEVER;
   #isStopped = false;
 
-  constructor(options: RestingOptions) {
+  constructor(options: ExpiringOptions) {
     this.#options = options;
     this.#parkMs = Math.min(LIMITS.sessionParkMs, options.idleMs);
   }
@@ -65,7 +65,6 @@ export class RestingSessions {
   get size(): number {
     return this.#awake.size + this.#parked.size;
   }
-  /** How many of them are parked. */
   get parked(): number {
     return this.#parked.size;
   }
@@ -79,7 +78,7 @@ export class RestingSessions {
     return this.#awake.get(id) ?? this.#parked.get(id);
   }
 
-  /** One that was opened now. */
+  /** Adds a session that was just opened. */
   add(session: SessionRecord): void {
     session.openedAtMs = this.#options.now();
     session.usedAtMs = session.openedAtMs;
@@ -104,13 +103,13 @@ export class RestingSessions {
     this.#parked.delete(id);
   }
 
-  /** Ends some of the sessions that expired and that `isMeant` accepts. */
-  makeRoom(isMeant: (session: SessionRecord) => boolean): void {
+  /** Ends some of the expired sessions that `isEligible` accepts. */
+  makeRoom(isEligible: (session: SessionRecord) => boolean): void {
     this.#park(NEVER);
-    this.#expire(ENDED_AT_ONCE, isMeant);
+    this.#expire(ENDED_PER_SWEEP, isEligible);
   }
 
-  /** From now on none is parked or ended. */
+  /** From now on no session is parked or ended. */
   stop(): void {
     this.#isStopped = true;
     this.#disarm?.();
@@ -123,33 +122,33 @@ export class RestingSessions {
     const expiresAtMs = (first(this.#parked)?.usedAtMs ?? NEVER) + this.#options.idleMs;
     const now = this.#options.now();
     const dueAtMs = Math.max(Math.min(parksAtMs, expiresAtMs), now + GRAIN_MS);
-    if (dueAtMs >= this.#ringsAtMs) return;
-    this.#ringAt(dueAtMs, now);
+    if (dueAtMs >= this.#sweepsAtMs) return;
+    this.#sweepAt(dueAtMs, now);
   }
 
-  #ringAt(atMs: number, now: number): void {
+  #sweepAt(atMs: number, now: number): void {
     this.#disarm?.();
-    this.#ringsAtMs = atMs;
+    this.#sweepsAtMs = atMs;
     this.#disarm = this.#options.alarm(atMs - now, () => this.#sweep());
   }
 
   #sweep(): void {
     this.#disarm = undefined;
-    this.#ringsAtMs = NEVER;
+    this.#sweepsAtMs = NEVER;
     const now = this.#options.now();
-    const isDone = this.#park(PARKED_AT_ONCE) && this.#expire(ENDED_AT_ONCE);
+    const isDone = this.#park(PARKED_PER_SWEEP) && this.#expire(ENDED_PER_SWEEP);
     if (isDone) this.#arm();
-    else this.#ringAt(now + NEXT_GO_MS, now);
+    else this.#sweepAt(now + NEXT_SWEEP_MS, now);
   }
 
-  /** Parks those that rest, at most so many. False when there may be more. A busy session counts as used now. */
+  /** Parks unused sessions, at most `most`. False when there may be more. A busy session counts as used now. */
   #park(most: number): boolean {
     const now = this.#options.now();
-    let left = most;
+    let remaining = most;
     for (const [id, session] of this.#awake) {
       if (now - session.usedAtMs < this.#parkMs) return true;
-      if (left === 0) return false;
-      left -= 1;
+      if (remaining === 0) return false;
+      remaining -= 1;
       this.#awake.delete(id);
       if (session.park()) {
         session.isParked = true;
@@ -162,15 +161,15 @@ export class RestingSessions {
     return true;
   }
 
-  /** Ends sessions that expired, at most `most` of those that `isMeant` accepts. False when there may be more. */
-  #expire(most: number, isMeant: (session: SessionRecord) => boolean = () => true): boolean {
+  /** Ends expired sessions, at most `most` of those that `isEligible` accepts. False when there may be more. */
+  #expire(most: number, isEligible: (session: SessionRecord) => boolean = () => true): boolean {
     const { now, idleMs, end } = this.#options;
-    let left = most;
+    let remaining = most;
     for (const session of this.#parked.values()) {
       if (now() - session.usedAtMs < idleMs) return true;
-      if (!isMeant(session)) continue;
-      if (left === 0) return false;
-      left -= 1;
+      if (!isEligible(session)) continue;
+      if (remaining === 0) return false;
+      remaining -= 1;
       end(session);
     }
     return true;

@@ -3,9 +3,9 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import {
-  RestingSessions,
+  ExpiringSessions,
   type SessionRecord,
-} from '../../../src/actors/client-sessions/client-sessions-resting.ts';
+} from '../../../src/actors/client-sessions/expiring-sessions.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -65,7 +65,7 @@ function staged() {
     resting.delete(session);
   };
   const alarm = alarmOf(steadyPace());
-  const resting = new RestingSessions({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
+  const resting = new ExpiringSessions({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
   const add = (count: number, ownerId = 'ann'): SessionRecord[] =>
     Array.from({ length: count }, (_, number) => {
       const id = `${ownerId} ${number}`;
