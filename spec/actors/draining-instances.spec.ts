@@ -25,7 +25,7 @@ test.after.each(() => {
 test('hold the endpoint of a program until it is gone, for programs only', async () => {
   const ref = await harness.add('a', silent, { fields: MANAGED });
   const { promise: gone, resolve } = Promise.withResolvers<void>();
-  draining.broke(ref, gone);
+  draining.crashed(ref, gone);
   const { endpoint } = MANAGED;
   assert.is(draining.predecessorsOf(definition('b', { endpoint })), undefined);
   const elsewhere = { ...MANAGED, endpoint: 'http://127.0.0.1:10/mcp' };

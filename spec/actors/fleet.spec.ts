@@ -61,7 +61,7 @@ test('says which of the two it does not know, the template or the instance', asy
 
 test('gives a new policy to the instances that are there and to those that come', async () => {
   await harness.add('a', silent);
-  harness.fleet.govern('t', { ...DEFAULT_POLICY, healthIntervalMs: 1_000 });
+  harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, healthIntervalMs: 1_000 });
   await harness.add('b', silent);
   for (let second = 0; second < 3; second += 1) {
     mock.timers.tick(1_000);

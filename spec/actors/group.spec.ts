@@ -21,13 +21,13 @@ test.after.each(() => harness.close());
 test('follows another strategy from the next pick on, and keeps the memory of the same one', async () => {
   const refs = [await harness.add('a', silent), await harness.add('b', silent)];
   for (const ref of refs) group.observe(ref, 'healthy');
-  group.govern({ ...POLICY, strategy: 'round_robin' });
+  group.setPolicy({ ...POLICY, strategy: 'round_robin' });
   assert.equal(picks(4), ['a', 'b', 'a', 'b']);
   assert.equal(picks(1), ['a']);
-  group.govern({ ...POLICY, strategy: 'round_robin', maxRetries: 0 });
+  group.setPolicy({ ...POLICY, strategy: 'round_robin', maxRetries: 0 });
   assert.equal(picks(1), ['b']);
   assert.is(group.policy.maxRetries, 0);
-  group.govern({ ...POLICY, strategy: 'random' });
+  group.setPolicy({ ...POLICY, strategy: 'random' });
   assert.equal(picks(3), ['a', 'a', 'a']);
 });
 

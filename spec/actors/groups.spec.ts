@@ -14,17 +14,17 @@ test.before.each(() => {
 });
 
 test('are kept when their template is deleted, and come back with it', () => {
-  groups.govern('a', DEFAULT_POLICY);
+  groups.setPolicy('a', DEFAULT_POLICY);
   const group = groups.get('a');
   groups.delete('a');
   assert.throws(() => groups.require('a'), /No template named "a"/);
   assert.equal([groups.templates, groups.has('a'), groups.get('a') === group], [[], false, true]);
-  groups.govern('a', DEFAULT_POLICY);
+  groups.setPolicy('a', DEFAULT_POLICY);
   assert.equal([groups.templates, groups.get('a') === group], [['a'], true]);
 });
 
 test('are so many at most, those included that were deleted', () => {
-  for (let n = 0; n < LIMITS.templates; n += 1) groups.govern(`t${n}`, DEFAULT_POLICY);
+  for (let n = 0; n < LIMITS.templates; n += 1) groups.setPolicy(`t${n}`, DEFAULT_POLICY);
   groups.delete('t0');
   assert.equal(
     [groups.isFullFor('t0'), groups.isFullFor('t1'), groups.isFullFor('new')],

@@ -58,7 +58,7 @@ test.before.each(() => {
     isAccepting: () => true,
   };
   fleet = new Fleet({ ...parts, open: async ({ id }) => open(id) });
-  fleet.govern('t', { ...DEFAULT_POLICY, sessionFailover: 'always' });
+  fleet.setPolicy('t', { ...DEFAULT_POLICY, sessionFailover: 'always' });
   const dispatcher = new Dispatcher({ ...parts, fleet });
   mcp = new Mcp({ ...parts, fleet, dispatcher, events$, serverInfo: { name: 'gateway', version: '1' } });
 });

@@ -29,7 +29,7 @@ test.before.each(() => {
 test.after.each(() => harness.close());
 
 test('tells the health of a template now, and again when one of its instances changes', async () => {
-  harness.fleet.govern('s', DEFAULT_POLICY);
+  harness.fleet.setPolicy('s', DEFAULT_POLICY);
   const counts: string[] = [];
   const watching = status.health$('t').subscribe(({ healthy, total }) => counts.push(`${healthy}/${total}`));
   const ref = await harness.add('a', silent);

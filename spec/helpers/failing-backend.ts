@@ -105,7 +105,7 @@ export class Harness {
     const isAccepting = () => this.isAccepting;
     const budget = new RetryBudget(now);
     this.dispatcher = new Dispatcher({ fleet: this.fleet, budget, now, alarm, emit, isAccepting });
-    this.fleet.govern('t', { ...DEFAULT_POLICY, ...policy });
+    this.fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
   }
 
   /** Starts an instance of template `t` with this behaviour; resolves when it is healthy and its tools are known. */

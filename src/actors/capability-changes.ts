@@ -31,13 +31,13 @@ export class CapabilityChanges {
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     this.changes$ = merge(fleet.listChanged$, this.#changes).pipe(takeUntil(closed$));
     events$.pipe(filter(isAboutPresence), takeUntil(closed$)).subscribe({
-      next: ({ template, instanceId }) => this.#look(template, instanceId),
+      next: ({ template, instanceId }) => this.#check(template, instanceId),
       error: () => undefined, // the events never fail
     });
   }
 
   /** One instance came, went, or has another session by now. */
-  #look(template: string, id: string): void {
+  #check(template: string, id: string): void {
     const member = this.#fleet.find(template, id);
     const ref = member instanceof InstanceRef ? member : undefined;
     const peer = ref?.state === 'healthy' ? ref.peer : undefined;
@@ -90,7 +90,7 @@ class ListingInstances {
     this.#remove(instance.id);
     const isSame =
       before !== undefined &&
-      (before.id === instance.id ? before.peer === instance.peer : isLike(instance, before));
+      (before.id === instance.id ? before.peer === instance.peer : isSameServer(instance, before));
     const isKnown =
       this.#counts.has(instance.kind) && (before === undefined || this.#counts.has(before.kind));
     this.#healthy.set(instance.id, instance);
@@ -119,7 +119,7 @@ class ListingInstances {
 }
 
 /** True when an instance takes over from the last one, whose session is unchanged, and its server says the same. */
-function isLike({ kind }: ListingInstance, last: ListingInstance): boolean {
+function isSameServer({ kind }: ListingInstance, last: ListingInstance): boolean {
   return kind === last.kind && last.ref.peer === last.peer;
 }
 

@@ -1,4 +1,4 @@
-// Instances that get no new calls but are not gone yet: they leave with calls under way, or their actor broke before the
+// Instances that get no new calls but are not gone yet: they leave with calls under way, or their actor crashed before the
 // backend ended. The fleet decides which instances leave, and which replace them.
 
 import { filter, firstValueFrom } from 'rxjs';
@@ -19,18 +19,18 @@ export class DrainingInstances {
   /** Makes the instance leave, with so much time for its calls. Resolves when it has ended. */
   leave(ref: InstanceRef, withinMs: number): Promise<void> {
     const stopped = firstValueFrom(ref.state$.pipe(filter((state) => state === 'stopped')));
-    const ended = followed(this.#leaving, ref, stopped);
+    const ended = tracked(this.#leaving, ref, stopped);
     ref.leave(withinMs);
     return ended;
   }
 
-  /** Its actor broke; `gone` resolves when its backend is gone. */
-  broke(ref: InstanceRef, gone: Promise<unknown>): void {
-    void followed(this.#broken, ref, gone);
+  /** Its actor crashed; `gone` resolves when its backend is gone. */
+  crashed(ref: InstanceRef, gone: Promise<unknown>): void {
+    void tracked(this.#broken, ref, gone);
   }
 
   /** Limits the time of all that leave to this. */
-  hurry(withinMs: number): void {
+  limit(withinMs: number): void {
     for (const ref of this.leaving) ref.leave(withinMs);
   }
 
@@ -50,7 +50,7 @@ export class DrainingInstances {
 }
 
 /** Kept until it has ended. */
-function followed(
+function tracked(
   map: Map<InstanceRef, Promise<void>>,
   ref: InstanceRef,
   end: Promise<unknown>,

@@ -11,29 +11,29 @@ export class EventStream {
     if (this.#isClosed) return subscriber.complete();
     this.#subscribers = [...this.#subscribers, subscriber];
     return () => {
-      this.#subscribers = this.#subscribers.filter((one) => one !== subscriber);
+      this.#subscribers = this.#subscribers.filter((other) => other !== subscriber);
     };
   });
   readonly #pending: GatewayEvent[] = [];
-  #isTelling = false;
+  #isEmitting = false;
   /** Isolated: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
   readonly events$: Observable<GatewayEvent> = isolateListeners(this.#all$);
 
   /** Emits to all listeners. Events that follow from it are emitted afterwards, so that all listeners get the same order. */
   emit(event: GatewayEvent): void {
     this.#pending.push(event);
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+    if (this.#isEmitting) return;
+    this.#isEmitting = true;
     for (let next = this.#pending.shift(); next; next = this.#pending.shift()) {
       for (const subscriber of this.#subscribers) subscriber.next(next);
     }
-    this.#isTelling = false;
+    this.#isEmitting = false;
   }
 
   /** The events of one name. Hot, no replay; listeners are isolated. */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
-    const isMeant = (event: GatewayEvent): event is Extract<GatewayEvent, { type: N }> => event.type === name;
-    return isolateListeners(this.#all$.pipe(filter(isMeant)));
+    const hasName = (event: GatewayEvent): event is Extract<GatewayEvent, { type: N }> => event.type === name;
+    return isolateListeners(this.#all$.pipe(filter(hasName)));
   }
 
   /** Completes the stream. */

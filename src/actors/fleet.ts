@@ -83,9 +83,9 @@ export class Fleet {
   }
 
   /** Makes sure the template is there, and that it follows `policy`. */
-  govern(template: string, policy: BalancerPolicy): void {
-    this.groups.govern(template, policy);
-    for (const ref of this.refs(template)) ref.govern(policy);
+  setPolicy(template: string, policy: BalancerPolicy): void {
+    this.groups.setPolicy(template, policy);
+    for (const ref of this.refs(template)) ref.setPolicy(policy);
   }
 
   /**
@@ -101,7 +101,7 @@ export class Fleet {
     const input = { definition, policy: group.policy, open, now, alarm, random, ownBounds };
     const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
     this.#list(ref);
-    ref.onEmission((emission) => this.#tell(ref, emission));
+    ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.upstreamEvents$.subscribe(emit); // those of one with a successor, too: what was opened is to end
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
@@ -189,8 +189,8 @@ export class Fleet {
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    for (const callOff of this.#respawns) callOff();
-    this.#draining.hurry(graceMs); // instances that leave already get no more time than the others
+    for (const cancel of this.#respawns) cancel();
+    this.#draining.limit(graceMs); // instances that leave already get no more time than the others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
     await this.#draining.ended();
@@ -204,7 +204,7 @@ export class Fleet {
     return [...this.all(), ...this.#draining.leaving];
   }
 
-  #tell(ref: InstanceRef, emission: InstanceEmission): void {
+  #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
     const fact = emissionEvent(ref, emission);
     if (fact !== undefined) this.#options.emit(fact);
@@ -239,14 +239,14 @@ export class Fleet {
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
-    this.#draining.broke(ref, Promise.all([openings.close(), ref.endOwn()]));
-    const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
-      this.#respawns.delete(callOff);
+    this.#draining.crashed(ref, Promise.all([openings.close(), ref.endLeases()]));
+    const cancel = this.#options.alarm(LIMITS.restartFirstMs, () => {
+      this.#respawns.delete(cancel);
       if (this.find(template, id) !== ref) return;
       this.#unlist(ref);
       this.add(ref.definition);
     });
-    this.#respawns.add(callOff);
+    this.#respawns.add(cancel);
   }
 
   /** Events report its successor under the same id. */

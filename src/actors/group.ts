@@ -62,7 +62,7 @@ export class Group {
     return this.pool.size * LIMITS.queuedPerInstance;
   }
 
-  govern(policy: BalancerPolicy): void {
+  setPolicy(policy: BalancerPolicy): void {
     if (policy.strategy !== this.#policy.strategy) this.pool.setStrategy(this.#strategyOf(policy));
     this.#policy = policy;
   }
@@ -142,11 +142,11 @@ export class Groups {
   }
 
   /** The template is there, and follows `policy`. */
-  govern(template: string, policy: BalancerPolicy): void {
+  setPolicy(template: string, policy: BalancerPolicy): void {
     this.#deleted.delete(template);
     const group = this.#byTemplate.get(template);
     if (group === undefined) this.#byTemplate.set(template, new Group(template, policy, this.#deps));
-    else group.govern(policy);
+    else group.setPolicy(policy);
   }
 
   /** The template is there no more, until it is governed again. It is to have no instances. */

@@ -9,26 +9,26 @@ interface BufferedMessage<T> {
 }
 
 export class MessageBuffer<T> {
-  readonly #dropped: (message: T) => void;
+  readonly #onDropped: (message: T) => void;
   #messages: BufferedMessage<T>[] = [];
   #bytes = 0;
 
-  /** `dropped` gets each message that has no room, or makes room for another one. Default: none. */
-  constructor(dropped: (message: T) => void = () => {}) {
-    this.#dropped = dropped;
+  /** `onDropped` gets each message that has no room, or makes room for another one. Default: none. */
+  constructor(onDropped: (message: T) => void = () => {}) {
+    this.#onDropped = onDropped;
   }
 
   /** `params` are those of the message, and what it is measured by. One that is too large for itself leaves the others. */
   put(message: T, params: JsonObject): void {
     const bytes = sizeOf(params);
     if (bytes > LIMITS.undeliveredBytes) {
-      this.#dropped(message);
+      this.#onDropped(message);
       return;
     }
     this.#messages.push({ message, bytes });
     this.#bytes += bytes;
     while (this.#messages.length > LIMITS.undeliveredMessages || this.#bytes > LIMITS.undeliveredBytes)
-      this.#drop();
+      this.#dropOldest();
   }
 
   /** Removes and returns all messages, oldest first. */
@@ -39,11 +39,11 @@ export class MessageBuffer<T> {
     return messages.map(({ message }) => message);
   }
 
-  #drop(): void {
+  #dropOldest(): void {
     const oldest = this.#messages.shift();
     if (oldest === undefined) return;
     this.#bytes -= oldest.bytes;
-    this.#dropped(oldest.message);
+    this.#onDropped(oldest.message);
   }
 }
 

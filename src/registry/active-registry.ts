@@ -43,7 +43,7 @@ export class ActiveRegistry {
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    for (const template of deps.defined ?? []) deps.fleet.govern(template, deps.policy);
+    for (const template of deps.defined ?? []) deps.fleet.setPolicy(template, deps.policy);
   }
 
   has(template: string): boolean {
@@ -98,7 +98,7 @@ export class ActiveRegistry {
 
   govern(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
-    this.#deps.fleet.govern(template, policyOf(loadBalancer, this.#deps.policy));
+    this.#deps.fleet.setPolicy(template, policyOf(loadBalancer, this.#deps.policy));
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 
@@ -118,7 +118,7 @@ export class ActiveRegistry {
   deleteTemplate(template: string): void {
     const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
-    if (defined?.has(template)) fleet.govern(template, policy);
+    if (defined?.has(template)) fleet.setPolicy(template, policy);
     else fleet.groups.delete(template);
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }

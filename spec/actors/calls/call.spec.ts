@@ -123,7 +123,7 @@ test('refuses every call once the gateway closes', async () => {
 });
 
 test('chooses and counts in one block: a burst is spread as if the calls came one by one', async () => {
-  await govern('least_connections');
+  await setPolicy('least_connections');
   for (const id of IDS) await harness.add(id, silent);
   for (let call = 0; call < 1_000; call += 1) harness.call('write');
   assert.equal(inFlight(), [250, 250, 250, 250]);
@@ -135,7 +135,7 @@ for (const [strategy, shares] of [
   ['weighted_round_robin', [10, 20, 30, 40]],
 ] as const) {
   test(`follows ${strategy}`, async () => {
-    await govern(strategy);
+    await setPolicy(strategy);
     for (const [index, id] of IDS.entries()) {
       await harness.add(id, silent, { fields: { weight: index + 1 } });
     }
@@ -169,7 +169,7 @@ function tellCode(end: string | Error): string {
   return end instanceof Error && 'code' in end ? String(end.code) : String(end);
 }
 
-function govern(strategy: StrategyName): Promise<void> {
+function setPolicy(strategy: StrategyName): Promise<void> {
   const closed = harness.close();
   harness = new Harness({ strategy });
   return closed;

@@ -29,7 +29,7 @@ async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition
   const profile = whose === 'own' ? ASKABLE : PLAIN;
   const needs = { template: 't', ownerId: 'ann', profile, asksForLog: false };
   const session = whose === 'own' ? 'isolated' : 'auto';
-  harness.inner.fleet.govern('t', { ...harness.inner.fleet.group('t').policy, session });
+  harness.inner.fleet.setPolicy('t', { ...harness.inner.fleet.group('t').policy, session });
   return harness.sessions.binder.findBinding(needs, { signal: new AbortController().signal });
 }
 /** Keeps a place there; `heard` is what it says to its call. */

@@ -19,9 +19,9 @@ test.after.each(() => mock.timers.reset());
 
 test('retires when it was idle for a minute, counted from its last use', async () => {
   const { conversation, upstream, told } = await open();
-  conversation.take();
+  conversation.acquire();
   mock.timers.tick(3 * LIMITS.statelessIdleMs);
-  conversation.giveBack();
+  conversation.release();
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
   assert.equal(told, []);
   mock.timers.tick(1);
@@ -59,13 +59,13 @@ test('is none where the backend keeps none for a single client', async () => {
 
 test('lets whoever wants a level wait until it is set, and asks for no less than before', async () => {
   const { conversation, upstream } = await open();
-  const first = conversation.wantLevel('error');
-  assert.is(conversation.wantLevel('error'), first);
+  const first = conversation.requireLogLevel('error');
+  assert.is(conversation.requireLogLevel('error'), first);
   await settled();
   upstream.last.result();
   await first;
-  assert.is(conversation.wantLevel('alert'), undefined);
-  assert.ok(conversation.wantLevel('debug') !== undefined);
+  assert.is(conversation.requireLogLevel('alert'), undefined);
+  assert.ok(conversation.requireLogLevel('debug') !== undefined);
   await settled();
   assert.equal(
     upstream.exchanges.map(({ request }) => request.params),
@@ -75,12 +75,12 @@ test('lets whoever wants a level wait until it is set, and asks for no less than
 
 test('waits five seconds for that, and takes a refusal for an answer', async () => {
   const { conversation, upstream } = await open();
-  const late = conversation.wantLevel('error');
+  const late = conversation.requireLogLevel('error');
   await settled();
   mock.timers.tick(5_000);
   await late;
   assert.is(upstream.last.isCancelled, true);
-  const refused = conversation.wantLevel('info');
+  const refused = conversation.requireLogLevel('info');
   await settled();
   upstream.last.refuse(-32601);
   await refused;

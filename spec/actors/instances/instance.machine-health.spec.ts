@@ -33,14 +33,14 @@ async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
 check('takes a changed interval at once', async (harness) => {
   passes(await harness.healthy());
   await harness.pass(20_000);
-  harness.ref.govern({ ...harness.actor.getSnapshot().context.policy, healthIntervalMs: 5_000 });
+  harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, healthIntervalMs: 5_000 });
   for (let round = 0; round < 2; round += 1) assert.ok(await harness.happensAfter(5_000, probes(harness)));
 });
 
 check('does not put off its probe when the interval stays as it is', async (harness) => {
   passes(await harness.healthy());
   await harness.pass(20_000);
-  harness.ref.govern({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
+  harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
   assert.ok(await harness.happensAfter(10_000, probes(harness)));
   assert.is(harness.actor.getSnapshot().context.policy.maxRetries, 0);
 });

@@ -197,7 +197,7 @@ check('ends although the actor of its instance broke', async (harness) => {
   const { scripted } = await open(harness, await harness.healthy(withOwn()));
   harness.actor.stop();
   assert.is(scripted.isClosed, false);
-  await harness.ref.endOwn();
+  await harness.ref.endLeases();
   assert.is(scripted.isClosed, true);
 });
 
@@ -208,7 +208,7 @@ check('is waited for 30 s then, too', async (harness) => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   try {
     let isOver = false;
-    const ending = harness.ref.endOwn().then(() => {
+    const ending = harness.ref.endLeases().then(() => {
       isOver = true;
     });
     mock.timers.tick(LIMITS.drainMs - 1);

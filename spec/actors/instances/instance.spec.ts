@@ -265,7 +265,7 @@ check('takes a new policy and a new definition in every state', async (harness) 
   const change = (weight: number): void => {
     const { context } = harness.actor.getSnapshot();
     harness.ref.change({ ...harness.ref.definition, weight });
-    harness.ref.govern({ ...context.policy, probeTimeoutMs: weight });
+    harness.ref.setPolicy({ ...context.policy, probeTimeoutMs: weight });
     const changed = harness.actor.getSnapshot();
     assert.equal([harness.ref.weight, changed.context.policy.probeTimeoutMs], [weight, weight]);
   };

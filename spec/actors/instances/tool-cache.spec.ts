@@ -52,8 +52,8 @@ test('knows nothing when the first listing fails, and does not try again by itse
 test('does not believe a list that changed while it was listed', async () => {
   const { cache, listings, answer } = staged();
   const refreshed = cache.refresh();
-  void cache.drop();
-  void cache.drop();
+  void cache.invalidate();
+  void cache.invalidate();
   await answer('old');
   assert.is(cache.knows('old'), 'unknown');
   assert.is(listings.length, 2);
@@ -70,7 +70,7 @@ test('hears a change in the very moment in which a listing ends', async () => {
     listings[0]?.resolve([{ name: 'old' }]);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
     clock.nowMs = 5_000;
-    void cache.drop();
+    void cache.invalidate();
     await settled();
     assert.is(listings.length, 2, `lost after ${turns} turns`);
     await answer('new');
@@ -82,7 +82,7 @@ test('lists no more than three times in a row, however often the list changes me
   const { cache, listings, answer } = staged();
   void cache.refresh();
   for (let round = 0; round < 10; round += 1) {
-    void cache.drop();
+    void cache.invalidate();
     await answer('a');
   }
   assert.is(listings.length, LIMITS.toolListRounds);
@@ -93,7 +93,7 @@ test('lists what it put off at the first question a second later', async () => {
   const { cache, clock, listings, answer } = staged();
   void cache.refresh();
   await answer('a');
-  void cache.drop();
+  void cache.invalidate();
   assert.is(cache.knows('a'), 'unknown');
   assert.is(listings.length, 1);
   clock.nowMs = LIMITS.toolListAgeMs;
@@ -129,7 +129,7 @@ test('tells that a tool asks for other headers, unless its backend said that the
   assert.is(await changesAfter([asking('New'), { name: 'b' }]), 0, 'nor is one that came');
   assert.is(await changesAfter([asking('Old'), { name: 'b' }]), 1);
   nowMs = LIMITS.toolListAgeMs;
-  assert.is(await changesAfter([asking('New')], () => cache.drop()), 1, 'that was said');
+  assert.is(await changesAfter([asking('New')], () => cache.invalidate()), 1, 'that was said');
   assert.equal(cache.find('a'), asking('New'));
 });
 
@@ -139,7 +139,7 @@ test('lists at most once a second for a backend that says after every list that 
   for (let second = 0; second < 5; second += 1) {
     for (let flood = 0; flood < 1_000; flood += 1) {
       await answer('a');
-      void cache.drop();
+      void cache.invalidate();
       cache.knows('a');
     }
     clock.nowMs += 1_000;

@@ -133,7 +133,7 @@ export class Conversation implements Observer<Closed> {
   #isClosing = false;
   #disarm: (() => void) | undefined;
   #level: string | undefined;
-  #levelling: Promise<void> | undefined;
+  #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Clock, input: ConversationInput) {
     const { parent, ownerId, isExclusive, forwardsMessages, idleMs, open, listener } = input;
@@ -182,11 +182,11 @@ export class Conversation implements Observer<Closed> {
     return this.#usedAtMs;
   }
 
-  take(): void {
+  acquire(): void {
     this.#leases += 1;
   }
 
-  giveBack(): void {
+  release(): void {
     this.#leases -= 1;
     this.#usedAtMs = this.#clock.now();
     if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
@@ -216,20 +216,20 @@ export class Conversation implements Observer<Closed> {
    * Makes sure that the backend writes log lines of that level. A promise, which never rejects, while a request for that is
    * under way; undefined without one. The level is never raised again: other calls may have asked for more.
    */
-  wantLevel(level: string): Promise<void> | undefined {
+  requireLogLevel(level: string): Promise<void> | undefined {
     if (this.#upstream?.peer.capabilities.logging === undefined) return undefined;
-    if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#levelling;
+    if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
-    const levelling: Promise<void> = this.ask({ method: 'logging/setLevel', params: { level } }, LEVEL_MS)
+    const settingLevel: Promise<void> = this.ask({ method: 'logging/setLevel', params: { level } }, LEVEL_MS)
       .then(
         () => undefined,
         () => undefined, // the call is worth more than its log lines
       )
       .finally(() => {
-        if (this.#levelling === levelling) this.#levelling = undefined;
+        if (this.#settingLevel === settingLevel) this.#settingLevel = undefined;
       });
-    this.#levelling = levelling;
-    return levelling;
+    this.#settingLevel = settingLevel;
+    return settingLevel;
   }
 
   /** A request of the gateway's own in here. Rejects with BACKEND_TIMEOUT, or like the exchange. */

@@ -21,7 +21,7 @@ import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import { isReopening, snapshotOf, stateOf, streamsOf, takesNew, whyNot } from './instance-view.ts';
+import { isReopening, snapshotOf, stateOf, streamsOf, takesNew, unhealthyReason } from './instance-view.ts';
 import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -77,7 +77,7 @@ export class InstanceRef implements Candidate {
   }
   /** Why it is not healthy; null while it is. */
   get reason(): string | null {
-    return whyNot(this.#actor.getSnapshot());
+    return unhealthyReason(this.#actor.getSnapshot());
   }
   /** True while its session, and what single clients have there, is closed because of a requested restart. */
   get isReopening(): boolean {
@@ -156,7 +156,7 @@ export class InstanceRef implements Candidate {
         const ending = reply.end(hooks.overdue?.());
         calls.end(ownerId, ending, reply.hasResumed);
         this.#reportIfIdle();
-        this.#doubt(ending.error);
+        this.#reportFailure(ending.error);
         hooks.finished?.(ending);
       };
     });
@@ -181,7 +181,7 @@ export class InstanceRef implements Candidate {
   }
 
   /** Errors never flip health, but their causes may: a refused connection does at once, other doubts ask for a probe. */
-  #doubt(error: GatewayError | undefined): void {
+  #reportFailure(error: GatewayError | undefined): void {
     if (error === undefined) return;
     if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
     else if (error.facts.suspicious) this.suspect();
@@ -194,12 +194,12 @@ export class InstanceRef implements Candidate {
   lease(request: LeaseRequest): Lease {
     const lease = this.#leases.lease(request);
     if (lease.isNew)
-      lease.conversation.opening.catch((thrown: unknown) => this.#doubt(asGatewayError(thrown)));
+      lease.conversation.opening.catch((thrown: unknown) => this.#reportFailure(asGatewayError(thrown)));
     return lease;
   }
 
   /** Ends those that stand alone. Its actor does, unless that broke. Resolves when they are gone, at the latest after LIMITS.drainMs. */
-  async endOwn(): Promise<void> {
+  async endLeases(): Promise<void> {
     await firstValueFrom(race(from(this.#leases.end()), timer(LIMITS.drainMs)));
   }
 
@@ -281,8 +281,8 @@ export class InstanceRef implements Candidate {
   change(definition: InstanceDefinition): void {
     this.#actor.send({ type: 'change', definition });
   }
-  govern(policy: BalancerPolicy): void {
-    this.#actor.send({ type: 'govern', policy });
+  setPolicy(policy: BalancerPolicy): void {
+    this.#actor.send({ type: 'setPolicy', policy });
   }
 
   /** Calls `listener` for events besides states. Returns what ends it. */

@@ -58,7 +58,7 @@ export type InstanceEvent =
   | { readonly type: 'idle' }
   | { readonly type: 'unreachable'; readonly reason: string }
   | { readonly type: 'change'; readonly definition: InstanceDefinition }
-  | { readonly type: 'govern'; readonly policy: BalancerPolicy }
+  | { readonly type: 'setPolicy'; readonly policy: BalancerPolicy }
   | { readonly type: 'drain' }
   | { readonly type: 'resume' }
   | { readonly type: 'restart' }
@@ -117,16 +117,16 @@ export const instanceSetup = setup({
       (context.link?.lastMessageAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
     /** A leaving instance waits for calls in conversations that stand alone; it does not need its session any more. */
-    isToStay: not(stateIn({ duty: 'leaving' })),
+    isStaying: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
-      event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
+      event.type === 'setPolicy' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
     isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,
     isLastFailure: ({ context }) => context.statistics.failures + 1 >= LIMITS.failedProbes,
     isProbedLongAgo: ({ context }) =>
       context.now() - (context.statistics.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
-    watch: assign({
+    noteStarting: assign({
       starting: ({ context, event }) => (event.type === 'session.starting' ? event.facts : context.starting),
     }),
     /** The handshake is the first probe. */
@@ -150,7 +150,7 @@ export const instanceSetup = setup({
     closeSession: sendTo('session', { type: 'close' }),
     /** The conversations of single clients end, too. */
     endSession: sendTo('session', { type: 'end' }),
-    lose: enqueueActions(({ context, event, enqueue }) => {
+    recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
       enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
@@ -160,7 +160,7 @@ export const instanceSetup = setup({
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
     /** The gateway closed it: its own reason counts, not that of the session. */
-    part: assign(({ context, event }) => {
+    forgetSession: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { link: undefined, starting: undefined, stderr };
     }),
@@ -185,12 +185,12 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
-    explain: assign({
+    setReason: assign({
       reason: ({ context, event }) => (event.type === 'unreachable' ? event.reason : context.reason),
     }),
     beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
     /** A restart by hand resets the back-off, and does not wait. */
-    forgive: assign({
+    resetBackOff: assign({
       statistics: ({ context }) => ({ ...context.statistics, attempts: 0, openedAtMs: undefined }),
       reason: 'it is restarted',
       backOffMs: 0,
@@ -201,19 +201,19 @@ export const instanceSetup = setup({
     change: assign({
       definition: ({ context, event }) => (event.type === 'change' ? event.definition : context.definition),
     }),
-    govern: assign({
-      policy: ({ context, event }) => (event.type === 'govern' ? event.policy : context.policy),
+    setPolicy: assign({
+      policy: ({ context, event }) => (event.type === 'setPolicy' ? event.policy : context.policy),
     }),
-    tellRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
+    emitRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
       type: 'restarting',
       reason: context.reason ?? 'it was restarted',
       delayMs: context.backOffMs,
       isPlanned,
     })),
-    tellListChanged: enqueueActions(({ event, enqueue }) => {
+    emitListChanged: enqueueActions(({ event, enqueue }) => {
       if (event.type === 'list.changed') enqueue.emit({ type: 'listChanged', list: event.list });
     }),
-    tellToolOmitted: enqueueActions(({ event, enqueue }) => {
+    emitToolOmitted: enqueueActions(({ event, enqueue }) => {
       if (event.type !== 'tool.omitted') return;
       enqueue.emit({ type: 'toolOmitted', tool: event.tool, reason: event.reason });
     }),

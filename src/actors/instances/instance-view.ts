@@ -51,7 +51,7 @@ export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false)
 }
 
 /** Why it is not healthy; null while it is. One failed probe is a reason that does not count yet. */
-export function whyNot(snapshot: InstanceMachineSnapshot): string | null {
+export function unhealthyReason(snapshot: InstanceMachineSnapshot): string | null {
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
 }
 
@@ -63,13 +63,13 @@ export function isReopening({ value }: InstanceMachineSnapshot): boolean {
 }
 
 /** Known only outside of the actor: its score, and whether the pool has ejected it. */
-export interface Outside extends Pick<InstanceSnapshot, 'score'> {
+export interface PoolView extends Pick<InstanceSnapshot, 'score'> {
   readonly ejection: Ejection | undefined;
 }
 
 export function snapshotOf(
   snapshot: InstanceMachineSnapshot,
-  { score, ejection }: Outside,
+  { score, ejection }: PoolView,
 ): InstanceSnapshot {
   const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
@@ -87,7 +87,7 @@ export function snapshotOf(
     consecutiveFailures: statistics.failures,
     lastCheck: statistics.checkedAtMs === undefined ? null : isoTime(statistics.checkedAtMs),
     ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
-    reason: whyNot(snapshot) ?? (link === undefined ? whyNotYet(facts) : null),
+    reason: unhealthyReason(snapshot) ?? (link === undefined ? startingReason(facts) : null),
     restarts: Math.max(0, statistics.sessions - 1),
     requests: calls.requests,
     errors: calls.errors,
@@ -110,7 +110,7 @@ function foundTransportOf(
 }
 
 /** What a starting program did instead of answering, as a clause; null when it is silent. */
-function whyNotYet({ unmatchedMessages = 0 }: Partial<TransportEvents> = {}): string | null {
+function startingReason({ unmatchedMessages = 0 }: Partial<TransportEvents> = {}): string | null {
   return unmatchedMessages > 0
     ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
     : null;

@@ -54,9 +54,9 @@ export const instanceMachine = instanceSetup.createMachine({
   }),
   on: {
     change: { actions: 'change' },
-    govern: { actions: 'govern' },
-    'list.changed': { actions: 'tellListChanged' },
-    'tool.omitted': { actions: 'tellToolOmitted' },
+    setPolicy: { actions: 'setPolicy' },
+    'list.changed': { actions: 'emitListChanged' },
+    'tool.omitted': { actions: 'emitToolOmitted' },
   },
   states: {
     connection: {
@@ -70,27 +70,32 @@ export const instanceMachine = instanceSetup.createMachine({
             input: ({ context: { definition, open, now, leases } }) => ({ definition, open, now, leases }),
           },
           on: {
-            'session.lost': { target: '.closing', actions: 'lose' },
-            'session.closed': { target: 'waiting', actions: 'lose' },
-            disconnect: { target: '.reopening', actions: ['forgive', 'endSession'] },
+            'session.lost': { target: '.closing', actions: 'recordEnd' },
+            'session.closed': { target: 'waiting', actions: 'recordEnd' },
+            disconnect: { target: '.reopening', actions: ['resetBackOff', 'endSession'] },
             end: { target: '.ending', actions: 'endSession' },
           },
           states: {
             connecting: {
               on: {
-                'session.starting': { actions: 'watch' },
+                'session.starting': { actions: 'noteStarting' },
                 'session.opened': { target: 'healthy', actions: 'open' },
               },
             },
             healthy: {
               initial: 'resting',
-              on: { unreachable: { target: 'unhealthy', actions: 'explain' } },
+              on: { unreachable: { target: 'unhealthy', actions: 'setReason' } },
               states: {
                 resting: {
                   after: { nextProbe: 'due' },
                   on: {
                     suspected: { target: 'probing', guard: 'isProbedLongAgo' },
-                    govern: { target: 'resting', reenter: true, guard: 'isNewInterval', actions: 'govern' },
+                    setPolicy: {
+                      target: 'resting',
+                      reenter: true,
+                      guard: 'isNewInterval',
+                      actions: 'setPolicy',
+                    },
                   },
                 },
                 due: {
@@ -151,11 +156,11 @@ export const instanceMachine = instanceSetup.createMachine({
               },
             },
             closing: {
-              on: { 'session.closed': { target: '#instance.connection.waiting', actions: 'part' } },
+              on: { 'session.closed': { target: '#instance.connection.waiting', actions: 'forgetSession' } },
               after: { abandoned: '#instance.connection.waiting' },
             },
             reopening: {
-              exit: 'part',
+              exit: 'forgetSession',
               on: { 'session.closed': { target: '#instance.connection.again' } },
               after: { abandoned: '#instance.connection.again' },
             },
@@ -165,14 +170,14 @@ export const instanceMachine = instanceSetup.createMachine({
             },
           },
         },
-        again: { entry: { type: 'tellRestart', params: { isPlanned: true } }, always: 'connected' },
+        again: { entry: { type: 'emitRestart', params: { isPlanned: true } }, always: 'connected' },
         waiting: {
-          entry: ['scheduleOpening', { type: 'tellRestart', params: { isPlanned: false } }],
+          entry: ['scheduleOpening', { type: 'emitRestart', params: { isPlanned: false } }],
           on: {
-            disconnect: { target: 'clearing', actions: 'forgive' },
+            disconnect: { target: 'clearing', actions: 'resetBackOff' },
             end: 'clearing',
           },
-          after: { backOff: { guard: 'isToStay', target: 'connected' } },
+          after: { backOff: { guard: 'isStaying', target: 'connected' } },
         },
         clearing: {
           invoke: { src: 'endLeases', input: ({ context }) => context.leases, onDone: CLEARED },

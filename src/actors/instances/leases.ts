@@ -100,12 +100,12 @@ export class Leases implements ConversationListener {
    */
   lease(request: LeaseRequest): Lease {
     const key = keyOf(request);
-    const known = key === undefined ? undefined : this.#free(key);
+    const known = key === undefined ? undefined : this.#findFree(key);
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
-    conversation.take();
+    conversation.acquire();
     const release = (): void => {
-      if (isHeld) conversation.giveBack();
+      if (isHeld) conversation.release();
       isHeld = false;
     };
     return { conversation, isNew: known === undefined, release };
@@ -141,13 +141,13 @@ export class Leases implements ConversationListener {
 
   gone(conversation: Conversation): void {
     this.#replaced.delete(conversation);
-    this.#giveBack(conversation);
+    this.#uncount(conversation);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
   /** One that a lease of that key may use. Every call takes this way, hence the loop: nothing is allocated. */
-  #free(key: string): Conversation | undefined {
+  #findFree(key: string): Conversation | undefined {
     const alike = this.#byKey.get(key);
     if (alike === undefined) return undefined;
     for (const conversation of alike) {
@@ -192,7 +192,7 @@ export class Leases implements ConversationListener {
     try {
       return await link.openUpstream(profile, signal, ownerId);
     } catch (thrown) {
-      if (!signal.aborted) this.#tellFailed(ownerId, thrown);
+      if (!signal.aborted) this.#emitFailed(ownerId, thrown);
       throw thrown;
     }
   }
@@ -222,17 +222,17 @@ export class Leases implements ConversationListener {
 
   /** Ends it; its place is free now, but a process is waited for. */
   #replace(conversation: Conversation): Promise<void> | undefined {
-    this.#giveBack(conversation);
+    this.#uncount(conversation);
     this.#replaced.add(conversation);
     const gone = conversation.close();
     return this.#isPipe ? gone : undefined;
   }
 
-  #giveBack(conversation: Conversation): void {
+  #uncount(conversation: Conversation): void {
     if (this.#counted.delete(conversation)) this.#shares.release(conversation.ownerId);
   }
 
-  #tellFailed(ownerId: string, thrown: unknown): void {
+  #emitFailed(ownerId: string, thrown: unknown): void {
     const { code } = asGatewayError(thrown);
     const reason = reasonOf(thrown);
     this.#events.next({ type: 'upstream.failed', ...this.#eventFor(ownerId), code, reason });

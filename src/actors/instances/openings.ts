@@ -28,17 +28,17 @@ export class Openings {
     const opened =
       this.#before === undefined
         ? this.#open(definition, signal, opener)
-        : this.#inTurn(this.#before, definition, signal, opener);
+        : this.#openAfter(this.#before, definition, signal, opener);
     this.#latest = opened;
     return opened;
   };
 
   /** Closes what was opened last. Resolves when it is gone, at the latest after LIMITS.drainMs. Never rejects. */
   async close(): Promise<void> {
-    await firstValueFrom(race(from(this.#letGo()), timer(LIMITS.drainMs)));
+    await firstValueFrom(race(from(this.#closeLatest()), timer(LIMITS.drainMs)));
   }
 
-  async #inTurn(
+  async #openAfter(
     before: Promise<unknown>,
     ...[definition, signal, opener]: Parameters<Open>
   ): Promise<Transport> {
@@ -47,7 +47,7 @@ export class Openings {
     return this.#open(definition, signal, opener);
   }
 
-  async #letGo(): Promise<void> {
+  async #closeLatest(): Promise<void> {
     try {
       const transport = await this.#latest;
       await transport?.close();

@@ -119,18 +119,18 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
     }
     transport = opened;
-    const end = await lifeOf(opened);
+    const end = await untilClosed(opened);
     if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
-    await letGo(opened);
+    await closeQuietly(opened);
     if (endOfLeases !== undefined) await endOfLeases;
     sendBack({ type: 'session.closed', ...end });
   }
 
   /** Resolves with why it ended. */
-  async function lifeOf(opened: Transport): Promise<SessionEnd> {
+  async function untilClosed(opened: Transport): Promise<SessionEnd> {
     try {
-      if (ending.signal.aborted) void letGo(opened);
-      else begin(opened);
+      if (ending.signal.aborted) void closeQuietly(opened);
+      else follow(opened);
       const { reason } = await firstValueFrom(opened.closed$);
       return { reason, stderr: opened.facts().stderr };
     } catch (thrown) {
@@ -138,10 +138,10 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     }
   }
 
-  function begin(opened: Transport): void {
+  function follow(opened: Transport): void {
     const link = linkOf(opened);
     const changed = (list: ListField) => {
-      if (list === 'tools') void link.tools.drop();
+      if (list === 'tools') void link.tools.invalidate();
       sendBack({ type: 'list.changed', list });
     };
     noteMessage();
@@ -194,7 +194,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 
   function close(): void {
     ending.abort();
-    if (transport !== undefined) void letGo(transport);
+    if (transport !== undefined) void closeQuietly(transport);
   }
 
   function end(): void {
@@ -232,7 +232,7 @@ function answerOf(transport: Transport, request: ExchangeRequest, timeoutMs: num
 }
 
 /** Transports promise that closing never fails; the gateway does not stand or fall with it. */
-async function letGo(transport: Transport): Promise<void> {
+async function closeQuietly(transport: Transport): Promise<void> {
   try {
     await transport.close();
   } catch {

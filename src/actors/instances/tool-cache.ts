@@ -71,7 +71,7 @@ export class ToolCache {
   lookUp(): Promise<void> | undefined {
     if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
     this.#waiting += 1;
-    this.#lookup ??= this.#patiently();
+    this.#lookup ??= this.#boundedRefresh();
     return this.#lookup;
   }
 
@@ -79,13 +79,13 @@ export class ToolCache {
    * The backend said that its list changed: the cached list is void until it is listed again. That is at once, or at the
    * first request after a second: a backend that says so after every listing would keep both sides busy for ever.
    */
-  async drop(): Promise<void> {
+  async invalidate(): Promise<void> {
     this.#stale = true;
     this.#tools = undefined;
     if (this.mayRefresh) await this.refresh();
   }
 
-  async #patiently(): Promise<void> {
+  async #boundedRefresh(): Promise<void> {
     await firstValueFrom(race(from(this.refresh()), timer(LIMITS.toolLookupMs)));
     this.#lookup = undefined;
     this.#waiting = 0;
@@ -95,7 +95,7 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#list();
-      if (tools !== undefined && !this.#stale) this.#take(tools);
+      if (tools !== undefined && !this.#stale) this.#replace(tools);
       this.#loadedAtMs = this.#now();
       if (!this.#stale) break;
     }
@@ -103,14 +103,14 @@ export class ToolCache {
     this.#loading = undefined;
   }
 
-  #take(tools: readonly Tool[]): void {
+  #replace(tools: readonly Tool[]): void {
     const before = this.#tools; // none when the backend said that it changed
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
-    const isOther = ({ name, inputSchema }: Tool): boolean => {
+    const hasChanged = ({ name, inputSchema }: Tool): boolean => {
       const known = before?.get(name);
       return known !== undefined && asksOtherwise(known.inputSchema, inputSchema);
     };
-    if (before !== undefined && tools.some(isOther)) this.#changed();
+    if (before !== undefined && tools.some(hasChanged)) this.#changed();
   }
 
   /** Undefined when it failed: the call that needs the tool will meet the same failure and tell its caller. */

@@ -8,7 +8,7 @@ import { type ActorRefFrom, setup } from 'xstate';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** What the machine makes happen. */
-export interface ParkedCallDeeds {
+export interface ParkedCallActions {
   readonly ownerId: string;
   /** Tells the client what its backend wants to know, and lets it go. */
   readonly ask: () => void;
@@ -27,9 +27,9 @@ const GATHERING_MS = 5;
 
 export const parkedCallMachine = setup({
   types: {
-    context: {} as ParkedCallDeeds,
+    context: {} as ParkedCallActions,
     events: {} as ParkedCallEvent,
-    input: {} as ParkedCallDeeds,
+    input: {} as ParkedCallActions,
   },
   delays: { gathered: GATHERING_MS, forgotten: LIMITS.parkedCallMs },
   actions: {

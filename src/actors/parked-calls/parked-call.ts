@@ -74,7 +74,7 @@ export class ParkedCall {
     this.#actor = createActor(parkedCallMachine, {
       id: CLIENT_ACTORS.parkedCall,
       ...(root && { parent: root }),
-      input: { ownerId: claim.ownerId, ask: () => this.#ask(), expire: () => this.cancel() },
+      input: { ownerId: claim.ownerId, ask: () => this.#sendQuestions(), expire: () => this.cancel() },
     });
     this.#actor.start();
   }
@@ -91,7 +91,7 @@ export class ParkedCall {
   /** What the exchange says. */
   next(answer: Answer): void {
     this.#instanceId = answer.instanceId;
-    if (answer.event.kind === 'request') this.#takeIn(answer.event);
+    if (answer.event.kind === 'request') this.#addQuestion(answer.event);
     else if (isFinal(answer.event)) this.#finish((subscriber) => subscriber.next(answer));
     else if (this.#subscriber !== undefined) this.#subscriber.next(answer);
     else this.#buffered.put(answer, 'params' in answer.event ? answer.event.params : {});
@@ -118,7 +118,7 @@ export class ParkedCall {
     this.#isClaimed = false;
     if (this.#isOver)
       subscriber.error(backendUnavailable('its client came back too late', { delivered: 'unknown' }));
-    else this.#goOn(subscriber, replies);
+    else this.#continue(subscriber, replies);
   }
 
   /** The subscriber went away: if it was still to hear something, the exchange is over. */
@@ -131,9 +131,9 @@ export class ParkedCall {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#subscriber = undefined;
-    this.#refuseAll();
+    this.#refuseQuestions();
     this.#source.unsubscribe();
-    this.#forget();
+    this.#dispose();
   }
 
   /** The same with an error for the subscriber. */
@@ -143,15 +143,15 @@ export class ParkedCall {
     subscriber?.error(error);
   }
 
-  #goOn(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
+  #continue(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
     this.#subscriber = subscriber;
     this.#actor.send({ type: 'resumed' });
     for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
-    if (this.#end !== undefined) this.#pass(subscriber, this.#end);
-    else if (!subscriber.closed) this.#hand(replies);
+    if (this.#end !== undefined) this.#deliverEnd(subscriber, this.#end);
+    else if (!subscriber.closed) this.#answerQuestions(replies);
   }
 
-  #takeIn(request: ServerRequest): void {
+  #addQuestion(request: ServerRequest): void {
     if (this.#open.size >= MOST_OPEN) {
       request.answer(NO_REPLY);
       return;
@@ -161,7 +161,7 @@ export class ParkedCall {
     this.#actor.send({ type: 'asked' }); // heard while it runs; otherwise it is asked with the others, or at the next turn
   }
 
-  #hand(replies: ReadonlyMap<string, ClientReply>): void {
+  #answerQuestions(replies: ReadonlyMap<string, ClientReply>): void {
     for (const [key, request] of [...this.#open]) {
       const reply = replies.get(key);
       if (reply === undefined) continue;
@@ -171,7 +171,7 @@ export class ParkedCall {
     if (this.#open.size > 0) this.#actor.send({ type: 'asked' });
   }
 
-  #ask(): void {
+  #sendQuestions(): void {
     const subscriber = this.#subscriber;
     this.#subscriber = undefined;
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
@@ -179,7 +179,7 @@ export class ParkedCall {
     subscriber?.complete();
   }
 
-  #refuseAll(): void {
+  #refuseQuestions(): void {
     for (const request of this.#open.values()) request.answer(NO_REPLY);
     this.#open.clear();
   }
@@ -187,20 +187,20 @@ export class ParkedCall {
   /** The exchange has ended. What it asked needs no reply any more, unless the backend asked it beside the exchange. */
   #finish(end: (subscriber: CallSubscriber) => void): void {
     if (this.#isOver || this.#end !== undefined) return;
-    this.#refuseAll();
+    this.#refuseQuestions();
     if (this.#subscriber === undefined) this.#end = end;
-    else this.#pass(this.#subscriber, end);
+    else this.#deliverEnd(this.#subscriber, end);
   }
 
-  #pass(subscriber: CallSubscriber, end: (subscriber: CallSubscriber) => void): void {
+  #deliverEnd(subscriber: CallSubscriber, end: (subscriber: CallSubscriber) => void): void {
     this.#isOver = true;
     this.#subscriber = undefined;
-    this.#forget();
+    this.#dispose();
     end(subscriber);
     subscriber.complete();
   }
 
-  #forget(): void {
+  #dispose(): void {
     this.#buffered.takeAll();
     this.#actor.send({ type: 'over' });
     this.#gone();

@@ -173,7 +173,8 @@ export class StatelessRoute implements CallRoute {
     const lease = this.#deps.pool.lease(ref, this.#call.client);
     const { upstream } = lease.conversation;
     const level = this.#logLevel;
-    const isReady = upstream !== undefined && (level === undefined || !lease.conversation.wantLevel(level));
+    const isReady =
+      upstream !== undefined && (level === undefined || !lease.conversation.requireLogLevel(level));
     const held = { ref, lease, upstream: isReady ? upstream : undefined };
     this.#held = held;
     return held;
@@ -265,6 +266,6 @@ export class StatelessRoute implements CallRoute {
 
 async function ready(conversation: Conversation, logLevel: string | undefined): Promise<Upstream> {
   const upstream = await conversation.opened;
-  if (logLevel !== undefined) await conversation.wantLevel(logLevel);
+  if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
   return upstream;
 }
