@@ -1,6 +1,6 @@
-// One conversation with a backend on behalf of one owner: from its opening until nothing is left of it. It ends with its last
-// lease, or after some time without one. leases.ts decides which lease gets it, and how many conversations there are.
-// Its actor is a child of the instance's: inspection shows what it is, and stopping the actor ends the conversation.
+// One conversation with a backend on behalf of one owner. It ends with its last lease, or after some time without one. leases.ts
+// assigns leases and bounds the number of conversations. Its actor is a child of the actor of the instance: inspection shows it,
+// and stopping the actor ends the conversation.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
@@ -32,27 +32,26 @@ export interface ConversationInput {
   readonly ownerId: string;
   /** Only one lease at a time may use it. */
   readonly isExclusive: boolean;
-  /** Messages of the backend beside its calls go to the call under way. */
+  /** Messages of the backend outside of calls go to the call under way. */
   readonly forwardsMessages: boolean;
-  /** How long it stays without a lease, in ms; 0: it ends with its last one. */
+  /** How long it stays open without a lease, in ms; 0: it ends with its last lease. */
   readonly idleMs: number;
-  /** Opens it; undefined: the backend keeps none for a single client. `signal` ends the opening. */
+  /** Opens it; undefined: the backend keeps no dedicated conversations. `signal` ends the opening. */
   readonly open: (signal: AbortSignal) => Promise<Upstream | undefined>;
   readonly listener: ConversationListener;
 }
 
-/** Callbacks about a conversation. Each of the four is called at most once. */
+/** Callbacks of a conversation, each called at most once. */
 export interface ConversationListener {
   opened(conversation: Conversation, upstream: Upstream): void;
-  /** Its backend or `close` ended it; something may be left of it. */
+  /** The backend or `close` ended it; something may be left of it. */
   ended(conversation: Conversation, closed: Closed): void;
-  /** It takes no leases any more. */
+  /** It takes no further leases. */
   retired(conversation: Conversation): void;
   /** Nothing is left of it. */
   gone(conversation: Conversation): void;
 }
 
-/** What inspection shows. */
 type ConversationSnapshot = Snapshot<undefined> & {
   readonly state: 'opening' | 'open' | 'retired' | 'gone';
   readonly ownerId: string;
@@ -67,10 +66,10 @@ type ConversationEvent =
   | { readonly type: 'retired' }
   | { readonly type: 'gone' };
 
-/** Of every one: a machine keeps each type of event that it ever met, and the end of an actor is an event with its id. */
+/** The same for all: a machine keeps each event type that it ever met, and the end of an actor is an event with its id. */
 const ACTOR_ID = 'conversation';
 
-/** Plain logic, and no child in the instance's snapshot: a machine with thousands of children copies all of them for each. */
+/** Plain logic, not a child in the snapshot of the instance: a machine copies all its children, which may be thousands, for each. */
 const conversationLogic: ActorLogic<
   ConversationSnapshot,
   ConversationEvent | { readonly type: 'xstate.stop' },
@@ -106,14 +105,14 @@ const conversationLogic: ActorLogic<
 
 const ACTIVE = { status: 'active', output: undefined, error: undefined } as const;
 
-/** Longest wait for the answer to `logging/setLevel`, in ms; the call goes on without. */
+/** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
 const LEVEL_MS = 5_000;
 
-/** An observer of its own end: there are thousands, and one object is the smallest that this can be. */
+/** It observes its own end, which saves an object: there are thousands of conversations. */
 export class Conversation implements Observer<Closed> {
   readonly ownerId: string;
   readonly isExclusive: boolean;
-  /** Settles as `open` does; BACKEND_UNAVAILABLE when it was closed meanwhile. Undefined: the backend keeps none. */
+  /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
   readonly opening: Promise<Upstream | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<void>;
@@ -155,10 +154,10 @@ export class Conversation implements Observer<Closed> {
     });
     this.#actor.start();
     this.opening = this.#open(open, forwardsMessages);
-    this.opening.catch(() => undefined); // its leases hear why
+    this.opening.catch(() => undefined); // its leases get the error
   }
 
-  /** As `opening`; BACKEND_UNAVAILABLE also when the backend keeps none. */
+  /** Like `opening`; BACKEND_UNAVAILABLE also when the backend keeps no dedicated conversations. */
   get opened(): Promise<Upstream> {
     return this.opening.then((upstream) => upstream ?? refuse());
   }
@@ -166,7 +165,7 @@ export class Conversation implements Observer<Closed> {
   get upstream(): Upstream | undefined {
     return this.#upstream;
   }
-  /** For requests of the gateway itself; undefined until it is open, and where it ends with its last lease. */
+  /** For requests of the gateway itself; undefined until it is open, and always when `idleMs` is 0. */
   get shared(): SharedConversation | undefined {
     return this.#shared;
   }
@@ -192,7 +191,7 @@ export class Conversation implements Observer<Closed> {
     if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
   }
 
-  /** Takes no leases any more; ends as soon as it has none. Idempotent. */
+  /** Takes no further leases, and ends when it has none left. Idempotent. */
   retire(): void {
     if (this.#isRetired) return;
     this.#isRetired = true;
@@ -202,7 +201,7 @@ export class Conversation implements Observer<Closed> {
     if (this.isIdle) void this.close();
   }
 
-  /** Ends it and its calls at once. Resolves when nothing is left of it, and never rejects. */
+  /** Ends it and its calls immediately. Resolves when nothing is left of it; never rejects. */
   close(): Promise<void> {
     if (!this.#isClosing) {
       this.#isClosing = true;
@@ -213,8 +212,8 @@ export class Conversation implements Observer<Closed> {
   }
 
   /**
-   * Makes sure that the backend writes log lines of that level. A promise, which never rejects, while a request for that is
-   * under way; undefined without one. The level is never raised again: other calls may have asked for more.
+   * Makes the backend write log messages of that level. A promise, which never rejects, while a request for that is under way;
+   * else undefined. The level is never raised again: other calls may have asked for more messages.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
     if (this.#upstream?.peer.capabilities.logging === undefined) return undefined;
@@ -223,7 +222,7 @@ export class Conversation implements Observer<Closed> {
     const settingLevel: Promise<void> = this.ask({ method: 'logging/setLevel', params: { level } }, LEVEL_MS)
       .then(
         () => undefined,
-        () => undefined, // the call is worth more than its log lines
+        () => undefined, // the call is worth more than its log messages
       )
       .finally(() => {
         if (this.#settingLevel === settingLevel) this.#settingLevel = undefined;
@@ -232,7 +231,7 @@ export class Conversation implements Observer<Closed> {
     return settingLevel;
   }
 
-  /** A request of the gateway's own in here. Rejects with BACKEND_TIMEOUT, or like the exchange. */
+  /** A request of the gateway itself. Rejects with BACKEND_TIMEOUT, or like the exchange. */
   async ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
     await this.opening;
     return lastValueFrom(
@@ -243,7 +242,7 @@ export class Conversation implements Observer<Closed> {
     );
   }
 
-  // --- the end of its upstream, also of one that breaks its promise to say why ---------------------------------------
+  // --- observer of the end of its upstream, with or without a reason --------------------------------------------------
 
   next(closed: Closed): void {
     if (this.#isEnded) return;
@@ -253,11 +252,11 @@ export class Conversation implements Observer<Closed> {
   }
 
   error(): void {
-    this.next(SILENT);
+    this.next(NO_REASON);
   }
 
   complete(): void {
-    this.next(SILENT);
+    this.next(NO_REASON);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -268,15 +267,15 @@ export class Conversation implements Observer<Closed> {
     try {
       raw = await open(signal);
     } catch (thrown) {
-      this.#leave();
+      this.#finish();
       throw thrown;
     }
     if (raw === undefined) {
-      this.#leave();
+      this.#finish();
       return undefined;
     }
     if (signal.aborted) {
-      await closed(raw);
+      await closeQuietly(raw);
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.#upstream = forwardsMessages ? new StatelessUpstream(raw) : raw;
@@ -287,19 +286,19 @@ export class Conversation implements Observer<Closed> {
     return this.#upstream;
   }
 
-  /** Aborting ends an opening; one that succeeds all the same is closed behind it. */
+  /** Aborting ends an opening; if it succeeds all the same, the upstream is closed afterwards. */
   async #close(): Promise<void> {
     this.#ending.abort();
     try {
       const upstream = this.#upstream ?? (await this.opening);
-      if (upstream !== undefined) await closed(upstream);
+      if (upstream !== undefined) await closeQuietly(upstream);
     } catch {
-      // It was never open.
+      // It was never opened.
     }
-    this.#leave();
+    this.#finish();
   }
 
-  #leave(): void {
+  #finish(): void {
     if (this.#isGone) return;
     this.#isGone = true;
     this.#isClosing = true;
@@ -309,7 +308,7 @@ export class Conversation implements Observer<Closed> {
     this.#resolveGone();
   }
 
-  /** One timer per conversation: when it fires after a later use, it is set again. */
+  /** One timer per conversation: set again when it fires after a later use. */
   #arm(waitMs: number): () => void {
     return this.#clock.alarm(waitMs, () => {
       const idleMs = this.isIdle ? this.#clock.now() - this.#usedAtMs : 0;
@@ -319,14 +318,14 @@ export class Conversation implements Observer<Closed> {
   }
 }
 
-const SILENT: Closed = { reason: 'it did not say why', expected: false };
+const NO_REASON: Closed = { reason: 'it did not say why', expected: false };
 
 /** Resolves when nothing is left of it, for which its transport has bounded time. Never rejects. */
-async function closed(upstream: Upstream): Promise<void> {
+export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<void> {
   try {
     await upstream.close();
   } catch {
-    // Closing must never fail; a conversation that breaks this promise must not be counted for ever.
+    // Closing must not fail. Nothing else could close what a faulty transport did not.
   }
 }
 
@@ -338,7 +337,7 @@ function sharedOf(upstream: Upstream): SharedConversation {
   };
 }
 
-/** A request of the gateway itself: no client can answer a question of the backend during it. */
+/** A request of the gateway itself: there is no client to answer questions of the backend. */
 function ownExchange(upstream: Upstream, request: ExchangeRequest): Observable<ExchangeEvent> {
   return upstream.exchange(request).pipe(
     tap((event) => {
@@ -347,7 +346,7 @@ function ownExchange(upstream: Upstream, request: ExchangeRequest): Observable<E
   );
 }
 
-/** Only backends that keep conversations are asked for one; a backend that keeps none has replaced another. */
+/** Only backends with dedicated conversations are asked for one; another backend has replaced it. */
 function refuse(): never {
   throw backendUnavailable('it is of another era now', { delivered: 'no' });
 }

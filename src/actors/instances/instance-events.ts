@@ -1,11 +1,11 @@
-// The events of an instance, made from its snapshots and its emitted events. The fleet emits them.
+// The gateway events of an instance, made from its state and its emissions. fleet.ts emits them.
 
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import type { InstanceState } from '../../domain/instance.ts';
 import type { InstanceRef } from './instance-ref.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 
-/** The instance is in this state now. */
+/** The event for a new state. */
 export function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fact = eventOf(ref);
   if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.era ?? 'unknown' };

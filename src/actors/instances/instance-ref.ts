@@ -1,6 +1,6 @@
-// The typed handle of one instance: the only way to it from outside the actors. Reads its snapshot, sends it commands, and carries
-// calls past its mailbox: a call is counted and sent in the block that chose the instance. It is also what strategies choose among:
-// reading a number costs nothing, because the snapshot is at hand.
+// The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and
+// carries calls past its mailbox: a call is counted and sent in the block that chose the instance. Strategies choose among these
+// handles.
 
 import { defer, firstValueFrom, from, Observable, race, throwError, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
@@ -48,7 +48,7 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
-  /** Hot, no replay: messages of its present session besides answers, after a restart those of the next. Completes with it. */
+  /** Hot, no replay: messages of the present session besides answers, after a restart those of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
   readonly #calls: CallCounter;
@@ -79,7 +79,7 @@ export class InstanceRef implements Candidate {
   get reason(): string | null {
     return unhealthyReason(this.#actor.getSnapshot());
   }
-  /** True while its session, and what single clients have there, is closed because of a requested restart. */
+  /** True while its session and its dedicated conversations are closed for a requested restart. */
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
   }
@@ -98,15 +98,15 @@ export class InstanceRef implements Candidate {
   get weight(): number {
     return this.definition.weight;
   }
-  /** Exchanges that fill its places: those whose backend waits for its client do not. */
+  /** Exchanges that fill its capacity: not those whose backend waits for its client. */
   get inFlight(): number {
     return this.#calls.working;
   }
-  /** True when an exchange of this owner may begin here. See CallCounter.hasPlaceFor. */
+  /** See CallCounter. */
   hasPlaceFor(ownerId: string): boolean {
     return this.#calls.hasPlaceFor(ownerId);
   }
-  /** True when this owner has less than an equal part of its places. */
+  /** See CallCounter. */
   isBelowShare(ownerId: string): boolean {
     return this.#calls.isBelowShare(ownerId);
   }
@@ -120,7 +120,7 @@ export class InstanceRef implements Candidate {
   get latencyMs(): number | undefined {
     return this.#calls.latencyMs;
   }
-  /** The capabilities of its backend; undefined while it has no session. */
+  /** The tools of its backend; undefined while it has no session. */
   get tools(): ToolCache | undefined {
     return this.#link?.tools;
   }
@@ -131,15 +131,15 @@ export class InstanceRef implements Candidate {
     return this.#actor.getSnapshot().context.leases;
   }
 
-  /** True when it takes new calls in this conversation; undefined: its own. See `takesNew`. */
+  /** True when it takes new calls in this conversation; undefined: that of the instance. See `takesNew`. */
   takes(upstream?: Upstream): boolean {
     return takesNew(this.#actor.getSnapshot(), upstream?.standsAlone);
   }
 
   /**
-   * Cold: subscribing counts the exchange and hands it to the transport in the same synchronous block; the teardown
-   * counts it down, whether it was answered, failed or was cancelled. Whichever conversation it goes through, it is
-   * judged like any other; only that a conversation of one client is over says nothing of the instance.
+   * Cold: subscribing counts the exchange and passes it to the transport in the same synchronous block; the teardown counts it
+   * down, whether it was answered, failed or was cancelled. It counts in the statistics whichever conversation it uses; only the
+   * end of a dedicated conversation says nothing about the instance.
    */
   exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
@@ -162,7 +162,7 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** A conversation that stands alone needs no session: it may outlive the session. */
+  /** A conversation that stands alone may outlive the session. */
   #send(request: ExchangeRequest, reply: CallReply, upstream: Upstream | undefined): void {
     try {
       const link = this.#link;
@@ -174,13 +174,13 @@ export class InstanceRef implements Candidate {
     }
   }
 
-  /** Only an instance that leaves or restarts waits for its last call. */
+  /** An instance that leaves or restarts waits for its last call. */
   #reportIfIdle(): void {
     if (this.#calls.isIdle && this.#actor.getSnapshot().value.duty !== 'serving')
       this.#actor.send({ type: 'idle' });
   }
 
-  /** Errors never flip health, but their causes may: a refused connection does at once, other doubts ask for a probe. */
+  /** Errors do not change health, but their causes may: a refused connection does immediately, other failures cause a probe. */
   #reportFailure(error: GatewayError | undefined): void {
     if (error === undefined) return;
     if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
@@ -189,7 +189,7 @@ export class InstanceRef implements Candidate {
 
   /**
    * Leases a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it stands alone.
-   * QUEUE_FULL, at once; its opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
+   * Throws QUEUE_FULL; the opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
    */
   lease(request: LeaseRequest): Lease {
     const lease = this.#leases.lease(request);
@@ -198,25 +198,25 @@ export class InstanceRef implements Candidate {
     return lease;
   }
 
-  /** Ends those that stand alone. Its actor does, unless that broke. Resolves when they are gone, at the latest after LIMITS.drainMs. */
+  /** Ends the leased processes of a crashed actor. Resolves when they are gone, at the latest after LIMITS.drainMs. */
   async endLeases(): Promise<void> {
     await firstValueFrom(race(from(this.#leases.end()), timer(LIMITS.drainMs)));
   }
 
-  /** Hot, no replay: the events of those conversations, `upstream.*`. */
+  /** Hot, no replay: the events of leased conversations, `upstream.*`. */
   get upstreamEvents$(): Observable<GatewayEvent> {
     return this.#leases.events$;
   }
 
   /**
-   * Cold: an exchange that is no call, such as a subscription that stays open, or a request of the gateway itself; it is not
-   * counted, and does not affect the instance's health. BACKEND_UNAVAILABLE.
+   * Cold: an exchange that is no call, such as an open subscription or a request of the gateway itself: not counted, and without
+   * effect on health. BACKEND_UNAVAILABLE.
    */
   listen(request: ExchangeRequest): Observable<ExchangeEvent> {
     return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
   }
 
-  /** Notifies its backend in its own conversation; dropped while it has none. */
+  /** Notifies the backend in the conversation of the instance; dropped without a session. */
   notify(method: string, params: JsonObject): void {
     this.#link?.notify(method, params);
   }
@@ -259,7 +259,7 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** Its calls give cause for doubt: it is probed, at most once in LIMITS.promptedProbeMs. */
+  /** Requests a probe, because of how its calls end; at most one in LIMITS.promptedProbeMs. */
   suspect(): void {
     this.#actor.send({ type: 'suspected' });
   }
@@ -273,7 +273,7 @@ export class InstanceRef implements Candidate {
   restart(): void {
     this.#actor.send({ type: 'restart' });
   }
-  /** Takes it out of the pool at once; calls in flight have `withinMs` to finish, then the session is closed. */
+  /** Takes it out of the pool; calls in flight have `withinMs` to finish, then the session is closed. */
   leave(withinMs: number): void {
     this.#actor.send({ type: 'leave', withinMs });
   }
@@ -285,13 +285,13 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 
-  /** Calls `listener` for events besides states. Returns what ends it. */
+  /** Calls `listener` for events besides states, until the returned function is called. */
   onEmission(listener: (emission: InstanceEmission) => void): () => void {
     const subscription = this.#actor.on('*', listener);
     return () => subscription.unsubscribe();
   }
 
-  /** The one status source. `score` and `ejection` come from the pool; default: not ejected. */
+  /** Its status. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
     return snapshotOf(this.#actor.getSnapshot(), { score, ejection });
   }

@@ -1,5 +1,5 @@
-// The parts of the instance machine: its context, events, actions, guards, delays. The table in instance.machine.ts says when
-// each applies; the arithmetic is in instance-statistics.ts.
+// Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts, the arithmetic
+// in instance-statistics.ts.
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
@@ -34,7 +34,7 @@ export interface InstanceActorInput extends Clock {
 }
 
 export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 'alarm'> {
-  /** The conversations that clients lease. Those that stand alone live on when the session is lost. */
+  /** The conversations that clients lease. Those that stand alone survive the loss of the session. */
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
@@ -49,12 +49,12 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 
   /** The last lines on standard error of the child of the last session. */
   readonly stderr: readonly string[];
   readonly backOffMs: number;
-  /** Longest wait for calls in flight when it restarts, or leaves and was given a time for that. */
+  /** Longest wait for calls in flight when it restarts or leaves. */
   readonly drainMs: number;
 }
 
 export type InstanceEvent =
-  /** The last call or reservation has ended: states that wait for that look at the counter again. */
+  /** The last call or reservation has ended: states that wait for that check the counter again. */
   | { readonly type: 'idle' }
   | { readonly type: 'unreachable'; readonly reason: string }
   | { readonly type: 'change'; readonly definition: InstanceDefinition }
@@ -67,7 +67,7 @@ export type InstanceEvent =
   | { readonly type: 'end' }
   | SessionChange;
 
-/** Events besides states: everything else is read from the snapshot. */
+/** Events besides states. Everything else is read from the snapshot. */
 export type InstanceEmission =
   | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
   /** `isPlanned`: it was requested. */
@@ -80,7 +80,6 @@ export type InstanceEmission =
   | { readonly type: 'listChanged'; readonly list: ListField }
   | ({ readonly type: 'toolOmitted' } & OmittedTool);
 
-/** Everything the table in instance.machine.ts names. */
 export const instanceSetup = setup({
   types: {
     context: {} as InstanceContext,
@@ -95,7 +94,7 @@ export const instanceSetup = setup({
     endLeases: fromPromise<void, Leases>(({ input }) => input.end()),
   },
   delays: {
-    /** After a failed probe the next one follows soon: two in a row settle it. */
+    /** After a failed probe the next one follows soon: two in a row decide. */
     nextProbe: ({ context }) => {
       const { healthIntervalMs } = context.policy;
       return context.statistics.failures > 0
@@ -106,7 +105,7 @@ export const instanceSetup = setup({
       backOffMs(context.statistics.recoveries + 1, context.policy.healthIntervalMs, context.random()),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
-    /** Transports bound their closing themselves; a transport that does not is left behind. */
+    /** Transports bound their closing themselves; one that does not is abandoned. */
     abandoned: LIMITS.drainMs,
   },
   guards: {
@@ -116,7 +115,7 @@ export const instanceSetup = setup({
       context.calls.carried > 0 &&
       (context.link?.lastMessageAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
-    /** A leaving instance waits for calls in conversations that stand alone; it does not need its session any more. */
+    /** A leaving instance waits for calls in conversations that stand alone, and needs no new session. */
     isStaying: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'setPolicy' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
@@ -148,7 +147,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
-    /** The conversations of single clients end, too. */
+    /** Dedicated conversations end, too. */
     endSession: sendTo('session', { type: 'end' }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
@@ -159,7 +158,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
-    /** The gateway closed it: its own reason counts, not that of the session. */
+    /** After a close by the gateway, whose reason counts. */
     forgetSession: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { link: undefined, starting: undefined, stderr };
@@ -189,7 +188,7 @@ export const instanceSetup = setup({
       reason: ({ context, event }) => (event.type === 'unreachable' ? event.reason : context.reason),
     }),
     beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
-    /** A restart by hand resets the back-off, and does not wait. */
+    /** A requested restart does not wait. */
     resetBackOff: assign({
       statistics: ({ context }) => ({ ...context.statistics, attempts: 0, openedAtMs: undefined }),
       reason: 'it is restarted',
@@ -220,7 +219,7 @@ export const instanceSetup = setup({
   },
 });
 
-/** What a probe needs of its instance; only asked while there is a session. */
+/** The input of a probe; only called while there is a session. */
 export function probeInput({ link, policy, now }: InstanceContext): ProbeInput {
   if (link === undefined) throw new Error('an instance without a session is not probed');
   return { link, timeoutMs: policy.probeTimeoutMs, now };

@@ -1,14 +1,14 @@
-// What probes, openings and closings have shown of one instance. Pure functions on a small immutable value. The machine decides
-// when they apply (instance.machine.ts); calls are counted in call-counter.ts.
+// Statistics of the probes, openings and closings of one instance: pure functions on a small immutable value, applied by the
+// machine (instance-setup.ts). call-counter.ts counts calls.
 
 import { LIMITS } from '../../domain/limits.ts';
 
 export interface InstanceStatistics {
   /** Failed probes and openings in a row. */
   readonly failures: number;
-  /** Failed ones while it was unhealthy already. */
+  /** Failed ones in a row since it became unhealthy. */
   readonly recoveries: number;
-  /** Openings in a row with a short-lived session. */
+  /** Openings in a row whose session was short-lived. */
   readonly attempts: number;
   /** Sessions opened so far. */
   readonly sessions: number;
@@ -47,7 +47,7 @@ export function afterFailedProbe(statistics: InstanceStatistics, nowMs: number):
   };
 }
 
-/** The session is gone, or could not be opened. A session that lived long enough resets the back-off. */
+/** The session is gone, or could not be opened. A long-lived session resets the back-off. */
 export function afterClosing(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
   const livedMs = statistics.openedAtMs === undefined ? 0 : nowMs - statistics.openedAtMs;
   const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : statistics.attempts + 1;

@@ -1,5 +1,4 @@
-// The view of an instance actor: its state in one word and its status, from one snapshot, and their changes over time. The
-// handle of the instance uses it (instance-ref.ts).
+// Views of an instance actor for its handle (instance-ref.ts): state and status from one snapshot, and streams of their changes.
 
 import {
   catchError,
@@ -42,7 +41,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 
 /**
  * True when it takes new calls: while it is healthy; in a conversation that stands alone also while the session is lost,
- * unless it is to leave, is drained, or restarts as requested.
+ * unless it leaves, is drained, or restarts as requested.
  */
 export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
   const state = stateOf(snapshot);
@@ -50,19 +49,19 @@ export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false)
   return standsAlone && (state === 'unhealthy' || state === 'starting') && !isReopening(snapshot);
 }
 
-/** Why it is not healthy; null while it is. One failed probe is a reason that does not count yet. */
+/** Why it is not healthy; null while it is, also after one failed probe. */
 export function unhealthyReason(snapshot: InstanceMachineSnapshot): string | null {
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
 }
 
-/** True while what it has open is closed in order to be opened anew, as requested. */
+/** True while its session is closed for a requested restart. */
 export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   const { connection } = value;
   if (typeof connection === 'string') return connection === 'clearing';
   return connection.connected === 'reopening';
 }
 
-/** Known only outside of the actor: its score, and whether the pool has ejected it. */
+/** What only the pool knows: the score, and the ejection. */
 export interface PoolView extends Pick<InstanceSnapshot, 'score'> {
   readonly ejection: Ejection | undefined;
 }
@@ -109,19 +108,19 @@ function foundTransportOf(
   return isOther ? { foundTransport: found } : {};
 }
 
-/** What a starting program did instead of answering, as a clause; null when it is silent. */
+/** What a starting program did instead of answering, as a clause; null while it is silent. */
 function startingReason({ unmatchedMessages = 0 }: Partial<TransportEvents> = {}): string | null {
   return unmatchedMessages > 0
     ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
     : null;
 }
 
-/** Transports promise facts; one that breaks the promise must not make the instance invisible. */
+/** A faulty transport must not hide its instance. */
 function factsOf(facts: (() => TransportEvents) | undefined): TransportEvents | undefined {
   try {
     return facts?.();
   } catch {
-    return undefined; // what it was to tell is shown as if there were no session
+    return undefined; // shown as without a session
   }
 }
 
@@ -140,8 +139,8 @@ interface InstanceStreams {
 }
 
 /**
- * State, session, and its messages, over time. Shared: each snapshot of the actor is read once, not once per client that
- * listens or is waited for. Nothing is observed without a subscriber.
+ * State, session and messages over time. Shared: each snapshot of the actor is read once, not once per subscriber. Nothing is
+ * observed without a subscriber.
  */
 export function streamsOf(actor: InstanceActor): InstanceStreams {
   const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));

@@ -1,15 +1,15 @@
-// One instance: whether it takes calls, when it is probed, when it starts again. It owns the session actor, and through it the
-// process or the connection. No call passes here: it gets `idle` when it waits for the last one, `suspected` and `unreachable`
-// (instance-ref.ts). Two regions run side by side:
+// One instance: whether it takes calls, when it is probed, when it is started again. It owns the session actor, and so the process
+// or the connection. No call passes here; instance-ref.ts sends `idle` when the machine waits for the last call, `suspected` and
+// `unreachable`. Two parallel regions:
 //
 //   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
 //                  │    (both probe themselves)          5 more failed: closing ◄──┘
 //                  ├ lost ──► closing        end ──► ending
 //                  └ disconnect ──► reopening ── session.closed ──► connected, without a back-off
-//                waiting ── disconnect / end ──► clearing ── nothing left of single clients ──► connected / ended
+//                waiting ── disconnect / end ──► clearing ── dedicated conversations ended ──► connected / ended
 //   duty         serving ◄── drain / resume ──► draining
-//                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume call it off
+//                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume cancel it
 //                  │             from draining: restartingAside ── idle ──► draining
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
@@ -23,7 +23,7 @@ import { Leases } from './leases.ts';
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
-/** What was there of single clients is gone. */
+/** The dedicated conversations have ended. */
 const CLEARED = [
   { guard: 'hasLeft', target: '#instance.connection.ended' },
   { target: '#instance.connection.connected' },

@@ -1,6 +1,6 @@
-// The conversations that clients have with one instance, each on behalf of one owner: which conversation a lease gets, how many
-// there may be, in all and of each owner, and their statistics. A legacy session holds a lease for itself, with no idle time; a
-// call without a session leases for as long as it lasts, and the conversation stays a while for the next one (ADR 69).
+// The conversations that clients have with one instance, each on behalf of one owner: assigns them to leases, bounds their number
+// in all and per owner, and emits their events. A legacy session holds an exclusive lease without idle time; a call without a
+// session holds a lease while it lasts, and the conversation stays open for a while for the next one (ADR 69).
 
 import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
@@ -22,16 +22,15 @@ import type { Closed, Transport, Upstream } from '../../transports/transport.ts'
 import { Conversation, type ConversationListener } from './conversation.ts';
 import { OwnerShares } from './owner-shares.ts';
 
-/** What a client wants. */
 export interface LeaseRequest {
   readonly owner: { readonly id: string };
-  /** What the backend learns of the client. */
+  /** The client as the backend is to see it. */
   readonly profile: ClientProfile;
   /** Only one lease at a time may use the conversation. Default true. */
   readonly isExclusive?: boolean;
-  /** How long the conversation stays without a lease, in ms. Default: it ends with this one, and is for it alone. */
+  /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
-  /** What the backend says beside its calls goes to the call under way. Default false. */
+  /** Messages of the backend outside of calls go to the call under way. Default false. */
   readonly forwardsMessages?: boolean;
 }
 
@@ -44,11 +43,11 @@ export interface Lease {
   readonly release: () => void;
 }
 
-/** What tells the instance from others, and whether these conversations are processes. */
+/** The identity of the instance, and its transport. */
 type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
 
 export interface LeasesOptions extends Clock {
-  /** The actor of the instance, below which the actors of the conversations are. Default: none, which only specs do. */
+  /** The actor of the instance, parent of the actors of conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
   readonly host: Host;
   /** Default OWN_BOUNDS. */
@@ -57,21 +56,21 @@ export interface LeasesOptions extends Clock {
   readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
 }
 
-/** Over a network a conversation costs little more than its name; on a pipe it is a process. */
+/** Over a network a conversation costs little; on a pipe it is a process. */
 const MOST_NETWORKED = 1_024;
 
-/** Of one instance, through all its restarts. */
+/** The leases of one instance, through all its restarts. */
 export class Leases implements ConversationListener {
   readonly #options: LeasesOptions;
   readonly #isPipe: boolean;
   readonly #most: number;
-  /** Conversations that may have further leases, by what these have to have in common. */
+  /** Conversations that may take further leases, by `keyOf`. */
   readonly #byKey = new Map<string, Set<Conversation>>();
   readonly #keys = new Map<Conversation, string>();
-  /** All that are counted, including those that are opening or closing. */
+  /** All bounded conversations, including those that are opening or closing. */
   readonly #counted = new Set<Conversation>();
   readonly #shares: OwnerShares;
-  /** Those that end, and whose place another conversation has. */
+  /** Conversations that end, whose place another one has taken. */
   readonly #replaced = new Set<Conversation>();
   readonly #events = new Subject<GatewayEvent>();
 
@@ -88,15 +87,15 @@ export class Leases implements ConversationListener {
     return this.#events;
   }
 
-  /** How many more there may be. */
+  /** How many more conversations there may be. */
   get room(): number {
     return Math.max(0, this.#most - this.#counted.size);
   }
 
   /**
-   * Leases a conversation: an idle one that was leased on behalf of the same owner with the same capabilities, or a new one. Where
-   * there are too many, the one that was idle for longest ends; a new process waits for that. QUEUE_FULL when none is idle, in all
-   * or of this owner. The caller bounds the number of leases without idle time over a network.
+   * Leases a conversation: one that was leased before by the same owner with the same capabilities, or a new one. When there are
+   * too many, the one that was idle for longest ends; a new process waits for its end. QUEUE_FULL when none is idle, in all or of
+   * this owner. The caller bounds the number of leases without idle time over a network.
    */
   lease(request: LeaseRequest): Lease {
     const key = keyOf(request);
@@ -112,14 +111,14 @@ export class Leases implements ConversationListener {
   }
 
   /**
-   * Ends the processes, and calls off those that are being opened: nothing else does when the instance leaves or is restarted.
-   * Resolves when nothing is left of them; never rejects.
+   * Ends the processes, and those in opening, when the instance leaves or is restarted. Resolves when nothing is left of them;
+   * never rejects.
    */
   async end(): Promise<void> {
     if (this.#isPipe) await Promise.all([...this.#counted, ...this.#replaced].map((each) => each.close()));
   }
 
-  // --- what becomes of them ------------------------------------------------------------------------------------------
+  // --- callbacks of the conversations -------------------------------------------------------------------------------
 
   opened({ ownerId }: Conversation, upstream: Upstream): void {
     this.#events.next({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(upstream) });
@@ -146,7 +145,7 @@ export class Leases implements ConversationListener {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** One that a lease of that key may use. Every call takes this way, hence the loop: nothing is allocated. */
+  /** On the hot path, hence a loop that allocates nothing. */
   #findFree(key: string): Conversation | undefined {
     const alike = this.#byKey.get(key);
     if (alike === undefined) return undefined;
@@ -179,7 +178,7 @@ export class Leases implements ConversationListener {
     return conversation;
   }
 
-  /** The signal does not shorten the wait: there are never more than there may be. */
+  /** The signal does not shorten the wait for `before`: the bound holds at any time. */
   async #openAfter(
     before: Promise<void> | undefined,
     ownerId: string,
@@ -197,7 +196,7 @@ export class Leases implements ConversationListener {
     }
   }
 
-  /** QUEUE_FULL. The end of the process that makes room; undefined: there is room. */
+  /** QUEUE_FULL. The end of the process that makes room; undefined when there is room. */
   #makeRoom({ owner, idleMs }: LeaseRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
@@ -210,7 +209,7 @@ export class Leases implements ConversationListener {
     throw processLimit(this.#most);
   }
 
-  /** Of that owner, or of any. */
+  /** Of that owner, or of any owner. */
   #oldestIdle(ownerId: string | undefined): Conversation | undefined {
     let oldest: Conversation | undefined;
     for (const conversation of this.#keys.keys()) {
@@ -220,7 +219,7 @@ export class Leases implements ConversationListener {
     return oldest;
   }
 
-  /** Ends it; its place is free now, but a process is waited for. */
+  /** Ends it: its place is free immediately, but the end of a process is waited for. */
   #replace(conversation: Conversation): Promise<void> | undefined {
     this.#uncount(conversation);
     this.#replaced.add(conversation);
@@ -244,7 +243,7 @@ export class Leases implements ConversationListener {
   }
 }
 
-/** Equal for leases that may use the same conversation; undefined: no other may. */
+/** Equal for leases that may use the same conversation; undefined for a lease that shares none. */
 function keyOf({ owner, profile, isExclusive, idleMs }: LeaseRequest): string | undefined {
   if (idleMs === undefined) return undefined;
   return canonicalText([owner.id, profile.capabilities, isExclusive === true]);

@@ -1,5 +1,5 @@
-// What one instance has open: its transports, one after the other. It waits until a predecessor on the same endpoint is
-// gone, and closes the latest after a crash of the actor. When to open is decided in instance.machine.ts.
+// Opens the transports of one instance, one after another: waits until a predecessor on the same endpoint is gone, and closes the
+// latest one after a crash of the actor. instance.machine.ts decides when to open.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
@@ -11,17 +11,17 @@ import type { Transport } from '../../transports/transport.ts';
 export class Openings {
   readonly #open: Open;
   readonly #before: Promise<unknown> | undefined;
-  /** Transports remember by it. What replaces it has another weight or other metadata, and means the same backend. */
+  /** Transports keep state by its identity. A changed definition differs in weight or metadata only, and means the same backend. */
   #definition: InstanceDefinition | undefined;
   #latest: Promise<Transport> | undefined;
 
-  /** `before` is the end of those that must be gone first; it has to come. */
+  /** `before`: the end of the predecessors, which must resolve. */
   constructor(open: Open, before?: Promise<unknown>) {
     this.#open = open;
     this.#before = before;
   }
 
-  /** What the session opens with. Errors of the given `open`; BACKEND_UNAVAILABLE when it is called off before. */
+  /** Errors of the given `open`; BACKEND_UNAVAILABLE when it is aborted before. */
   readonly open: Open = (present, signal, opener) => {
     this.#definition ??= present;
     const definition = this.#definition;
@@ -33,7 +33,7 @@ export class Openings {
     return opened;
   };
 
-  /** Closes what was opened last. Resolves when it is gone, at the latest after LIMITS.drainMs. Never rejects. */
+  /** Closes the latest transport. Resolves when it is gone, at the latest after LIMITS.drainMs; never rejects. */
   async close(): Promise<void> {
     await firstValueFrom(race(from(this.#closeLatest()), timer(LIMITS.drainMs)));
   }
@@ -52,7 +52,7 @@ export class Openings {
       const transport = await this.#latest;
       await transport?.close();
     } catch {
-      // It was not opened, or breaks its promise to close: either way nothing more can be done about it.
+      // It was not opened, or cannot be closed: nothing more can be done.
     }
   }
 }

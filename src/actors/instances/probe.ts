@@ -1,5 +1,5 @@
-// One health probe: the cheapest question an instance of its era must answer, over the session that serves calls.
-// What passed and failed probes mean is decided in instance.machine.ts.
+// One health probe: the cheapest request that a backend of its era must answer, over the session that serves calls.
+// instance.machine.ts decides what passed and failed probes mean.
 
 import { fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -17,17 +17,20 @@ export interface ProbeInput {
 /** A passed probe. */
 export interface ProbeResult {
   readonly durationMs: number;
-  /** False when the backend kept silent on the probe itself and something else it said stood in for the answer. */
+  /** False when the backend did not answer the probe, but sent another message meanwhile. */
   readonly isAnswered: boolean;
 }
 
-/** Method that proves life, by era. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7. */
-const QUESTIONS: Readonly<Record<Era, string>> = { legacy: 'ping', modern: 'server/discover', bare: 'ping' };
+/** The method of the probe, by era. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7. */
+const PROBE_METHODS: Readonly<Record<Era, string>> = {
+  legacy: 'ping',
+  modern: 'server/discover',
+  bare: 'ping',
+};
 
 /**
- * Resolves when the backend answered. A server that does not know `ping` is alive all the same; a bare one must then
- * list its tools. Rejects on any other error and on silence, unless the backend said something else meanwhile:
- * then it is alive.
+ * Resolves when the backend answered. A server that does not know `ping` passes, too; a bare one must then list its tools.
+ * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile.
  */
 export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   const startedAtMs = input.now();
@@ -43,7 +46,7 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
 
 async function ask({ link, timeoutMs }: ProbeInput): Promise<void> {
   const { era } = link.peer;
-  const answer = await link.ask({ method: QUESTIONS[era] }, timeoutMs);
+  const answer = await link.ask({ method: PROBE_METHODS[era] }, timeoutMs);
   if (answer.kind === 'result') return;
   if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
   if (era !== 'bare') return;

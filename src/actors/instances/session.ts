@@ -1,5 +1,5 @@
-// The actor that owns one transport, and with it one process or one connection: opens it, shows it as a link that requests go
-// through, says when it is gone. It decides nothing about health or restart (instance.machine.ts).
+// The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
+// reports its end. instance.machine.ts decides about health and restarts.
 
 import {
   defer,
@@ -25,12 +25,13 @@ import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
 import { listChanges } from '../sharing/listen-client.ts';
+import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
 export interface SessionLink {
-  /** How the backend is spoken to, which an endpoint may have settled. Undefined: as it is registered. */
+  /** The transport that the endpoint turned out to speak. Undefined: as registered. */
   readonly transport?: TransportKind | undefined;
   readonly peer: Peer;
   readonly tools: ToolCache;
@@ -38,21 +39,20 @@ export interface SessionLink {
   readonly messages$: Observable<ServerMessage>;
   facts(): TransportEvents;
   /**
-   * One call, in the instance's own conversation or in that of one client that depends on it. BACKEND_UNAVAILABLE, thrown, once
-   * the session is ending. The caller reports each message that it emits to `noteMessage`.
+   * One call, in the conversation of the instance or in a dedicated one that depends on it. Throws BACKEND_UNAVAILABLE once the
+   * session is ending. The caller reports each emitted message to `noteMessage`.
    */
   exchange(request: ExchangeRequest, upstream: Upstream | undefined): Observable<ExchangeEvent>;
   noteMessage(): void;
-  /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
-   *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
+  /** The answer to a request of the gateway itself (a probe, a list). Rejects with BACKEND_TIMEOUT after `timeoutMs`. */
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
-  /** As Transport.exchange, for what stays open without being a call: it is neither counted nor timed. */
+  /** Like Transport.exchange, for what stays open and is no call: neither counted nor timed. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** As in Transport. */
   notify: Transport['notify'];
   /** As in Transport. */
   openUpstream: Transport['openUpstream'];
-  /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
+  /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs(): number;
 }
 
@@ -60,24 +60,23 @@ export interface SessionInput {
   readonly definition: InstanceDefinition;
   readonly open: Open;
   readonly now: () => number;
-  /** The conversations that clients have here. */
+  /** The conversations that clients have leased here. */
   readonly leases: Pick<Leases, 'end' | 'room'>;
 }
 
-/** `close`: its own transport goes. `end`: so does everything that single clients have here. */
+/** `close`: closes the transport. `end`: also the dedicated conversations. */
 export type SessionCommand = { readonly type: 'close' } | { readonly type: 'end' };
 
-/** Why a session ended, and what its child said last on standard error. */
+/** Why a session ended, and the last lines on standard error of its child. */
 export interface SessionEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
 }
 
 /**
- * `starting`: its program was started, which may be more than once. `opened`: serves from now on. `lost`: serves no more, its
- * calls are answered. `closed`: nothing is left of it.
- * `suspected`: something broke that failed no call, as in Transport.doubts$.
- * `openingMs` is how long opening took; of a closed session only when it could not be opened.
+ * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves, its calls are
+ * answered. `closed`: nothing is left of it. `suspected`: something failed, but no call; see Transport.doubts$. `openingMs`: the
+ * duration of the opening; of a closed session only when opening failed.
  */
 export type SessionChange =
   | { readonly type: 'session.starting'; readonly facts: () => TransportEvents }
@@ -88,7 +87,7 @@ export type SessionChange =
   | { readonly type: 'list.changed'; readonly list: ListField }
   | ({ readonly type: 'tool.omitted' } & OmittedTool);
 
-/** Callback logic: one `session.closed` is the last thing it says, however it ends. Stopping it closes it. */
+/** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
   const { definition, now } = input;
   const ending = new AbortController();
@@ -126,7 +125,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     sendBack({ type: 'session.closed', ...end });
   }
 
-  /** Resolves with why it ended. */
+  /** Resolves with the reason of the end. */
   async function untilClosed(opened: Transport): Promise<SessionEnd> {
     try {
       if (ending.signal.aborted) void closeQuietly(opened);
@@ -151,7 +150,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
         const list = changedList(method);
         if (list !== undefined) changed(list);
       },
-      error: () => undefined, // messages$ ends with the transport; closed$ tells why
+      error: () => undefined, // messages$ ends with the transport; closed$ has the reason
     });
     opened.omitted$?.pipe(takeUntil(opened.closed$)).subscribe({
       next: (omitted) => sendBack({ type: 'tool.omitted', ...omitted }),
@@ -219,7 +218,7 @@ function isTool(item: JsonObject): item is JsonObject & Tool {
   return typeof item.name === 'string';
 }
 
-/** One request of the gateway's own over a transport; unanswered after `timeoutMs` it is cancelled. */
+/** One request of the gateway itself; cancelled after `timeoutMs`. */
 function answerOf(transport: Transport, request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
   return lastValueFrom(
     transport
@@ -229,15 +228,6 @@ function answerOf(transport: Transport, request: ExchangeRequest, timeoutMs: num
         timeout({ each: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
       ),
   );
-}
-
-/** Transports promise that closing never fails; the gateway does not stand or fall with it. */
-async function closeQuietly(transport: Transport): Promise<void> {
-  try {
-    await transport.close();
-  } catch {
-    // Nothing else could close what it could not.
-  }
 }
 
 function endOf(thrown: unknown): SessionEnd {

@@ -1,12 +1,12 @@
-// The tools of one instance, as it listed them. Decides "no such tool" and "safe to repeat" without asking the backend.
-// One per session: it dies with it. Filled behind the handshake, never on the way of a call that it can answer.
+// The listed tools of one instance: answers "no such tool" and "safe to repeat" without asking the backend. One per session,
+// filled after the handshake, so that calls do not wait for it.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { asksOtherwise } from '../../domain/param-headers.ts';
 
-/** `unknown`: the list is not here (yet), so the call must be sent to find out. */
+/** `unknown`: there is no list yet, so the backend must decide. */
 export type ToolKnowledge = 'yes' | 'no' | 'unknown';
 
 export class ToolCache {
@@ -21,8 +21,8 @@ export class ToolCache {
   #stale = false;
 
   /**
-   * `load` lists all tools of the instance; `now` is a monotonic clock in ms. `changed` gets a list by which correct calls
-   * become wrong, because a tool asks for other headers, without a notice of the backend that the list changed.
+   * `load` lists all tools of the instance; `now` is a monotonic clock in ms. `changed` is called when a new list requires other
+   * headers for a tool, so that correct calls become wrong, without a notice of the backend that its list changed.
    */
   constructor(load: () => Promise<readonly Tool[]>, now: () => number, changed: () => void = () => {}) {
     this.#load = load;
@@ -30,43 +30,43 @@ export class ToolCache {
     this.#changed = changed;
   }
 
-  /** Answers at once. The first question about a list that is void starts the listing that was put off. */
+  /** Synchronous. The first query of an invalidated list starts the delayed listing. */
   knows(tool: string): ToolKnowledge {
     if (this.#stale && this.mayRefresh) void this.refresh();
     if (this.#tools === undefined) return 'unknown';
     return this.#tools.has(tool) ? 'yes' : 'no';
   }
 
-  /** The tool as it was listed last; undefined when it was not. */
+  /** The tool as it was listed last. */
   find(tool: string): Tool | undefined {
     return this.#tools?.get(tool);
   }
 
-  /** True when it lists the tools of exactly these names. */
+  /** True when the listed tools have exactly these names. */
   listsOnly(names: readonly string[]): boolean {
     const tools = this.#tools;
     return tools?.size === names.length && names.every((name) => tools.has(name));
   }
 
-  /** True when the tool's annotations say that calling it twice does no harm. */
+  /** True when the annotations of the tool say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
     return isRepeatableTool(this.#tools?.get(tool));
   }
 
-  /** True when a miss may be settled by looking again: the list is older than a second. */
+  /** True when another listing may find a missing tool: the list is older than a second. */
   get mayRefresh(): boolean {
     return this.#loading !== undefined || this.#now() - this.#loadedAtMs >= LIMITS.toolListAgeMs;
   }
 
-  /** Lists again; concurrent callers share one listing. A failed listing leaves what was known. Never rejects. */
+  /** Lists again; concurrent callers share one listing. A failed listing keeps the present list. Never rejects. */
   refresh(): Promise<void> {
     this.#loading ??= this.#reload();
     return this.#loading;
   }
 
   /**
-   * `refresh` for a call: resolves when the list is here, at the latest after LIMITS.toolLookupMs. Undefined when
-   * LIMITS.queuedPerInstance calls wait already.
+   * `refresh` for a call: resolves after LIMITS.toolLookupMs at the latest. Undefined when LIMITS.queuedPerInstance calls wait
+   * already.
    */
   lookUp(): Promise<void> | undefined {
     if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
@@ -76,8 +76,8 @@ export class ToolCache {
   }
 
   /**
-   * The backend said that its list changed: the cached list is void until it is listed again. That is at once, or at the
-   * first request after a second: a backend that says so after every listing would keep both sides busy for ever.
+   * The backend has notified a changed list: the cached one is void until the next listing. That begins immediately, or at the
+   * first request after a second: a backend that notifies after every listing would cause an endless loop.
    */
   async invalidate(): Promise<void> {
     this.#stale = true;
@@ -99,12 +99,12 @@ export class ToolCache {
       this.#loadedAtMs = this.#now();
       if (!this.#stale) break;
     }
-    // In one step with the look at `#stale`: a change that is heard from here on starts a listing of its own.
+    // In the same turn as the check of `#stale`: a later change starts a new listing.
     this.#loading = undefined;
   }
 
   #replace(tools: readonly Tool[]): void {
-    const before = this.#tools; // none when the backend said that it changed
+    const before = this.#tools; // undefined after a notice of the backend
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
     const hasChanged = ({ name, inputSchema }: Tool): boolean => {
       const known = before?.get(name);
@@ -113,12 +113,12 @@ export class ToolCache {
     if (before !== undefined && tools.some(hasChanged)) this.#changed();
   }
 
-  /** Undefined when it failed: the call that needs the tool will meet the same failure and tell its caller. */
+  /** Undefined when it failed: a call that needs the tool meets the same failure and reports it. */
   async #list(): Promise<readonly Tool[] | undefined> {
     try {
       return await this.#load();
     } catch {
-      return undefined; // here nothing is lost
+      return undefined;
     }
   }
 }
