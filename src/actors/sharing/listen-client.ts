@@ -1,6 +1,6 @@
-// The client of `subscriptions/listen` towards backends of the modern era (ADR 70). It opens the next subscription before it
-// gives the last one up, so that nothing is missed in between, and repeats a subscription that ended, with a back-off. Its
-// users decide what is wanted and which clients get a message.
+// The client of `subscriptions/listen` at modern backends (ADR 70). It opens a new subscription before it ends the previous one,
+// so that no message is missed, and renews a subscription that ended, with a back-off. Its users choose the notifications and
+// distribute the messages.
 // Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { EMPTY, Observable, Subscription, timer } from 'rxjs';
@@ -23,27 +23,26 @@ import { backOffMs } from '../instances/instance-statistics.ts';
 export interface ListenClientOptions {
   /** Opens a subscription; its events are those of an exchange. */
   readonly listen: (request: ExchangeRequest) => Observable<ExchangeEvent>;
-  /** Takes a message of the subscription, without the id of that. The acknowledgement is not delivered. */
+  /** Takes a message of the subscription, without the subscription id. The acknowledgement is not delivered. */
   readonly deliver: (notification: ServerNotification) => void;
-  /** The latest subscription is acknowledged, and the one before is given up. */
+  /** The latest subscription is acknowledged, and the previous one has ended. */
   readonly acknowledged?: () => void;
   /** A subscription has ended. `isRefused`: the backend does not know the method; nothing is repeated. */
   readonly ended?: (isRefused: boolean) => void;
-  /** The back-off is over: subscribes again with `ask`, if anything is still wanted. */
+  /** The back-off is over: to subscribe again with `ask`, if that is still needed. */
   readonly retry: () => void;
-  /** A subscription that lasted so long, in ms, starts the back-off anew. Default 0: once it was acknowledged. */
+  /** A subscription of at least this duration, in ms, resets the back-off. Default 0: as soon as it was acknowledged. */
   readonly forgivenMs?: number;
   /** Monotonic clock in ms. */
   readonly now?: () => number;
 }
 
-/** Wait for an acknowledgement, in ms; a subscription without one counts as acknowledged then. */
+/** Longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
 const ACKNOWLEDGED_MS = 5_000;
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-/** Subscriptions of one instance need no jitter. */
+/** The back-off without jitter, which subscriptions of one instance do not need. */
 const MIDDLE = 0.5;
 
-/** One subscription at the backend. */
 class ListenAttempt extends Subscription {
   readonly openedAtMs: number;
   isAcknowledged = false;
@@ -54,11 +53,11 @@ class ListenAttempt extends Subscription {
   }
 }
 
-/** Its owner stops it. */
+/** To be stopped by its owner. */
 export class ListenClient {
   readonly #options: ListenClientOptions;
   readonly #now: () => number;
-  /** The subscription that is heard, and the one that takes its place once it is acknowledged. */
+  /** The acknowledged subscription, and the one that replaces it once it is acknowledged. */
   #current: ListenAttempt | undefined;
   #next: ListenAttempt | undefined;
   #wait: Subscription | undefined;
@@ -75,34 +74,34 @@ export class ListenClient {
     return this.#current !== undefined;
   }
 
-  /** True while a subscription is not acknowledged. */
+  /** True while a subscription waits for its acknowledgement. */
   get isPending(): boolean {
     return this.#next !== undefined;
   }
 
-  /** True when asking makes sense: nothing is under way, and the backend knows the method. */
+  /** True when `ask` is useful: no subscription is pending or delayed, and the backend knows the method. */
   get isReady(): boolean {
     return !this.isPending && this.#wait === undefined && !this.#isRefused;
   }
 
-  /** Subscribes to these notifications. A subscription that is not acknowledged yet is given up for it. */
+  /** Subscribes to these notifications. Replaces a pending subscription. */
   ask(notifications: JsonObject): void {
     this.#endWait();
     this.#next?.unsubscribe();
     this.#isRefused = false;
     const attempt = new ListenAttempt(this.#now());
-    this.#next = attempt; // before subscribing: the answer may come in there
+    this.#next = attempt; // before subscribing: the answer may come synchronously
     attempt.add(timer(ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(attempt)));
     attempt.add(
       this.#options.listen({ method: 'subscriptions/listen', params: { notifications } }).subscribe({
         next: (event) => this.#take(attempt, event),
-        error: () => this.#end(attempt), // calls tell what is wrong with the instance
+        error: () => this.#end(attempt), // calls report what is wrong with the instance
         complete: () => this.#end(attempt),
       }),
     );
   }
 
-  /** Ends every subscription; `ask` begins anew. */
+  /** Ends all subscriptions, until the next `ask`. */
   stop(): void {
     this.#endWait();
     this.#current?.unsubscribe();
@@ -116,7 +115,7 @@ export class ListenClient {
     if (event.kind !== 'notification') return;
     this.#acknowledge(attempt);
     if (event.method === ACKNOWLEDGED) return;
-    // The id is that of the gateway's own subscription.
+    // The id belongs to the subscription of the gateway.
     this.#options.deliver({ ...event, params: withoutMeta(event.params, [META.subscriptionId]) });
   }
 
@@ -154,15 +153,15 @@ export class ListenClient {
   }
 }
 
-/** What is to be subscribed to for the lists that a backend announces changes of. */
+/** The notifications for the lists of which a backend announces changes. */
 export function listNotifications({ capabilities }: Pick<Peer, 'capabilities'>): JsonObject {
   return Object.fromEntries(announcedLists(capabilities).map((list) => [`${list}ListChanged`, true]));
 }
 
 /**
- * Cold: changes of the lists for which a modern backend announces them. After a subscription had to be repeated all of them
- * count as changed, because changes in between were not heard. Never errors; completes at once where there is nothing to
- * subscribe to, and when the backend refuses the method.
+ * Cold: changes of the lists of which a modern backend announces changes. After a renewed subscription all of them count as
+ * changed, because changes meanwhile were missed. Never errors; completes when there is nothing to subscribe to, and when the
+ * backend refuses the method.
  */
 export function listChanges(
   peer: Peer,

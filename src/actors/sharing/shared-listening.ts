@@ -1,5 +1,5 @@
-// Updates of resources of modern backends for clients of the modern era: one subscription per instance, because each one takes a
-// connection, with the resources of all clients. One object per fleet.
+// Resource updates of modern backends for modern clients: one subscription per instance with the resources of all clients, because
+// each subscription takes a connection. One object per fleet.
 
 import { filter, Observable, Subject } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
@@ -10,7 +10,7 @@ import { ListenClient } from './listen-client.ts';
 /** What a subscription needs of an instance. */
 export type ListeningHost = Pick<InstanceRef, 'listen'>;
 
-/** Resources in one subscription; while more are wanted, each client gets its part of them. */
+/** Most resources in one subscription; beyond that each client gets a part. */
 const MOST_RESOURCES = 10_000;
 
 export class SharedListening {
@@ -22,8 +22,8 @@ export class SharedListening {
   }
 
   /**
-   * Cold: the updates of these resources while the instance has the session that it has now; see ListenClient. Never errors,
-   * never completes.
+   * Cold: the updates of these resources during the present session of the instance; see ListenClient. Never errors, never
+   * completes.
    */
   updates(host: ListeningHost, uris: ReadonlySet<string>): Observable<ServerNotification> {
     return new Observable((subscriber) => {
@@ -31,9 +31,9 @@ export class SharedListening {
       subscriber.add(
         updates.updates$.pipe(filter(({ params }) => isAboutOneOf(params.uri, uris))).subscribe(subscriber),
       );
-      const forget = updates.want(uris);
+      const remove = updates.add(uris);
       return () => {
-        forget();
+        remove();
         if (updates.isEmpty) this.#instances.delete(host);
       };
     });
@@ -46,15 +46,15 @@ export class SharedListening {
   }
 }
 
-/** What is wanted of one instance, and what it was asked for. */
+/** The wanted and the subscribed resources of one instance. */
 class InstanceUpdates {
   readonly updates$ = new Subject<ServerNotification>();
   readonly #client: ListenClient;
-  /** How many clients want each resource, those included that the backend was not asked for. */
+  /** The number of clients of each resource, subscribed or not. */
   readonly #wanted = new Map<string, number>();
-  /** What each client wants. */
+  /** The resources of each client. */
   readonly #clients = new Set<{ readonly uris: ReadonlySet<string> }>();
-  /** What the latest subscription is for, and the one that was acknowledged last. */
+  /** The resources of the latest subscription, and of the last acknowledged one. */
   #asked: ReadonlySet<string> = new Set();
   #acknowledged: ReadonlySet<string> = new Set();
 
@@ -66,9 +66,9 @@ class InstanceUpdates {
       },
       acknowledged: () => {
         this.#acknowledged = this.#asked;
-        this.#settle();
+        this.#subscribe();
       },
-      retry: () => this.#settle(),
+      retry: () => this.#subscribe(),
     });
   }
 
@@ -76,48 +76,48 @@ class InstanceUpdates {
     return this.#clients.size === 0;
   }
 
-  /** Until the returned function is called, once. */
-  want(uris: ReadonlySet<string>): () => void {
+  /** Adds a client, until the returned function is called. */
+  add(uris: ReadonlySet<string>): () => void {
     const client = { uris };
     this.#clients.add(client);
     for (const uri of uris) this.#wanted.set(uri, (this.#wanted.get(uri) ?? 0) + 1);
-    this.#settle();
+    this.#subscribe();
     return () => {
-      if (this.#clients.delete(client)) this.#forget(uris);
+      if (this.#clients.delete(client)) this.#remove(uris);
     };
   }
 
-  #forget(uris: ReadonlySet<string>): void {
+  #remove(uris: ReadonlySet<string>): void {
     for (const uri of uris) {
       const count = this.#wanted.get(uri) ?? 0;
       if (count > 1) this.#wanted.set(uri, count - 1);
       else this.#wanted.delete(uri);
     }
     if (this.isEmpty) this.#client.stop();
-    else this.#settle(); // others may have waited for the room
+    else this.#subscribe(); // others may have waited for room
   }
 
-  /** Asks for what is wanted and not subscribed to. What is not wanted any more goes with the next subscription. */
-  #settle(): void {
+  /** Subscribes if a wanted resource is missing. Resources that are no longer wanted are dropped with the next subscription. */
+  #subscribe(): void {
     if (this.#wanted.size === 0 || !this.#client.isReady) return;
     const chosen = this.#chosen();
     if (this.#client.isOpen && [...chosen].every((uri) => this.#acknowledged.has(uri))) return;
-    this.#asked = chosen; // before asking: the acknowledgement may come in there
+    this.#asked = chosen; // before asking: the acknowledgement may come synchronously
     this.#client.ask({ resourceSubscriptions: [...chosen] });
   }
 
-  /** What to ask for: everything, or, where that is too much, one resource of each client in turn. */
+  /** All resources, or, if there are too many, one of each client in turn. */
   #chosen(): ReadonlySet<string> {
     if (this.#wanted.size <= MOST_RESOURCES) return new Set(this.#wanted.keys());
     const chosen = new Set<string>();
-    for (let left = [...this.#clients].map(({ uris }) => uris.values()); ; ) {
-      const more = left.filter((uris) => {
+    for (let remaining = [...this.#clients].map(({ uris }) => uris.values()); ; ) {
+      const more = remaining.filter((uris) => {
         const { done, value } = uris.next();
         if (done !== true && chosen.size < MOST_RESOURCES) chosen.add(value);
         return done !== true;
       });
       if (more.length === 0 || chosen.size === MOST_RESOURCES) return chosen;
-      left = more;
+      remaining = more;
     }
   }
 }

@@ -1,6 +1,6 @@
-// Subscriptions to resources in a conversation that several clients share: the backend gets `resources/subscribe` for the first
-// client and `resources/unsubscribe` after the last one, and the subscriptions again after a restart. One object per fleet. The
-// readers of the conversation distribute the updates.
+// Resource subscriptions in a conversation that several clients share: the backend gets `resources/subscribe` for the first client,
+// `resources/unsubscribe` after the last one, and all subscriptions again after a restart. One object per fleet. The readers of
+// the conversation distribute the updates.
 
 import {
   defer,
@@ -18,11 +18,11 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
 
-/** A conversation that is shared: the one of an instance (InstanceRef), or one that stateless clients of the same owner share. */
+/** A shared conversation: that of an instance (InstanceRef), or one of stateless clients of the same owner. */
 export interface SharedConversation {
   /** The peer of the backend; another object after a restart, undefined or null while it is not connected. */
   readonly peer: Peer | null | undefined;
-  /** Emits at once, and whenever `peer` may have changed; completes when the conversation is over for good. */
+  /** Emits at once, and whenever `peer` may have changed; completes with the conversation. */
   readonly state$: Observable<unknown>;
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
 }
@@ -30,9 +30,8 @@ export interface SharedConversation {
 /** One client's part in a subscription. */
 export interface SharedSubscription {
   /**
-   * What the backend answered to `resources/subscribe`: to an earlier client, if it was asked already. Rejects with
-   * GatewayError when it could not be asked: BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. It is asked again as soon as it is
-   * there, until `release`. May be left unread.
+   * The answer of the backend to `resources/subscribe`, perhaps to an earlier client. Rejects with BACKEND_UNAVAILABLE or
+   * BACKEND_TIMEOUT when it could not be asked; then it is asked again as soon as possible, until `release`. May stay unread.
    */
   readonly answer: Promise<FinalEvent>;
   /** Ends this client's part. Idempotent. */
@@ -43,7 +42,7 @@ export interface SharedSubscription {
 const ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
-/** Resources of one conversation. */
+/** Most resources of one conversation. */
 const MOST_RESOURCES = 10_000;
 
 export class SharedSubscriptions {
@@ -69,11 +68,11 @@ export class SharedSubscriptions {
   }
 }
 
-/** One resource, its clients, and the state at its backend. */
+/** One resource: the number of its clients, and its state at the backend. */
 interface ResourceEntry {
   readonly uri: string;
   parts: number;
-  /** The backend as it was when it last answered `resources/subscribe`, and what it answered. */
+  /** The last answer to `resources/subscribe`, and the peer that gave it. */
   answered: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
   /** The request under way; one at a time, so that the backend gets them in order. */
   request: Subscription | undefined;
@@ -81,24 +80,24 @@ interface ResourceEntry {
   waiting: PromiseWithResolvers<FinalEvent> | undefined;
 }
 
-/** The entries of one conversation. */
+/** The subscriptions of one conversation. */
 class ConversationSubscriptions {
   readonly #conversation: SharedConversation;
-  readonly #empty: () => void;
+  readonly #onEmpty: () => void;
   readonly #entries = new Map<string, ResourceEntry>();
   readonly #watch = new Subscription();
   #isOver = false;
 
-  constructor(conversation: SharedConversation, empty: () => void) {
+  constructor(conversation: SharedConversation, onEmpty: () => void) {
     this.#conversation = conversation;
-    this.#empty = empty;
+    this.#onEmpty = onEmpty;
   }
 
-  /** Follows the conversation: a new backend gets the wanted subscriptions again. */
+  /** Follows the conversation: a new backend gets the subscriptions again. */
   begin(): void {
     this.#watch.add(
       this.#conversation.state$.subscribe({
-        next: () => this.#settleAll(),
+        next: () => this.#updateAll(),
         error: () => this.#end(),
         complete: () => this.#end(),
       }),
@@ -111,13 +110,13 @@ class ConversationSubscriptions {
     if (entry === undefined) return refused(noRoom());
     entry.parts += 1;
     const answer = this.#answer(entry);
-    this.#settle(entry);
+    this.#update(entry);
     let isHeld = true;
     const release = (): void => {
       if (!isHeld) return;
       isHeld = false;
       entry.parts -= 1;
-      this.#settle(entry);
+      this.#update(entry);
     };
     return { answer, release };
   }
@@ -143,12 +142,12 @@ class ConversationSubscriptions {
     return unread(entry.waiting.promise);
   }
 
-  #settleAll(): void {
-    for (const entry of [...this.#entries.values()]) this.#settle(entry);
+  #updateAll(): void {
+    for (const entry of [...this.#entries.values()]) this.#update(entry);
   }
 
   /** Sends the next request that the backend needs, if any; called again after its answer. */
-  #settle(entry: ResourceEntry): void {
+  #update(entry: ResourceEntry): void {
     if (entry.request !== undefined || this.#isOver) return;
     const peer = this.#conversation.peer ?? undefined;
     const isAnsweredHere = peer !== undefined && entry.answered?.peer === peer;
@@ -162,21 +161,21 @@ class ConversationSubscriptions {
     this.#ask(entry, 'resources/subscribe', {
       answered: (answer) => {
         entry.answered = { peer, answer };
-        this.#tell(entry, (waiting) => waiting.resolve(answer));
-        this.#settle(entry);
+        this.#notifyWaiting(entry, (waiting) => waiting.resolve(answer));
+        this.#update(entry);
       },
       failed: (error) => {
-        this.#tell(entry, (waiting) => waiting.reject(error));
-        this.#settleLater(entry);
+        this.#notifyWaiting(entry, (waiting) => waiting.reject(error));
+        this.#updateLater(entry);
       },
     });
   }
 
   #unsubscribe(entry: ResourceEntry): void {
-    entry.answered = undefined; // whatever it answers: a resource that is wanted again is asked for again
+    entry.answered = undefined; // whatever it answers: a later client subscribes anew
     this.#ask(entry, 'resources/unsubscribe', {
-      answered: () => this.#settle(entry),
-      failed: () => this.#settle(entry),
+      answered: () => this.#update(entry),
+      failed: () => this.#update(entry),
     });
   }
 
@@ -189,7 +188,7 @@ class ConversationSubscriptions {
     const done = (): void => {
       entry.request = undefined;
     };
-    entry.request = request; // before subscribing: it may be answered in there
+    entry.request = request; // before subscribing: the answer may come synchronously
     const late = backendTimeout(ANSWER_MS);
     const answer$ = defer(() => this.#conversation.exchange({ method, params: { uri: entry.uri } })).pipe(
       filter(isFinal),
@@ -211,35 +210,35 @@ class ConversationSubscriptions {
     );
   }
 
-  /** In between a restart is followed like everywhere, only a backend that stays as it is waits. */
-  #settleLater(entry: ResourceEntry): void {
-    if (entry.parts === 0) this.#settle(entry);
-    else this.#watch.add(timer(RETRY_MS).subscribe(() => this.#settle(entry)));
+  /** A restart meanwhile is followed as usual; only a backend without a restart waits. */
+  #updateLater(entry: ResourceEntry): void {
+    if (entry.parts === 0) this.#update(entry);
+    else this.#watch.add(timer(RETRY_MS).subscribe(() => this.#update(entry)));
   }
 
-  #tell(entry: ResourceEntry, say: (waiting: PromiseWithResolvers<FinalEvent>) => void): void {
+  #notifyWaiting(entry: ResourceEntry, notify: (waiting: PromiseWithResolvers<FinalEvent>) => void): void {
     const { waiting } = entry;
     entry.waiting = undefined;
-    if (waiting !== undefined) say(waiting);
+    if (waiting !== undefined) notify(waiting);
   }
 
   #forget(entry: ResourceEntry): void {
     this.#entries.delete(entry.uri);
-    this.#tell(entry, (waiting) => waiting.reject(notConnected()));
+    this.#notifyWaiting(entry, (waiting) => waiting.reject(notConnected()));
     if (this.#entries.size === 0) this.#end();
   }
 
-  /** There are no subscriptions any more, or the conversation is over. */
+  /** No subscription is left, or the conversation is over. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#watch.unsubscribe();
     for (const entry of this.#entries.values()) {
       entry.request?.unsubscribe();
-      this.#tell(entry, (waiting) => waiting.reject(notConnected()));
+      this.#notifyWaiting(entry, (waiting) => waiting.reject(notConnected()));
     }
     this.#entries.clear();
-    this.#empty();
+    this.#onEmpty();
   }
 }
 

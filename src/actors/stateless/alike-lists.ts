@@ -1,5 +1,5 @@
-// Which backends list the same tools to clients of certain capabilities as in the process that all share. Most do: then no process is
-// needed for a list until the shared one starts again. Source: ADR 49.
+// Remembers which backends list the same tools to clients of certain capabilities as in the shared process. Most do: then a list
+// needs no dedicated process until the shared one is restarted. Source: ADR 49.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { ExchangeEvent } from '../../domain/exchange.ts';
@@ -7,7 +7,7 @@ import { canonicalText, isJsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
-/** Sets of capabilities that are remembered of one backend. */
+/** Most sets of capabilities that are remembered per backend. */
 const MOST_CAPABILITIES = 64;
 
 export class AlikeLists {
@@ -18,7 +18,7 @@ export class AlikeLists {
     return alike?.has(canonicalText(capabilities)) === true;
   }
 
-  /** `event`: what the backend answered to such a client that asked for its tools. */
+  /** `event`: the backend's answer to the tool list request of such a client. */
   learn(
     { peer, tools }: Pick<InstanceRef, 'peer' | 'tools'>,
     { capabilities }: ClientProfile,

@@ -1,5 +1,5 @@
-// Calls of clients without a session, on instances of either era. Which instances a call may go to, and how it travels there, is its
-// route (stateless-route.ts); how it waits in the queue, is counted, fails over and times out is the call's (calls/call.ts).
+// Calls of clients without a session, on instances of either era. stateless-route.ts chooses the instance and how a call travels
+// there; queueing, counting, failover and timeouts are in calls/call.ts.
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -15,7 +15,7 @@ export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'alikeLis
 }
 
 export interface StatelessOptions extends StatelessClient {
-  /** Only this instance may answer, drained, unhealthy or not: the request goes on with something there. */
+  /** Only this instance may answer, even drained or unhealthy: the request continues something there. */
   readonly instanceId?: string | undefined;
 }
 
@@ -27,9 +27,9 @@ export class StatelessClients {
   }
 
   /**
-   * One request. Cold; unsubscribing cancels it on the backend. Emits, errors and fails over like Dispatcher.exchange, tools
-   * are not looked up; QUEUE_FULL also when an instance can have no more conversations. A legacy backend may ask its client
-   * (`request` events) for what the profile declares.
+   * One request. Cold; unsubscribing cancels it on the backend. Emits, errors and fails over like Dispatcher.exchange, but does
+   * not look up tools; QUEUE_FULL also when an instance can have no more conversations. A legacy backend may send its client
+   * requests (`request` events), as far as the profile declares support.
    */
   exchange(template: string, request: ExchangeRequest, client: StatelessOptions): Observable<Answer> {
     const { fleet, dispatcher, now } = this.#deps;

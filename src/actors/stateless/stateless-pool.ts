@@ -1,6 +1,6 @@
-// The conversations with legacy instances on behalf of clients without a session: their leases, and the end of all of one
-// owner. Never shared between owners, nor between clients that declare different capabilities. instances/leases.ts bounds
-// their number and their idle time.
+// Leases of conversations with legacy instances for clients without a session, and the end of all conversations of an owner. They
+// are never shared between owners, nor between clients with different capabilities. instances/leases.ts bounds their number and
+// idle time.
 
 import { defer, filter, from, merge, type Observable, Subject } from 'rxjs';
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
@@ -12,18 +12,18 @@ import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
 
-/** The owner and the client of a conversation. */
+/** The client of a conversation, and its owner. */
 export interface StatelessClient {
   readonly owner: { readonly id: string };
   readonly profile: ClientProfile;
 }
 
-/** What the pool needs of an instance. */
+/** The instance, as far as the pool uses it. */
 export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
- * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend will send nothing more about the call.
- * A conversation whose backend may still ask its client is not leased again: the question would reach the next client.
+ * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend sends nothing more about the call. A
+ * conversation whose backend may still ask its client is not leased again: the question would reach the next call.
  */
 export interface StatelessLease {
   readonly conversation: Conversation;
@@ -38,12 +38,12 @@ export class StatelessPool {
   readonly #opened = new Subject<Conversation>();
   #isClosed = false;
 
-  /** At the pace of `scheduler` many end together. */
+  /** `scheduler` spreads the end of many conversations. */
   constructor(scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
   }
 
-  /** Conversations of all instances, including those that end. */
+  /** The number of conversations of all instances, including those that end. */
   get size(): number {
     return this.#hosts.size;
   }
@@ -54,8 +54,8 @@ export class StatelessPool {
   }
 
   /**
-   * Leases a conversation with that instance: a shared one, which other calls of the same client use at the same time, where
-   * its messages can be matched to their calls, else an exclusive one. QUEUE_FULL as Leases.lease; SHUTTING_DOWN once the pool was closed.
+   * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls of the client
+   * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease; SHUTTING_DOWN once the pool is closed.
    */
   lease(host: StatelessHost, { owner, profile }: StatelessClient): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
@@ -73,15 +73,15 @@ export class StatelessPool {
       conversation,
       isNew,
       release: (isOver) => {
-        const mayAskOn = !isOver && isExclusive && mayBeAsked(profile);
-        if (isHeld && mayAskOn && conversation.upstream !== undefined) conversation.retire();
+        const mayStillAsk = !isOver && isExclusive && mayBeAsked(profile);
+        if (isHeld && mayStillAsk && conversation.upstream !== undefined) conversation.retire();
         isHeld = false;
         release();
       },
     };
   }
 
-  /** Cold: the conversations of that owner with the instance, those that are open and those that will be. */
+  /** Cold: the conversations of that owner with the instance, present and future ones. */
   ofOwner(host: StatelessHost, owner: StatelessClient['owner']): Observable<Conversation> {
     return defer(() => {
       const open = [...this.#hosts.keys()].filter(({ upstream }) => upstream !== undefined);
@@ -91,13 +91,13 @@ export class StatelessPool {
     });
   }
 
-  /** Ends all conversations of an owner, and what is under way in them. Resolves when nothing is left of them. */
+  /** Ends all conversations of an owner, and their calls. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = [...this.#hosts.keys()].filter((conversation) => conversation.ownerId === ownerId);
     await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }
 
-  /** Ends all of them, for good. */
+  /** Ends all conversations, and takes no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#scheduler.each([...this.#hosts.keys()], (conversation) => conversation.close());

@@ -1,6 +1,6 @@
-// The route of one call of a stateless client. The instance decides how the call travels (stateless-routing.ts): in the instance's own
-// conversation, with or without what only the modern era knows, or in a conversation of the client's owner, which is leased
-// once the instance was chosen. Which conversations there are is stateless-pool.ts.
+// The route of one call of a stateless client. The chosen instance determines how the call travels (stateless-routing.ts): in the
+// conversation of the instance, in modern or legacy form, or in a dedicated conversation of the client's owner, which is leased
+// after the choice (stateless-pool.ts).
 
 import { catchError, defer, from, Observable, of, race, tap } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
@@ -44,17 +44,17 @@ export interface StatelessCall {
   readonly client: StatelessClient;
   readonly group: Group;
   readonly request: ExchangeRequest;
-  /** Only this instance may answer, drained, unhealthy or not. */
+  /** Only this instance may answer, even drained or unhealthy. */
   readonly bound: InstanceRef | undefined;
   /** The end of its timeout, in ms of the clock. */
   readonly endsAtMs: number;
 }
 
-/** A conversation that is held for an attempt which was not sent yet. */
-interface Held {
+/** A leased conversation for an attempt that is not sent yet. */
+interface HeldLease {
   readonly ref: InstanceRef;
   readonly lease: StatelessLease;
-  /** Set as soon as the call may be sent. */
+  /** Set once the call may be sent. */
   upstream: Upstream | undefined;
 }
 
@@ -64,14 +64,14 @@ export class StatelessRoute implements CallRoute {
   readonly #call: StatelessCall;
   readonly #legacyRequest: ExchangeRequest;
   readonly #logLevel: string | undefined;
-  readonly #free: BalancedRoute | BoundRoute;
-  /** Where a conversation was opened for the call, or is to be opened anew. */
-  #settled: BoundRoute | undefined;
-  #held: Held | undefined;
-  /** A conversation had ended unnoticed, and another one takes its place. */
+  readonly #unleased: BalancedRoute | BoundRoute;
+  /** The instance where a conversation was opened for the call, or is to be reopened. */
+  #leasedAt: BoundRoute | undefined;
+  #held: HeldLease | undefined;
+  /** A conversation that had ended unnoticed was replaced. */
   #isReopened = false;
-  /** There is no room for a further process. */
-  #sharesProcess = false;
+  /** There is no room for a dedicated process. */
+  #usesShared = false;
 
   constructor(deps: StatelessRouteDeps, call: StatelessCall) {
     const { bound, group, request } = call;
@@ -80,34 +80,34 @@ export class StatelessRoute implements CallRoute {
     this.#call = call;
     this.#legacyRequest = forLegacy(request);
     this.#logLevel = logLevelOf(request);
-    this.#free = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+    this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
   }
 
   next(tried: Tried): InstanceRef | undefined {
     const { bound } = this;
-    if (this.#settled?.isOpen(tried) === true) return this.#settled.next(tried);
-    if (this.#settled !== undefined) {
+    if (this.#leasedAt?.isOpen(tried) === true) return this.#leasedAt.next(tried);
+    if (this.#leasedAt !== undefined) {
       this.end();
-      if (bound !== undefined) return undefined; // what is at hand there is of no use
+      if (bound !== undefined) return undefined; // its leased conversation cannot be used
     }
-    // Its conversation may stand alone: then the state of the instance does not matter.
+    // A conversation that stands alone does not depend on the state of the instance.
     if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
       return tried?.has(bound.id) ? undefined : bound;
-    return this.#free.next(tried);
+    return this.#unleased.next(tried);
   }
 
   isOnlyFull(tried: Tried): boolean {
-    return (this.#settled ?? this.#free).isOnlyFull(tried);
+    return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried);
   }
 
   waitsFor(place: QueueTarget, tried: Tried): boolean {
-    return (this.#settled ?? this.#free).waitsFor(place, tried);
+    return (this.#leasedAt ?? this.#unleased).waitsFor(place, tried);
   }
 
   mayBeSecond(ref: InstanceRef): boolean {
     const routing = this.#routingTo(ref);
     if (routing !== 'dedicated') return routing !== 'refused';
-    return isNetworked(ref.definition) && this.#isAtHand(ref);
+    return isNetworked(ref.definition) && this.#isOpen(ref);
   }
 
   planFor(ref: InstanceRef, tried: Tried): AttemptPlan {
@@ -117,10 +117,10 @@ export class StatelessRoute implements CallRoute {
     if (routing === 'refused') return { request, answer: of(NO_TASKS) };
     if (routing === 'shared') return this.#shared();
     try {
-      return this.#own(ref, tried);
+      return this.#dedicated(ref, tried);
     } catch (thrown) {
       if (!this.#mayShare(thrown)) throw thrown;
-      this.#sharesProcess = true;
+      this.#usesShared = true;
       return this.#shared();
     }
   }
@@ -132,7 +132,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   #forget(): void {
-    this.#settled = undefined;
+    this.#leasedAt = undefined;
     this.#held = undefined;
   }
 
@@ -142,23 +142,23 @@ export class StatelessRoute implements CallRoute {
     const listsAlike = request.method === LIST_METHODS.tools && this.#deps.alikeLists.has(ref, profile);
     const facts = { sharing: group.policy.session, profile, request, logLevel: this.#logLevel, listsAlike };
     const routing = routingTo(ref, facts);
-    return routing === 'dedicated' && this.#sharesProcess ? 'shared' : routing;
+    return routing === 'dedicated' && this.#usesShared ? 'shared' : routing;
   }
 
   #shared(): AttemptPlan {
     return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
   }
 
-  /** In a conversation of the client's owner. */
-  #own(ref: InstanceRef, tried: Tried): AttemptPlan {
+  /** In a dedicated conversation. */
+  #dedicated(ref: InstanceRef, tried: Tried): AttemptPlan {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
     const { upstream } = held;
     const request = this.#legacyRequest;
     if (upstream === undefined) return { request, opening: this.#open(held, tried) };
-    // Whether its instance takes it depends on the conversation.
-    if (this.bound !== undefined && this.#settled === undefined)
-      return { request, opening: defer(() => of(this.#settle(held, upstream))) };
-    this.#forget(); // it belongs to the attempt from now on
+    // Whether the bound instance takes the call depends on the conversation.
+    if (this.bound !== undefined && this.#leasedAt === undefined)
+      return { request, opening: defer(() => of(this.#opened(held, upstream))) };
+    this.#forget(); // from now on the attempt owns the lease
     return {
       request,
       upstream,
@@ -169,7 +169,7 @@ export class StatelessRoute implements CallRoute {
     };
   }
 
-  #hold(ref: InstanceRef): Held {
+  #hold(ref: InstanceRef): HeldLease {
     const lease = this.#deps.pool.lease(ref, this.#call.client);
     const { upstream } = lease.conversation;
     const level = this.#logLevel;
@@ -180,37 +180,37 @@ export class StatelessRoute implements CallRoute {
     return held;
   }
 
-  /** A conversation that has to be opened is there when the route is asked the next time. */
-  #isAtHand(ref: InstanceRef): boolean {
+  /** Leases the conversation, and keeps the lease if it is open already. */
+  #isOpen(ref: InstanceRef): boolean {
     try {
       if (this.#hold(ref).upstream !== undefined) return true;
     } catch {
-      return false; // there is no room for one, and the first attempt goes on
+      return false; // there is no room for one, and the first attempt continues
     }
     this.end();
     return false;
   }
 
-  /** The opening goes on when the call does not wait for it: other calls may use the conversation. */
-  #open(held: Held, tried: Tried): Observable<unknown> {
+  /** The opening continues when the call stops waiting: other calls may use the conversation. */
+  #open(held: HeldLease, tried: Tried): Observable<unknown> {
     const { conversation } = held.lease;
     const ready$ = from(ready(conversation, this.#logLevel));
-    // A program takes its time to start, on every instance; over a network a healthy backend opens at once.
+    // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
-      tap((upstream) => this.#settle(held, upstream)),
+      tap((upstream) => this.#opened(held, upstream)),
       catchError((thrown: unknown) => {
         this.end();
         if (!this.#mayShare(thrown)) throw thrown;
-        this.#sharesProcess = true;
+        this.#usesShared = true;
         return of(undefined);
       }),
     );
   }
 
-  #settle(held: Held, upstream: Upstream): void {
+  #opened(held: HeldLease, upstream: Upstream): void {
     held.upstream = upstream;
-    this.#settled = this.#routeTo(held.ref, upstream);
+    this.#leasedAt = this.#routeTo(held.ref, upstream);
   }
 
   #routeTo(ref: InstanceRef, upstream?: Upstream): BoundRoute {
@@ -231,7 +231,7 @@ export class StatelessRoute implements CallRoute {
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
   }
 
-  /** A question of a backend during a list request is not about the list: it is answered here. */
+  /** A question of a backend during a list request does not concern the list: it is refused here. */
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     const { request, client } = this.#call;
     if (!isLogged(this.#logLevel)(event)) return false;
@@ -244,19 +244,19 @@ export class StatelessRoute implements CallRoute {
     return true;
   }
 
-  /** A conversation may have ended unnoticed since it was last used: then it is opened anew, once. */
-  #failed(held: Held, { code, delivered }: GatewayError): RouteRetry | undefined {
+  /** A conversation that had ended unnoticed is reopened, once. */
+  #failed(held: HeldLease, { code, delivered }: GatewayError): RouteRetry | undefined {
     const { conversation, isNew } = held.lease;
     const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
     if (isLost) conversation.retire();
     held.lease.release(delivered === 'no');
     if (!isLost || isNew || this.#isReopened) return undefined;
     this.#isReopened = true;
-    this.#settled = this.#routeTo(held.ref);
+    this.#leasedAt = this.#routeTo(held.ref);
     return 'reopen';
   }
 
-  /** Where there is no room for one more process the shared one lists what it can. */
+  /** Without room for a dedicated process the shared one lists its tools. */
   #mayShare(thrown: unknown): boolean {
     const { group, request } = this.#call;
     const isFull = asGatewayError(thrown).code === 'QUEUE_FULL';

@@ -1,5 +1,5 @@
-// How an instance takes a call of a client without a session: which conversation it travels in, the form of a modern request
-// for a legacy backend, and which log lines reach the client. The route of a call applies it (stateless-route.ts).
+// How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
+// and the log messages that reach the client. stateless-route.ts applies these rules.
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -11,25 +11,25 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask } from '../task-requests.ts';
 
 /**
- * `direct`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
- * too, in legacy form for a legacy backend. `dedicated`: in a conversation of the caller's owner. `refused`: nowhere.
+ * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
+ * conversation, in legacy form. `dedicated`: in a conversation of the caller's owner. `refused`: not at all.
  */
 export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused';
 
-/** What decides besides the instance. */
+/** The input of the decision besides the instance. */
 export interface RoutingInput {
   readonly sharing: SessionSharing;
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;
-  /** The level of log lines that the request opts in to. */
+  /** The level of log messages that the request opts in to. */
   readonly logLevel: string | undefined;
-  /** True when the backend is known to list the same tools to a client with these capabilities as in its shared process. */
+  /** True when the backend is known to list the same tools to such a client as in its shared process. */
   readonly listsAlike: boolean;
 }
 
 /**
- * A function asks no client and tells its callers apart. An instance without a connection counts as its last peer: a
- * conversation that stands alone may go on, everything else is refused either way.
+ * In-process functions ask no client and tell callers apart. Without a connection the last peer counts: a conversation that
+ * stands alone may continue, everything else is refused either way.
  */
 export function routingTo(
   { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,
@@ -42,14 +42,14 @@ export function routingTo(
   return routingOverPipe(facts);
 }
 
-/** True when one connection may carry the conversations of many, and each conversation many calls. */
+/** True when one connection may carry many conversations, and each of them many calls. */
 export function isNetworked({ transport }: Pick<InstanceDefinition, 'transport'>): boolean {
   return TRANSPORT_TRAITS[transport].isNetworked;
 }
 
 /**
- * True when several calls may travel in one conversation at the same time: over Streamable HTTP what a server asks comes with
- * the answer to its call; on the one stream of its predecessor nothing says whose it is, so there must be nothing to ask.
+ * True when one conversation may carry several calls at the same time. Over Streamable HTTP a question of the server comes in
+ * the stream of its call; on the one stream of HTTP+SSE it names no call, so there must be nothing to ask.
  */
 export function tellsCallsApart(
   definition: Pick<InstanceDefinition, 'transport'>,
@@ -60,9 +60,9 @@ export function tellsCallsApart(
 }
 
 /**
- * A process of its own for messages that could not be attributed on a shared pipe, unless the template says that its clients
- * share it all the same. While it lists something a backend asks no client; but which tools it lists may depend on what it
- * could ask, and only a process that knows the capabilities of the client lists those. Source: ADR 49.
+ * A dedicated process for messages that could not be attributed on a shared pipe, unless the template lets clients share it all
+ * the same. During a list request a backend asks no client; but the listed tools may depend on the capabilities of the client,
+ * which only a dedicated process knows. Source: ADR 49.
  */
 function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
   if (sharing === 'isolated') return 'dedicated';
@@ -74,14 +74,14 @@ function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: Ro
   return mayBeAsked(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
 }
 
-/** True for requests in the middle of which a backend asks no client. */
+/** True for list requests, during which a backend asks no client. */
 export function isList({ method }: ExchangeRequest): boolean {
   return LISTS.has(method);
 }
 
 const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));
 
-/** Keys of `_meta` that only the modern era knows; every other one is the caller's and stays. */
+/** Keys of `_meta` that only the modern era defines; all others belong to the caller and stay. */
 const MODERN_KEYS = [
   META.protocolVersion,
   META.clientCapabilities,
@@ -90,21 +90,21 @@ const MODERN_KEYS = [
   META.subscriptionId,
 ] as const;
 
-/** The level of log lines that the request opts in to; undefined when it does not. */
+/** The level of log messages that the request opts in to, if any. */
 export function logLevelOf({ params }: ExchangeRequest): string | undefined {
   const meta = params?._meta;
   const level = isJsonObject(meta) ? meta[META.logLevel] : undefined;
   return isLogLevel(level) ? level : undefined;
 }
 
-/** The same request without what the modern era added to it. */
+/** The request without the metadata of the modern era. */
 export function forLegacy(request: ExchangeRequest): ExchangeRequest {
   const meta = request.params?._meta;
   if (!isJsonObject(meta) || !MODERN_KEYS.some((key) => key in meta)) return request;
   return { ...request, params: withoutMeta(request.params ?? {}, MODERN_KEYS) };
 }
 
-/** True for each event that reaches a client that opted in to `level`: log lines only from that level on. */
+/** Makes the filter for a client that opted in to `level`: log messages only from that level on. */
 export function isLogged(level: string | undefined): (event: ExchangeEvent) => boolean {
   return (event) => {
     if (event.kind !== 'notification' || event.method !== 'notifications/message') return true;

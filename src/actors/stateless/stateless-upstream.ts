@@ -1,6 +1,6 @@
-// A conversation in which the backend may send messages beside its calls, over HTTP or while a request of the gateway itself
-// is under way: passes its questions, and the log lines it writes there, to a call that is under way. All calls in it are of
-// one owner, so that no other owner gets them.
+// A conversation whose backend may send messages outside of its calls, over HTTP or during a request of the gateway itself:
+// passes its questions and log messages to a call that is under way. All calls in it belong to one owner, so that no other owner
+// gets them.
 
 import { Observable, type Subscription } from 'rxjs';
 import type { ClientReply, ServerMessage } from '../../domain/client.ts';
@@ -10,7 +10,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 
-/** The answer to a backend that asks while no call of its client is under way. */
+/** The answer to a question of a backend while no call of its client is under way. */
 export const NO_SUBSCRIBER: ClientReply = {
   error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
 };
@@ -28,7 +28,7 @@ export class StatelessUpstream implements Upstream {
     this.#inner = inner;
     this.#subscription = inner.messages$.subscribe({
       next: (message) => this.#deliver(message),
-      error: () => undefined, // it ends with the conversation; closed$ tells why
+      error: () => undefined, // it ends with the conversation; closed$ has the reason
     });
   }
 
@@ -66,7 +66,7 @@ export class StatelessUpstream implements Upstream {
     return this.#inner.close();
   }
 
-  /** A question goes to the latest call; a message that names no call only goes to a call that it must belong to. */
+  /** A question goes to the latest call; a message that names no call only to the sole call, if there is one. */
   #deliver(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);
