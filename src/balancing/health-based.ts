@@ -1,16 +1,15 @@
-// Health based: the healthier a candidate, the more calls it gets; every candidate gets some.
-// What "healthy" amounts to is in health-score.ts; instances that are down never come here.
+// Health based: the higher the health score of a candidate (health-score.ts), the more calls it gets; every candidate gets some.
 
 import { bestLatencyMs, healthScore } from './health-score.ts';
 import type { StrategyFactory } from './strategy.ts';
 
-/** The smallest chance of a candidate, as a share of the best candidate's chance. */
+/** The least probability of a candidate, as a share of the best candidate's. */
 const FLOOR = 0.05;
 
 /**
- * Draws with a probability proportional to the score squared: half the score, a quarter of the calls. The chance of
- * the worst is held at 5 % of the best one's, so that an instance that has recovered is noticed. When all scores are
- * 0, all chances are equal. `random` returns [0, 1). Source: ADR 7.
+ * Draws with a probability proportional to the score squared: half the score, a quarter of the calls. The least probability is
+ * 5 % of the greatest, so that a recovered instance is noticed. When all scores are 0, all probabilities are equal. `random`
+ * returns [0, 1). Source: ADR 7.
  */
 export const healthBased: StrategyFactory = ({ random = Math.random } = {}) => {
   return (candidates) => {
@@ -34,5 +33,5 @@ function draw(chances: readonly number[], random: () => number): number {
     rest -= chance;
     if (rest < 0) return index;
   }
-  return chances.length - 1; // what rounding left over belongs to the last one
+  return chances.length - 1; // a rounding remainder belongs to the last one
 }

@@ -1,16 +1,15 @@
-// The health of an instance as one number, and the averages behind it.
-// actors/calls/call-reply.ts and actors/instances/probe.ts measure; health-based.ts chooses.
+// The health of an instance as one number, and its averages, which actors/instances/call-counter.ts records.
 
 import type { Candidate } from './strategy.ts';
 
-/** The two averages a score is made of. */
+/** The two averages of a score. */
 export type Measured = Pick<Candidate, 'successRate' | 'latencyMs'>;
 
 /** Share of the newest sample in an average: the last ten samples make up nine tenths of it. */
 const SAMPLE_SHARE = 0.2;
 /** Added to both latencies before they are compared: differences of a few ms between fast instances are noise. */
 const LATENCY_NOISE_MS = 5;
-/** How far below the best success rate an instance may be and still set the pool's best latency. */
+/** Greatest distance from the best success rate at which an instance may set the best latency of the pool. */
 const RELIABLE_WITHIN = 0.1;
 
 /**
@@ -18,8 +17,8 @@ const RELIABLE_WITHIN = 0.1;
  *
  *     100 * successRate * (best + 5) / (latency + 5)        both in ms, the fraction at most 1
  *
- * Never answered is 0, however fast. An unknown latency, of the candidate or of the pool, costs nothing: a new
- * instance gets calls and is measured by them. A latency of 0 is an ordinary fast one. Source: ADR 7.
+ * A candidate that never answered scores 0. An unknown latency, of the candidate or of the pool, costs nothing: a new instance
+ * gets calls, which measure it. Source: ADR 7.
  */
 export function healthScore(candidate: Measured, bestLatencyMs: number | undefined): number {
   const success = Math.min(1, Math.max(0, candidate.successRate));
@@ -31,9 +30,9 @@ export function healthScore(candidate: Measured, bestLatencyMs: number | undefin
 }
 
 /**
- * The pool's best latency in ms: the lowest among the candidates that are answered about as reliably as the most
- * reliable one, so that a broken instance which answers nothing but pings does not make the others look slow.
- * Undefined when none of those was measured yet. Source: ADR 7.
+ * The best latency of the pool in ms: the lowest among the candidates that are about as reliable as the most reliable one, so
+ * that a broken instance that answers only pings does not make the others look slow. Undefined before the first measurement.
+ * Source: ADR 7.
  */
 export function bestLatencyMs(candidates: readonly Measured[]): number | undefined {
   let bestSuccess = 0;

@@ -1,5 +1,4 @@
-// The table of strategies: one line per file in this folder that is one.
-// Config, OpenAPI and the command line take the names from domain/policy.ts; the compiler keeps the two equal.
+// The table of strategies. Config, OpenAPI and the command line take the names from domain/policy.ts; the compiler compares both.
 
 import type { StrategyName } from '../domain/policy.ts';
 import { healthBased } from './health-based.ts';

@@ -1,12 +1,12 @@
-// Least connections: the candidate that carries the fewest exchanges right now.
-// Counting is not done here: it is right only when the send that counts follows the pick without an `await`.
+// Least connections: the candidate with the fewest exchanges. The count is right only if the send that counts follows the pick
+// without an `await`.
 
 import type { Candidate, StrategyFactory } from './strategy.ts';
 import { comesSooner } from './turn.ts';
 
 /**
- * Takes the fewest `inFlight`; several that carry equally few take turns, so an idle pool is used evenly instead of
- * its first member alone. Weights are ignored. Remembers one id. Source: ADR 7.
+ * Chooses the lowest `inFlight`; candidates with equal numbers take turns, so that an idle pool is used evenly. Weights are
+ * ignored. Remembers one id. Source: ADR 7.
  */
 export const leastConnections: StrategyFactory = () => {
   let lastId = '';

@@ -1,39 +1,38 @@
-// Outlier detection by the results of calls, independent of health: a candidate with failed calls is ejected for a time, a
-// candidate with silent calls is avoided. Then one trial call decides. Choosing is in pool.ts; health does not change.
-// Pure, except for the clock that it is given. Source: ADR 39, ADR 40.
+// Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a time, one whose
+// calls stay silent is avoided. Then one trial call decides. pool.ts chooses; health does not change. Source: ADR 39, ADR 40.
 //
 //   in ── calls fail ──► ejected ──┬─ time is over ──► due ── trial call ──► answered: in
 //     └── calls silent ─► avoided ─┘                                     └─► failed, or silent: out for longer
 //
 //   ejected: gets no call while another candidate may get it. At most half of the pool.
-//   avoided: gets a call when no other candidate can take it; in again at the first message of one of its calls.
+//   avoided: gets a call only when no other candidate can take it; readmitted at the first message of one of its calls.
 
 import type { Clock } from '../domain/clock.ts';
 import { ewma } from './health-score.ts';
 import { RecentCounts } from './recent-counts.ts';
 
-/** Transport failures in a row that eject; or more than this share of at least so many outcomes in ten seconds. */
+/** A candidate is ejected after so many failures in a row, or above this share of at least so many outcomes in ten seconds. */
 const FAILURES_IN_A_ROW = 5;
 const FAILED_SHARE = 0.5;
 const LEAST_OUTCOMES = 10;
 /** Part of the pool that may be ejected. */
 const EJECTED_SHARE = 0.5;
-/** The first time out, doubled each time up to the longest; each minute in the pool takes one doubling back. */
+/** Duration of the first ejection, doubled for each further one up to the longest; each minute in the pool undoes one doubling. */
 const FIRST_OUT_MS = 5_000;
 const LONGEST_OUT_MS = 60_000;
 const FORGIVEN_MS = 60_000;
-/** For this time after the ejection the trial has to be a call that may be repeated. */
+/** For this time after an ejection the trial must be a repeatable call. */
 const REPEATABLE_TRIAL_MS = 1_000;
-/** A trial candidate that gets no call, because a session was opened there, is offered again after this time. */
+/** A candidate that was chosen for a trial but got no call (a session was opened there) is offered again after this time. */
 const OFFER_MS = 5_000;
-/** Silence: this many of the newest calls have no message for this time, and for this multiple of the usual time. */
+/** Silence: this many of the newest calls have no message for this time, and for this multiple of the usual latency. */
 const SILENT_CALLS = 3;
 const SILENT_MS = 3_000;
 const SILENT_TIMES_USUAL = 10;
 /** Interval of the check for silent calls; no timer runs while every call has had a message. */
-const LOOK_MS = 500;
+const CHECK_MS = 500;
 
-/** `answered`: also with an error. `failed`: the backend gave no answer. `neither`: it says nothing about the backend. */
+/** `answered`: also with an error. `failed`: no answer of the backend. `neither`: says nothing about the backend. */
 export type CallEnd = 'answered' | 'failed' | 'neither';
 
 /** One call at one candidate, for `noteMessage` and `ended`. */
@@ -42,7 +41,7 @@ export interface Sent<C> {
   readonly atMs: number;
   readonly order: number;
   isAnswered: boolean;
-  /** Its silence was noticed. */
+  /** Its silence was reported. */
   isSilent: boolean;
 }
 
@@ -57,13 +56,13 @@ export interface Ejection {
 export interface OutlierOptions<C> extends Clock {
   readonly ejected: (candidate: C, ejection: Ejection, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
-  /** A call there has been silent for SILENT_MS: the candidate may want a probe. */
+  /** A call there has been silent for SILENT_MS: the candidate may need a probe. */
   readonly silent: (candidate: C) => void;
 }
 
 interface Out extends Ejection {
   readonly isAvoided: boolean;
-  /** When it was chosen for a trial. */
+  /** The time of its last choice for a trial. */
   offeredAtMs: number;
   trial: object | undefined;
   trialAtMs: number;
@@ -77,7 +76,7 @@ export class Outliers<C extends object> {
   #members: readonly C[] = [];
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
-  #stopLooking: (() => void) | undefined;
+  #stopCheck: (() => void) | undefined;
 
   constructor(options: OutlierOptions<C>) {
     this.#options = options;
@@ -88,7 +87,7 @@ export class Outliers<C extends object> {
     return this.#out.size === 0;
   }
 
-  /** Undefined while it is in. */
+  /** Undefined while it is in the pool. */
   ejectionOf(candidate: C): Ejection | undefined {
     return this.#records.get(candidate)?.out;
   }
@@ -97,7 +96,7 @@ export class Outliers<C extends object> {
     return this.#records.get(candidate)?.out?.isAvoided === false;
   }
 
-  /** To be called in the synchronous block that chose and counted it; then `noteMessage`, if it is, and `ended`, once. */
+  /** To be called in the synchronous block that chose the candidate; then `noteMessage` at the first message, and `ended` once. */
   sent(candidate: C): Sent<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
@@ -109,11 +108,11 @@ export class Outliers<C extends object> {
       out.trial = call;
       out.trialAtMs = atMs;
     }
-    if (this.#stopLooking === undefined) this.#lookLater();
+    if (this.#stopCheck === undefined) this.#scheduleCheck();
     return call;
   }
 
-  /** A candidate whose ejection is over and that has no trial yet; choosing it reserves the trial for it. */
+  /** A candidate whose ejection is over and that has no trial yet. Choosing it offers the trial to it. */
   chooseForTrial(eligible: readonly C[], isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.now();
     for (const { candidate, out } of this.#out) {
@@ -131,7 +130,7 @@ export class Outliers<C extends object> {
     return undefined;
   }
 
-  /** These are in the pool now. */
+  /** The members of the pool have changed. */
   changed(members: readonly C[]): void {
     this.#members = members;
     while (this.#ejected > this.#mostEjected) {
@@ -141,29 +140,29 @@ export class Outliers<C extends object> {
     }
   }
 
-  /** The candidate left the pool. When it returns it is judged anew: the health checks have taken care of it. */
+  /** The candidate left the pool. When it returns, its earlier results do not count: health checks took care of it. */
   left(candidate: C): void {
     const record = this.#records.get(candidate);
     if (record !== undefined) this.#forgive(record);
   }
 
   close(): void {
-    this.#stopLooking?.();
-    this.#stopLooking = undefined;
+    this.#stopCheck?.();
+    this.#stopCheck = undefined;
     this.#members = [];
     this.#out.clear();
   }
 
-  // --- what calls tell ---------------------------------------------------------------------------------------------
+  // --- results of calls --------------------------------------------------------------------------------------------
 
-  /** Its first message came. Idempotent. */
+  /** The first message of the call came. Idempotent. */
   noteMessage(call: Sent<C>): void {
     if (call.isAnswered) return;
     call.isAnswered = true;
     const { record } = call;
     const { out, unanswered } = record;
     this.#usualMs = ewma(this.#usualMs, this.#options.now() - call.atMs);
-    // The calls before it are silent, but no longer the newest ones.
+    // The calls before it are silent, but no longer the newest.
     let older = 0;
     for (const other of unanswered) {
       if (other.order > call.order) break;
@@ -231,39 +230,39 @@ export class Outliers<C extends object> {
   }
 
   #forgive(record: CandidateRecord<C>): void {
-    record.forget(this.#options.now());
+    record.reset(this.#options.now());
     this.#out.delete(record);
   }
 
   /** One timer for all calls of the pool, set only while there are some. */
-  #lookLater(): void {
-    this.#stopLooking = this.#options.alarm(LOOK_MS, () => {
-      this.#stopLooking = undefined;
-      let isWanted = false;
+  #scheduleCheck(): void {
+    this.#stopCheck = this.#options.alarm(CHECK_MS, () => {
+      this.#stopCheck = undefined;
+      let isNeeded = false;
       for (const candidate of this.#members) {
         const record = this.#records.get(candidate);
         if (record === undefined || (record.unanswered.length === 0 && record.out?.trial === undefined))
           continue;
-        isWanted = true;
-        this.#lookAt(record);
+        isNeeded = true;
+        this.#check(record);
       }
-      if (isWanted && this.#stopLooking === undefined) this.#lookLater();
+      if (isNeeded && this.#stopCheck === undefined) this.#scheduleCheck();
     });
   }
 
-  #lookAt(record: CandidateRecord<C>): void {
+  #check(record: CandidateRecord<C>): void {
     const now = this.#options.now();
     if (record.hasNewSilence(now - SILENT_MS)) this.#options.silent(record.candidate);
-    const patienceMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
+    const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
     const { out, unanswered } = record;
     if (out !== undefined) {
-      const isSilent = out.trial !== undefined && out.trialAtMs <= now - patienceMs;
+      const isSilent = out.trial !== undefined && out.trialAtMs <= now - thresholdMs;
       if (isSilent) this.#eject(record, 'its trial call is silent', out.isAvoided);
       return;
     }
     const [, , third] = unanswered; // SILENT_CALLS
-    if (this.#usualMs === undefined || third === undefined || third.atMs > now - patienceMs) return;
-    const seconds = Math.round(patienceMs / 100) / 10;
+    if (this.#usualMs === undefined || third === undefined || third.atMs > now - thresholdMs) return;
+    const seconds = Math.round(thresholdMs / 100) / 10;
     this.#eject(record, `its newest ${SILENT_CALLS} calls or more are silent for over ${seconds} s`, true);
   }
 
@@ -276,18 +275,18 @@ export class Outliers<C extends object> {
   }
 }
 
-/** What is remembered of one candidate. */
+/** The results of one candidate. */
 export class CandidateRecord<C> {
   readonly candidate: C;
   /** Answered calls, and failed ones. */
   readonly outcomes: RecentCounts;
   failuresInARow = 0;
-  /** Calls so far. */
+  /** The number of calls. */
   sent = 0;
   /** The newest calls without a message, in the order in which they were sent. */
   readonly unanswered: Sent<C>[] = [];
   out: Out | undefined;
-  /** Doublings of the next time out. */
+  /** Doublings of the next ejection. */
   level = 0;
   inSinceMs: number;
 
@@ -297,8 +296,8 @@ export class CandidateRecord<C> {
     this.inSinceMs = nowMs;
   }
 
-  /** The candidate is in, and its earlier results no longer count. */
-  forget(nowMs: number): void {
+  /** The candidate is readmitted, and its earlier results no longer count. */
+  reset(nowMs: number): void {
     this.out = undefined;
     this.failuresInARow = 0;
     this.outcomes.clear();
@@ -314,7 +313,7 @@ export class CandidateRecord<C> {
     if (index >= 0) this.unanswered.splice(index, 1);
   }
 
-  /** True once for every call that was sent before that time and has no message. */
+  /** True if a call that was sent before that time has no message, once per call. */
   hasNewSilence(beforeMs: number): boolean {
     let hasNew = false;
     for (const call of this.unanswered) {
@@ -342,8 +341,8 @@ function isEjected({ out }: { readonly out: Out | undefined }): boolean {
 }
 
 function byEnd(
-  { out: one }: { readonly out: Out | undefined },
-  { out: other }: { readonly out: Out | undefined },
+  { out: a }: { readonly out: Out | undefined },
+  { out: b }: { readonly out: Out | undefined },
 ): number {
-  return (one?.untilMs ?? 0) - (other?.untilMs ?? 0);
+  return (a?.untilMs ?? 0) - (b?.untilMs ?? 0);
 }

@@ -1,5 +1,5 @@
-// Keeps the candidates of one template that are up, and picks one of those that may receive a request right now.
-// It does not decide health (actors/instances/instance.machine.ts), order (the strategies) or the answer to a caller.
+// The candidates of one template that are up; picks one that may receive a request now. Health is decided in
+// actors/instances/instance.machine.ts, the order by the strategies.
 
 import { type Observable, Subscription } from 'rxjs';
 import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type Sent } from './outliers.ts';
@@ -13,18 +13,18 @@ export type Change<C extends Candidate> =
 const NO_IDS: ReadonlySet<string> = new Set();
 
 /**
- * The pool of one template. Subscribes to `changes$` at once and until `close()`. When the changes end, by
- * completing or by an error, the pool is empty for good: better to offer no candidate than one in an unknown state.
+ * The pool of one template. Subscribed to `changes$` until `close()`. When the changes complete or fail, the pool stays empty:
+ * better no candidate than one in an unknown state.
  */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
-  /** The values of `#byId`, made anew at each change, so that a list once handed out never changes. */
+  /** The values of `#byId`, copied at each change, so that a returned list never changes. */
   #candidates: readonly C[] = [];
   /** Set before the subscription: `changes$` may end synchronously. */
   readonly #subscription = new Subscription();
   readonly #outliers: Outliers<C>;
   #strategy: Strategy;
-  /** A second strategy with its own memory for retries: a retry uses up no turn. */
+  /** A second strategy, with its own memory: a retry uses up no turn. */
   #retryStrategy: Strategy;
 
   /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. */
@@ -34,7 +34,7 @@ export class Pool<C extends Candidate> {
     this.#outliers = new Outliers(options);
     const subscription = changes$.subscribe({
       next: (change) => this.#apply(change),
-      // The source reports its own failure; here it only means that no `down` will come any more.
+      // The source reports its failure; here it means that no `down` will come any more.
       error: () => this.close(),
       complete: () => this.close(),
     });
@@ -52,12 +52,11 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none); undefined without
-   * one. Avoided candidates are chosen when no other has room, ejected ones last; a candidate whose ejection is over
-   * comes first, once: `isRepeatable` says whether the call may be its trial (default: it may not be repeated).
-   * A pick with exclusions is a retry, which uses up no turn of the strategy. `hasPlace` replaces the check of the
-   * capacity. Synchronous, and so must be the send that counts it: an `await` between the two lets a whole burst choose the
-   * same candidate. Source: ADR 7, ADR 39.
+   * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided candidates are chosen
+   * when no other has room, ejected ones last; a candidate whose ejection is over comes first, once, if the call may be its trial
+   * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses up no turn of the strategy. `hasPlace` replaces
+   * the check of the capacity. Synchronous, and so must be the send that counts the call: an `await` in between lets a whole burst
+   * choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
     excluding: ReadonlySet<string> = NO_IDS,
@@ -74,21 +73,21 @@ export class Pool<C extends Candidate> {
     return isNonEmpty(preferred) ? strategy(preferred) : undefined;
   }
 
-  /** True when `pick(excluding)` finds no candidate only because all that are left are full: waiting may help. */
+  /** True when `pick(excluding)` finds no candidate only because all remaining ones are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
-    const left = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
-    const worthIt = left.filter((candidate) => !this.#outliers.isEjected(candidate));
-    const wanted = worthIt.length > 0 ? worthIt : left;
-    return wanted.length > 0 && !wanted.some(isBelowCapacity);
+    const untried = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
+    const included = untried.filter((candidate) => !this.#outliers.isEjected(candidate));
+    const eligible = included.length > 0 ? included : untried;
+    return eligible.length > 0 && !eligible.some(isBelowCapacity);
   }
 
-  /** True when `pick(excluding)` may choose this one, other than for its trial, as soon as it has room. */
+  /** True when `pick(excluding)` may choose this candidate, not only for its trial, once it has room. */
   mayBePicked(candidate: C, excluding: ReadonlySet<string> = NO_IDS): boolean {
     if (excluding.has(candidate.id) || this.#byId.get(candidate.id) !== candidate) return false;
     return !this.#outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
   }
 
-  /** Records a call to the candidate, in the same synchronous block; `noteMessage`: its first message, `ended`: its end, once. */
+  /** See Outliers. */
   sent(candidate: C): Sent<C> {
     return this.#outliers.sent(candidate);
   }
@@ -101,18 +100,18 @@ export class Pool<C extends Candidate> {
     this.#outliers.ended(call, how);
   }
 
-  /** Why it gets no calls although it is up; undefined when it gets them. */
+  /** Why the candidate gets no calls although it is up; undefined while it gets them. */
   ejectionOf(candidate: C): Ejection | undefined {
     return this.#outliers.ejectionOf(candidate);
   }
 
-  /** Replaces the strategy from the next pick on; the memory of the old one is lost. */
+  /** Replaces the strategy; the memory of the previous one is lost. */
   setStrategy(strategy: () => Strategy): void {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
   }
 
-  /** Stops listening and empties the pool. Idempotent. */
+  /** Unsubscribes and empties the pool. Idempotent. */
   close(): void {
     this.#subscription.unsubscribe();
     this.#outliers.close();
@@ -130,7 +129,7 @@ export class Pool<C extends Candidate> {
     this.#outliers.changed(this.#candidates);
   }
 
-  /** The candidates that are in; else the avoided ones; else, if no other could ever take the call, the ejected ones. */
+  /** The candidates that are neither ejected nor avoided; else the avoided ones; else, if there is no other, the ejected ones. */
   #preferred(eligible: readonly C[], excluding: ReadonlySet<string>): readonly C[] {
     const isIn = (candidate: C) => this.#outliers.ejectionOf(candidate) === undefined;
     const inside = eligible.filter(isIn);
@@ -147,7 +146,7 @@ export class Pool<C extends Candidate> {
     );
   }
 
-  /** Nearly always no candidate is full or excluded: then the list itself is returned and nothing is allocated. */
+  /** Usually no candidate is full or excluded: then nothing is allocated. */
   #eligible(excluding: ReadonlySet<string>, hasPlace: (candidate: C) => boolean): readonly C[] {
     for (const candidate of this.#candidates) {
       if (!hasPlace(candidate) || excluding.has(candidate.id)) {

@@ -1,5 +1,4 @@
-// Random: every candidate with the same probability, whatever happened before.
-// It is the only strategy without a memory.
+// Random: every candidate with the same probability. The only strategy without a memory.
 
 import type { StrategyFactory } from './strategy.ts';
 

@@ -1,5 +1,4 @@
-// Two counters over the last ten seconds: a ring of one slot per second, so that counting costs nothing and old counts
-// disappear by themselves. The owner decides what it counts.
+// Two counters over the last ten seconds, in a ring of one slot per second: cheap, and old counts expire by themselves.
 
 const SECONDS = 10;
 
@@ -23,7 +22,6 @@ export class RecentCounts {
     this.#second[slot] = (this.#second[slot] ?? 0) + 1;
   }
 
-  /** Both sums. */
   sums(nowMs: number): readonly [first: number, second: number] {
     this.#slot(nowMs);
     return [sum(this.#first), sum(this.#second)];

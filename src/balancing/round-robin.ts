@@ -1,12 +1,11 @@
-// Round robin: every candidate in turn, one call each.
-// What "next" means while candidates come and go is in turn.ts.
+// Round robin: every candidate in turn, one call each. turn.ts defines the order while candidates come and go.
 
 import type { StrategyFactory } from './strategy.ts';
 import { comesSooner } from './turn.ts';
 
 /**
- * Visits the candidates in the order of their ids. Over stable candidates no two counts ever differ by more than
- * one; weights and load are ignored. Remembers one id. Source: ADR 7.
+ * Chooses the candidates in the order of their ids. While they stay the same, no two counts differ by more than one. Weights and
+ * load are ignored. Remembers one id. Source: ADR 7.
  */
 export const roundRobin: StrategyFactory = () => {
   let lastId = '';

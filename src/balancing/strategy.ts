@@ -1,15 +1,15 @@
-// What a strategy is: a choice among candidates that may all receive the request. It never sees an unhealthy, a
-// draining, a full or an already tried one; the pool has taken those out.
+// The interface of a strategy: a choice among candidates that may all receive the request. The pool has removed unhealthy,
+// draining, full and already tried ones.
 
-/** The live view of an instance that strategies read. Reading is cheap: the numbers are in memory. */
+/** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
 export interface Candidate {
   /** Unique in the pool. */
   readonly id: string;
   /** Positive integer. */
   readonly weight: number;
-  /** Exchanges it carries now. */
+  /** Present exchanges. */
   readonly inFlight: number;
-  /** Most exchanges it may carry; at this number the pool leaves it out. */
+  /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;
   /** Exponentially weighted share of calls and probes that were answered, 0 to 1; 1 before the first. */
   readonly successRate: number;
@@ -17,7 +17,7 @@ export interface Candidate {
   readonly latencyMs: number | undefined;
 }
 
-/** Chooses one of at least one candidates, synchronously. May remember what it chose before. */
+/** Chooses one candidate, synchronously. May remember earlier choices. */
 export type Strategy = <C extends Candidate>(candidates: readonly [C, ...C[]]) => C;
 
 /** Makes a strategy with a memory of its own. `random` returns [0, 1) and is Math.random by default. */

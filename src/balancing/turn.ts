@@ -1,13 +1,12 @@
-// Whose turn it is, among candidates that come and go: the one memory that round robin and tie-breaking need.
-// The order is the cyclic order of ids, so one remembered id is enough and stays true when its owner has left.
+// The order of turns among candidates that come and go, for round robin and for ties. It is the cyclic order of ids, so that one
+// remembered id is enough, and stays valid when its candidate has left.
 
 /**
- * True when `first` comes sooner than `second` in the circle of ids that starts right after `last`; `last` itself
- * comes at the end. An empty `last` means that no candidate had a turn yet.
+ * True when `first` comes sooner than `second` in the cycle of ids that starts after `last`; `last` itself comes at the end. An
+ * empty `last` means that no candidate had a turn yet.
  *
- * Because the turn only moves forward over ids, it cannot pass an id that is there: two candidates that are always
- * eligible take strict turns, whatever the others do. An index into a changing list, or starting over when the last
- * one has left, would favour some and starve others. Source: ADR 7.
+ * The turn only moves forward over ids, so it cannot skip a present one: two candidates that are always eligible alternate
+ * strictly, whatever the others do. An index into a changing list would favour some and starve others. Source: ADR 7.
  */
 export function comesSooner(first: string, second: string, last: string): boolean {
   const firstIsAhead = first > last;

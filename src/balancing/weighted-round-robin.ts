@@ -1,22 +1,21 @@
-// Weighted round robin: calls in proportion to the weights, spread smoothly instead of in blocks.
-// Weights live on the candidates and are read at every pick, so a changed weight counts from the next call on.
+// Weighted round robin: calls in proportion to the weights, spread smoothly. Weights are read at every pick, so that a changed
+// weight counts from the next call on.
 
 import type { Candidate, StrategyFactory } from './strategy.ts';
 
-/** Candidates that are away (full, down, gone) and still remembered; over it all of them are forgotten. */
+/** Most absent candidates (full, down, gone) that are remembered; above it all of them are forgotten. */
 const MOST_AWAY = 1_000;
-/** Credits nearer than this are equal: they differ by rounding, and the first in the list comes first. */
+/** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
 const ROUNDING = 1e-9;
 
 /**
- * Smooth weighted round robin, keyed by id. At every pick each candidate earns its share of one call; the candidate
- * with the highest balance gets the call and pays for it. Over as many calls as the weights add up to, each candidate gets
- * exactly its weight: 3:1 over 8 picks gives 6:2.
+ * Smooth weighted round robin, keyed by id. At every pick each candidate earns its share of one call; the candidate with the
+ * highest credit gets the call and pays for it. Over as many calls as the sum of the weights, each candidate gets exactly its
+ * weight: 3:1 over 8 picks gives 6:2.
  *
- * Credit is counted in calls, not in weights as in the common form of the algorithm. The order is the same while
- * the candidates stay; but when a heavy one leaves, the light ones are owed about one call at most, instead of a
- * debt in the size of its weight that would be paid in one long run. Those that are away neither earn nor pay.
- * Source: ADR 7.
+ * Credit is counted in calls, not in weights as in the common form of the algorithm. The order is the same while the candidates
+ * stay; but when a heavy one leaves, the light ones have about one call of credit at most, not the whole weight, which would be
+ * spent in one long run. Absent candidates neither earn nor pay. Source: ADR 7.
  */
 export const weightedRoundRobin: StrategyFactory = () => {
   const credits = new Map<string, number>();
