@@ -1,5 +1,5 @@
-// Detects changed lists of a template: an instance sends a notice, the first instance connects, a session differs from all others,
-// or the last one of its kind ends. While no instance is healthy the lists count as unchanged.
+// Detects changed lists of a template: an instance sends a notice, the first instance connects, the server of a new session differs
+// from all others, or the last session of its kind ends. While no instance is healthy the lists count as unchanged.
 
 import { createHash } from 'node:crypto';
 import { endWith, filter, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
@@ -23,7 +23,7 @@ export class CapabilityChanges {
   readonly #changes = new Subject<ListChange>();
   /** By template. */
   readonly #listing = new Map<string, ListingInstances>();
-  /** Handshake results may be long: each is read once. */
+  /** By peer: handshake results may be long, so each is read once. */
   readonly #kinds = new WeakMap<Peer, Kind>();
 
   constructor({ fleet, events$ }: CapabilityChangesDeps) {
@@ -36,7 +36,7 @@ export class CapabilityChanges {
     });
   }
 
-  /** One instance came, went, or has another session by now. */
+  /** An instance became healthy, stopped being so, or may have a new session. */
   #check(template: string, id: string): void {
     const member = this.#fleet.find(template, id);
     const ref = member instanceof InstanceRef ? member : undefined;
@@ -52,17 +52,17 @@ export class CapabilityChanges {
   }
 
   #kindOf(peer: Peer): Kind {
-    if (peer.era === 'bare') return Symbol(); // it says nothing of itself
+    if (peer.era === 'bare') return Symbol(); // it does not describe itself
     const kind = this.#kinds.get(peer) ?? kindOf(peer);
     this.#kinds.set(peer, kind);
     return kind;
   }
 }
 
-/** The same for servers that say the same of themselves; of one that says nothing, unlike any other. */
+/** Equal for servers with equal descriptions of themselves; unique for a server without one. */
 type Kind = string | symbol;
 
-/** An instance that lists, and its session of then. */
+/** A healthy instance, and its session at that time. */
 interface ListingInstance {
   readonly id: string;
   readonly ref: InstanceRef;
@@ -70,19 +70,19 @@ interface ListingInstance {
   readonly kind: Kind;
 }
 
-/** The instances that list at one template. A change returns the instances whose lists are new, if no other one is alike. */
+/** The healthy instances of one template. Changes return the instances whose lists are new, unless another one is alike. */
 class ListingInstances {
   readonly #healthy = new Map<string, ListingInstance>();
-  /** How many of those there are of each kind. */
+  /** The number of healthy instances of each kind. */
   readonly #counts = new Map<Kind, number>();
-  /** While no instance is healthy: the last one that was. */
+  /** While no instance is healthy: the last healthy one. */
   #last: ListingInstance | undefined;
 
   get isEmpty(): boolean {
     return this.#healthy.size === 0 && this.#last === undefined;
   }
 
-  /** It is healthy. */
+  /** The instance is healthy. */
   added(instance: ListingInstance): readonly ListingInstance[] {
     const last = this.#last;
     const before = last ?? this.#healthy.get(instance.id);
@@ -99,7 +99,7 @@ class ListingInstances {
     return before === undefined ? [instance] : [before, instance];
   }
 
-  /** It is not healthy; `ref` is the current instance of that id. While there is no other instance, the lists are unchanged. */
+  /** The instance is not healthy; `ref` is the current instance of that id. Without another instance, the lists are unchanged. */
   removed(id: string, ref: InstanceRef | undefined): readonly ListingInstance[] {
     const before = this.#last?.id === id ? this.#last : this.#healthy.get(id);
     if (before === undefined) return [];
@@ -118,7 +118,7 @@ class ListingInstances {
   }
 }
 
-/** True when an instance takes over from the last one, whose session is unchanged, and its server says the same. */
+/** True when an instance of the same kind follows the last one, whose session is unchanged. */
 function isSameServer({ kind }: ListingInstance, last: ListingInstance): boolean {
   return kind === last.kind && last.ref.peer === last.peer;
 }
@@ -128,7 +128,7 @@ function isAboutPresence(event: GatewayEvent): event is Extract<GatewayEvent, { 
 }
 
 type Presence = (typeof PRESENT)[number];
-/** An instance that is replaced is gone when its successor starts. */
+/** `starting`: a replaced instance is gone when its successor starts. */
 const PRESENT = [
   'instance.healthy',
   'instance.unhealthy',
@@ -139,18 +139,18 @@ const PRESENT = [
 ] as const satisfies readonly GatewayEvent['type'][];
 const PRESENCE: ReadonlySet<string> = new Set(PRESENT);
 
-/** A digest, since a server may say much of itself. */
+/** A digest, because handshake results may be long. */
 function kindOf({ era, greeting }: Peer): Kind {
   try {
     return createHash('sha256')
       .update(`${era} ${canonicalText(greeting)}`)
       .digest('base64');
   } catch {
-    return Symbol(); // it is nested too deep to be read
+    return Symbol(); // nested too deeply to be serialized
   }
 }
 
-/** The lists that it offers. */
+/** The lists that the server offers. */
 function listsOf({ peer: { era, capabilities } }: ListingInstance): readonly ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }

@@ -1,5 +1,5 @@
-// Changes on the instances of a template for clients that opted in to them: list changes from the fleet, and updates of resources,
-// for which it subscribes at the backends while there are subscribers. The endpoint checks permissions.
+// Changes on the instances of a template, for clients that opted in to them: list changes, and resource updates, for which it
+// subscribes at the backends while there are subscribers. The endpoint checks permissions.
 
 import {
   catchError,
@@ -44,18 +44,18 @@ export interface ChangeFeedDeps {
   readonly events$: Observable<GatewayEvent>;
   /** Hot: lists of the template that changed; `resources` stands for their templates, too. Completes with the gateway. */
   readonly listChanges: (template: string) => Observable<ListField>;
-  /** Returns [0, 1): clients whose backend came back do not all come back at the same time. */
+  /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
 }
 
-/** What a client opts in to. The same shape as in the ports of the endpoint. */
+/** What a client opts in to. The same shape as WantedChanges of protocol/ports.ts. */
 export interface ChangeFilter {
   readonly lists: ReadonlySet<ListField>;
   /** URIs; those above LIMITS.subscriptionsPerClient are not subscribed to. */
   readonly resources: ReadonlySet<string>;
 }
 
-/** One client, and the changes that it wants. */
+/** One client, and the changes that it opted in to. */
 interface FeedClient extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
@@ -65,7 +65,7 @@ const NOTHING: ReadonlySet<string> = new Set();
 
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
-  /** Names of templates that may have a new instance. Shared: every call is an event, too, and there may be many clients. */
+  /** Names of templates that may have a new instance. Shared among clients: the event stream is busy, since calls are events. */
   readonly #arrivals$: Observable<string>;
 
   constructor(deps: ChangeFeedDeps) {
@@ -78,8 +78,8 @@ export class ChangeFeed {
   }
 
   /**
-   * List changes and updates of the named resources, of every instance of the template, those that come later included.
-   * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
+   * List changes and updates of the named resources, of all present and future instances of the template. Cold: backends are
+   * subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
   changes(
     template: string,
@@ -105,14 +105,14 @@ export class ChangeFeed {
         ref.state$.pipe(
           map(() => ref.peer),
           distinctUntilChanged(),
-          // A new session: the subscriptions of the last one went with it.
+          // The subscriptions of the previous session ended with it.
           switchMap((peer) => (peer === undefined ? EMPTY : this.#messagesOf(ref, peer, client))),
         ),
       ),
     );
   }
 
-  /** Each instance once: those that are there, and those that come. */
+  /** Each present and future instance, once. */
   #instances(template: string): Observable<InstanceRef> {
     const { fleet } = this.#deps;
     const seen = new WeakSet<InstanceRef>();
@@ -139,7 +139,7 @@ export class ChangeFeed {
     return merge(shared$, this.#processMessages(ref, client, wantedUris));
   }
 
-  /** Messages of the processes that run for this owner alone. */
+  /** Messages of the processes that are dedicated to this owner. */
   #processMessages(
     ref: InstanceRef,
     { owner, lists }: FeedClient,
@@ -155,14 +155,14 @@ export class ChangeFeed {
           filter((list) => list !== undefined),
           filter(isOneOf(lists)),
           map(listChanged),
-          catchError(() => EMPTY), // they end with the conversation
+          catchError(() => EMPTY), // the conversation reports its end
         );
         return merge(changed$, resourceUpdates({ conversation: shared, messages$ }, uris, subscriptions));
       }),
     );
   }
 
-  /** In a conversation of the owner's own, which is opened again, with a back-off, when it ended before the session. */
+  /** In a dedicated conversation, which is reopened, with a back-off, when it ends before the session. */
   #updatesForStateless(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
     const { pool, subscriptions, random } = this.#deps;
     const { uris } = client;
@@ -180,7 +180,7 @@ export class ChangeFeed {
         finalize(() => release(true)),
       );
     }).pipe(
-      catchError(() => EMPTY), // calls tell what is wrong with the instance
+      catchError(() => EMPTY), // calls report what is wrong with the instance
       repeat({
         delay: () => {
           tries += 1;
@@ -199,16 +199,13 @@ function listChanged(list: ListField): ServerNotification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }
 
-// Updates of resources in one conversation with a legacy backend: asks for them together with others, and selects the wanted
-// ones among the messages of the conversation.
-
-/** A conversation, and its messages outside of exchanges. */
+/** A conversation with a legacy backend, and its messages outside of exchanges. */
 interface UpdateSource {
   readonly conversation: SharedConversation;
   readonly messages$: Observable<ServerMessage>;
 }
 
-/** Cold: updates of these resources. Never errors; completes when the messages do. */
+/** Cold: updates of these resources, subscribed to together with other clients. Never errors; completes when the messages do. */
 export function resourceUpdates(
   { conversation, messages$ }: UpdateSource,
   uris: ReadonlySet<string>,

@@ -12,13 +12,13 @@ interface OwnProcess {
   readonly principal: string;
 }
 
-/** What clients have at one instance now. */
+/** What clients have open at one instance now. */
 export interface InstanceClients {
   /** Sessions that are bound to it, parked ones included. */
   readonly sessions: number;
-  /** Processes that it runs for single clients, with a session or without. */
+  /** Processes that run for single clients, with or without a session. */
   readonly ownProcesses: number;
-  /** The same, one by one: those whose process id is known, oldest first. */
+  /** Those of them whose process id is known, oldest first. */
   readonly processes: readonly OwnProcess[];
 }
 
@@ -54,7 +54,7 @@ const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [
 
 export class ClientMetrics {
   readonly #templates = new Map<string, ClientTally>();
-  /** By server id; those where anything is open. What was counted up is counted down under the same id. */
+  /** Instances where anything is open, by server id. */
   readonly #instances = new Map<string, Present>();
   readonly #subscription: Subscription;
 
@@ -62,12 +62,12 @@ export class ClientMetrics {
     this.#subscription = events$.subscribe((event) => this.#count(event));
   }
 
-  /** The number of instances with anything open; for specs that look for leaks. */
+  /** The number of instances with anything open; for specs that check for leaks. */
   get size(): number {
     return this.#instances.size;
   }
 
-  /** By template: of those that ever had a session or a process of a client. */
+  /** By template, of those that ever had a session or a process of a client. */
   counts(): ReadonlyMap<string, ClientCounts> {
     return new Map([...this.#templates].map(([template, tally]) => [template, sumOf([tally])]));
   }

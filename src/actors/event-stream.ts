@@ -1,10 +1,10 @@
-// The stream of events of the gateway. Hot, no replay. A listener that throws does not harm the others or the gateway.
+// The event stream of the gateway. Hot, no replay. A listener that throws harms neither the others nor the gateway.
 
 import { filter, Observable, type Observer, Subscriber, type Subscription } from 'rxjs';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
 export class EventStream {
-  /** Made anew at each change: an event goes to those that listened before it. A Subject makes five objects per listener and event. */
+  /** Copied at each change: an event goes to those that listened before it. A Subject makes five objects per listener and event. */
   #subscribers: readonly Subscriber<GatewayEvent>[] = [];
   #isClosed = false;
   readonly #all$ = new Observable<GatewayEvent>((subscriber) => {
@@ -16,10 +16,10 @@ export class EventStream {
   });
   readonly #pending: GatewayEvent[] = [];
   #isEmitting = false;
-  /** Isolated: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
+  /** Isolated: an error of a directly subscribed listener becomes a process warning, not an uncaught exception. */
   readonly events$: Observable<GatewayEvent> = isolateListeners(this.#all$);
 
-  /** Emits to all listeners. Events that follow from it are emitted afterwards, so that all listeners get the same order. */
+  /** Emits to all listeners. Events that listeners cause are emitted afterwards, so that all listeners get the same order. */
   emit(event: GatewayEvent): void {
     this.#pending.push(event);
     if (this.#isEmitting) return;
@@ -44,7 +44,7 @@ export class EventStream {
   }
 }
 
-/** The same stream, whose directly subscribed listeners may throw. Operators get the plain stream. */
+/** The stream, whose directly subscribed listeners may throw. Operators get the plain stream. */
 export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const guardedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
   const subscribe = guardedStream.subscribe.bind(guardedStream);

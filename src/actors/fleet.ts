@@ -21,7 +21,7 @@ import { emissionEvent, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
-/** Dependencies of the fleet: how to open a transport, time, randomness, and the subscriber of its events. */
+/** How to open a transport, time, randomness, and the receiver of events. */
 export interface FleetOptions
   extends Clock,
     Pick<ActorSystemOptions, 'clock'>,
@@ -29,11 +29,11 @@ export interface FleetOptions
   /** Default OWN_BOUNDS. */
   readonly own?: InstanceActorInput['ownBounds'];
   readonly emit: (event: GatewayEvent) => void;
-  /** Gets the inspection events of every actor of the tree. It must not throw. Default: none. */
+  /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
 
-/** One of the lists of one instance has changed. */
+/** A list of an instance has changed. */
 export interface ListChange {
   readonly template: string;
   /** `resources` stands for their templates, too. */
@@ -43,11 +43,10 @@ export interface ListChange {
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #supervisor: InstanceSupervisor;
-  /** The names of the templates. */
   readonly groups: Groups;
   readonly #byServerId = new Map<string, Member>();
   readonly #draining = new DrainingInstances();
-  /** Callbacks that cancel the starts that are due after a crash. */
+  /** Callbacks that cancel pending restarts after a crash. */
   readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
   #isClosing = false;
@@ -58,7 +57,7 @@ export class Fleet {
     this.#supervisor = new InstanceSupervisor((running, error) => this.#afterCrash(running, error), options);
   }
 
-  /** The parent of actors that belong to no instance: sessions and parked calls of clients. */
+  /** The parent of the actors of sessions and parked calls. */
   get root(): AnyActorRef {
     return this.#supervisor.root;
   }
@@ -82,15 +81,15 @@ export class Fleet {
     return this.groups.get(template);
   }
 
-  /** Makes sure the template is there, and that it follows `policy`. */
+  /** Adds the template, unless it exists, and sets its policy. */
   setPolicy(template: string, policy: BalancerPolicy): void {
     this.groups.setPolicy(template, policy);
     for (const ref of this.refs(template)) ref.setPolicy(policy);
   }
 
   /**
-   * Starts an instance. It replaces one with the same id, whose running calls may finish. SHUTTING_DOWN once the fleet
-   * closes: nothing would stop the new instance then.
+   * Starts an instance. It replaces one with the same id, whose calls may finish. SHUTTING_DOWN once the fleet closes: nothing
+   * would stop the new instance.
    */
   add(definition: InstanceDefinition): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
@@ -102,7 +101,7 @@ export class Fleet {
     const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
-    ref.upstreamEvents$.subscribe(emit); // those of one with a successor, too: what was opened is to end
+    ref.upstreamEvents$.subscribe(emit); // also with a successor: each opening is followed by an end
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (!this.#hasSuccessor(ref)) emit(stateEvent(ref, state));
@@ -110,7 +109,7 @@ export class Fleet {
     return ref;
   }
 
-  /** Lists an instance that another node runs. One with the same id that ran here leaves: it is stopped here now. */
+  /** Lists an instance that another node runs. One with the same id that ran here leaves. */
   addForeign(definition: InstanceDefinition): ForeignInstance {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
@@ -122,7 +121,7 @@ export class Fleet {
     return foreign;
   }
 
-  /** Takes an instance out at once; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Removes an instance; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
     return this.#dismiss(this.member(template, id), withinMs);
   }
@@ -131,21 +130,21 @@ export class Fleet {
     return this.groups.find(template)?.members.get(id);
   }
 
-  /** One that runs here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
+  /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
   get(template: string, id: string): InstanceRef {
     const member = this.member(template, id);
     if (member instanceof InstanceRef) return member;
     throw member.refusal();
   }
 
-  /** One of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** An instance of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   member(template: string, id: string): Member {
     const member = this.group(template).members.get(id);
     if (member === undefined) throw serverNotFound(id);
     return member;
   }
 
-  /** One of any node. SERVER_NOT_FOUND. */
+  /** An instance of any node. SERVER_NOT_FOUND. */
   byServerId(serverId: string): Member {
     const member = this.#byServerId.get(serverId);
     if (member === undefined) throw serverNotFound(serverId);
@@ -161,22 +160,22 @@ export class Fleet {
     return this.#byServerId.has(serverId);
   }
 
-  /** Instances of one template, of any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
+  /** The instances of a template on any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
   members(template: string): Member[] {
     return [...this.group(template).members.values()];
   }
 
-  /** Those of them that run here. TEMPLATE_NOT_FOUND. */
+  /** The instances of a template on this node. TEMPLATE_NOT_FOUND. */
   refs(template: string): InstanceRef[] {
     return this.members(template).filter((member) => member instanceof InstanceRef);
   }
 
-  /** Every instance that runs here, template by template. */
+  /** All instances of this node, template by template. */
   all(): InstanceRef[] {
     return this.templates.flatMap((template) => this.refs(template));
   }
 
-  /** Exchanges under way now, including those of instances that leave. */
+  /** Exchanges under way, including those of instances that leave. */
   get inFlight(): number {
     return this.#serving().reduce((sum, ref) => sum + ref.carried, 0);
   }
@@ -190,7 +189,7 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const cancel of this.#respawns) cancel();
-    this.#draining.limit(graceMs); // instances that leave already get no more time than the others
+    this.#draining.limit(graceMs); // instances that leave already get no more time than others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
     await this.#draining.ended();
@@ -199,7 +198,7 @@ export class Fleet {
     this.#listChanges.complete();
   }
 
-  /** Instances that may have calls, whether they are registered or leave. */
+  /** Instances that may have calls: registered ones, and those that leave. */
   #serving(): InstanceRef[] {
     return [...this.all(), ...this.#draining.leaving];
   }
@@ -213,7 +212,7 @@ export class Fleet {
     }
   }
 
-  /** As the last of its template. One that had its id was taken out before. */
+  /** Adds it as the last of its template. An instance with the same id must be removed first. */
   #list(member: Member): void {
     this.group(member.template).members.set(member.id, member);
     this.#byServerId.set(member.serverId, member);
@@ -235,7 +234,7 @@ export class Fleet {
     return member instanceof InstanceRef ? this.#draining.leave(member, withinMs) : Promise.resolve();
   }
 
-  /** An actor broke through a fault of ours: the instance starts anew, unless it was replaced meanwhile. */
+  /** An actor crashed through a fault of the gateway: the instance is started again, unless it was replaced meanwhile. */
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
@@ -249,7 +248,7 @@ export class Fleet {
     this.#respawns.add(cancel);
   }
 
-  /** Events report its successor under the same id. */
+  /** Events under its id are about its successor. */
   #hasSuccessor(ref: InstanceRef): boolean {
     const holder = this.find(ref.template, ref.id);
     return holder !== undefined && holder !== ref;

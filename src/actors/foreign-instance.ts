@@ -1,9 +1,9 @@
-// An instance that this node lists and never starts: another node runs its program, or its secrets cannot be read.
+// An instance that this node lists but never starts: another node runs its program, or its secrets cannot be decrypted.
 
 import { runsElsewhere } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 
-/** Stands in the lists in place of an InstanceRef. To this node it is stopped, with the reason. */
+/** Listed in place of an InstanceRef, as stopped, with the reason. */
 export class ForeignInstance {
   readonly id: string;
   readonly serverId: string;

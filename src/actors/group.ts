@@ -33,7 +33,7 @@ export class Group {
   readonly members = new Map<string, Member>();
   readonly #changes = new Subject<Change<InstanceRef>>();
   readonly #random: () => number;
-  /** The instance in the pool, by id: one that leaves must not remove its successor. */
+  /** The instances in the pool, by id: one that leaves must not remove its successor. */
   readonly #up = new Map<string, InstanceRef>();
   #policy: BalancerPolicy;
 
@@ -57,7 +57,7 @@ export class Group {
     return this.#policy;
   }
 
-  /** Calls that may wait: so many per instance that is up. */
+  /** Most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
     return this.pool.size * LIMITS.queuedPerInstance;
   }
@@ -96,8 +96,8 @@ export class Group {
 }
 
 /**
- * The groups of a fleet, and which templates there are. A deleted template is not listed any more, but its group is kept: sessions,
- * and instances that leave, may outlive it, and it may come back.
+ * The groups of a fleet, by template. A deleted template is no longer listed, but its group is kept: sessions and leaving
+ * instances may outlive it, and it may be created again.
  */
 export class Groups {
   readonly #deps: GroupDeps;
@@ -108,40 +108,39 @@ export class Groups {
     this.#deps = deps;
   }
 
-  /** Names of the templates that are there, sorted. */
+  /** Names of the templates, sorted. */
   get templates(): string[] {
     return [...this.#byTemplate.keys()].filter((template) => !this.#deleted.has(template)).sort();
   }
 
-  /** True when the template is there. */
   has(template: string): boolean {
     return this.#byTemplate.has(template) && !this.#deleted.has(template);
   }
 
-  /** TEMPLATE_NOT_FOUND unless the template is there. */
+  /** TEMPLATE_NOT_FOUND, also of a deleted template. */
   require(template: string): Group {
     if (this.#deleted.has(template)) throw templateNotFound(template);
     return this.get(template);
   }
 
-  /** True when the name is new, and one more would be one too many. Those that were deleted count, since they are kept. */
+  /** True when the name is new and the bound is reached. Deleted templates count, since their groups are kept. */
   isFullFor(template: string): boolean {
     return !this.#byTemplate.has(template) && this.#byTemplate.size >= LIMITS.templates;
   }
 
-  /** Also of a template that was deleted. */
+  /** Also of a deleted template. */
   find(template: string): Group | undefined {
     return this.#byTemplate.get(template);
   }
 
-  /** Also of a template that was deleted. TEMPLATE_NOT_FOUND when there never was one of that name. */
+  /** Also of a deleted template. TEMPLATE_NOT_FOUND when there never was one of that name. */
   get(template: string): Group {
     const group = this.find(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
-  /** The template is there, and follows `policy`. */
+  /** Adds the template, unless it exists, and sets its policy. */
   setPolicy(template: string, policy: BalancerPolicy): void {
     this.#deleted.delete(template);
     const group = this.#byTemplate.get(template);
@@ -149,7 +148,7 @@ export class Groups {
     else group.setPolicy(policy);
   }
 
-  /** The template is there no more, until it is governed again. It is to have no instances. */
+  /** Deletes the template, which must have no instances. */
   delete(template: string): void {
     this.#deleted.add(template);
   }

@@ -1,5 +1,5 @@
-// Starts the actors of instances under the supervisor of their template, and reports how they end. Definitions, and the
-// recovery after a crash, are the fleet's business.
+// Starts the actors of instances under the supervisor of their template, and reports crashes. The fleet has the definitions, and
+// recovers from crashes.
 
 import { type Actor, type ActorOptions, type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -14,25 +14,25 @@ export interface Running {
   readonly openings: Openings;
 }
 
-/** What the timers of all actors are set with, and the observer of their inspection. */
+/** The clock of all actors, and the observer of their inspection. */
 export interface ActorSystemOptions {
-  /** Default: the timers of the program. */
+  /** Default: the global timers. */
   readonly clock?: ActorOptions<typeof rootMachine>['clock'];
-  /** Gets the inspection events of every actor of the system. It must not throw. Default: none. */
+  /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
 }
 
 export class InstanceSupervisor {
   readonly #root: Actor<typeof rootMachine>;
   readonly #onCrash: (running: Running, error: unknown) => void;
-  /** Not read from the root's children: those are an object, in which a template may not be named `constructor`. */
+  /** Not read from the children of the root: those are an object, in which a template could not be named `constructor`. */
   readonly #supervisors = new Map<string, TemplateActor>();
   readonly #running = new Map<string, Running>();
-  /** Ids of actors that ended, to be used again: xstate remembers every id it met for ever. */
+  /** Ids of ended actors, which are used again: xstate remembers every id for ever. */
   readonly #freeIds: string[] = [];
   #ids = 0;
 
-  /** `onCrash` is called for an actor that broke through a fault of ours; only its backend still runs. */
+  /** `onCrash` is called for an actor that crashed through a fault of the gateway; its backend still runs. */
   constructor(onCrash: (running: Running, error: unknown) => void, options: ActorSystemOptions = {}) {
     const { clock, inspect } = options;
     this.#onCrash = onCrash;
@@ -48,7 +48,7 @@ export class InstanceSupervisor {
     return this.#root;
   }
 
-  /** Starts an instance. `before` is the end of those that must be gone first; see Openings. */
+  /** Starts an instance. `before`: see Openings. */
   start(input: InstanceActorInput, before: Promise<unknown> | undefined): InstanceRef {
     const { template, id } = input.definition;
     const actorId = this.#freeId();
@@ -62,7 +62,7 @@ export class InstanceSupervisor {
     return ref;
   }
 
-  /** Ends the root; every instance is to have ended before. */
+  /** Stops the root. All instances must have ended before. */
   stop(): void {
     this.#root.stop();
   }

@@ -1,18 +1,17 @@
-// The status of the instances of a template: each as it was registered and as it is now, with its score, which depends on the
-// best of the pool.
+// Status views of the instances of a template, with their scores, which depend on the best latency in the pool.
 
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import type { Group, Member } from './group.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 
-/** An instance as it was registered and as it is now. */
+/** An instance: its definition and its present status. */
 export interface MemberView {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
 }
 
-/** Of members of the group's template, in their order. */
+/** The views of members of the group's template, in their order. */
 export function viewsOf(members: readonly Member[], { pool }: Pick<Group, 'pool'>): MemberView[] {
   const bestMs = bestLatencyMs(pool.candidates);
   return members.map((member) => ({
@@ -21,7 +20,7 @@ export function viewsOf(members: readonly Member[], { pool }: Pick<Group, 'pool'
   }));
 }
 
-/** Of one of them. */
+/** The view of one member. */
 export function viewOf(member: Member, { pool }: Pick<Group, 'pool'>): MemberView {
   const { definition } = member;
   return { definition, snapshot: snapshotOf(member, bestLatencyMs(pool.candidates), pool) };

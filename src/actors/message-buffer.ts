@@ -1,4 +1,4 @@
-// A buffer for messages of a backend while its client does not listen: the latest ones, bounded in number and in size.
+// Buffers the latest messages of a backend while its client does not listen, bounded in number and size.
 
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -13,12 +13,12 @@ export class MessageBuffer<T> {
   #messages: BufferedMessage<T>[] = [];
   #bytes = 0;
 
-  /** `onDropped` gets each message that has no room, or makes room for another one. Default: none. */
+  /** `onDropped` gets each message that has no room, or makes room. Default: none. */
   constructor(onDropped: (message: T) => void = () => {}) {
     this.#onDropped = onDropped;
   }
 
-  /** `params` are those of the message, and what it is measured by. One that is too large for itself leaves the others. */
+  /** `params` determine the size of the message. One that is too large alone is dropped without displacing others. */
   put(message: T, params: JsonObject): void {
     const bytes = sizeOf(params);
     if (bytes > LIMITS.undeliveredBytes) {
@@ -47,7 +47,7 @@ export class MessageBuffer<T> {
   }
 }
 
-/** Roughly its size as JSON. A message that is nested too deeply to be serialized could not be delivered either. */
+/** Roughly the size as JSON. What is nested too deeply to be serialized could not be delivered either. */
 function sizeOf(params: JsonObject): number {
   try {
     return JSON.stringify(params).length;

@@ -1,13 +1,13 @@
-// Counts what the event stream tells: calls, failures, times, probes. A subscriber like any other; nothing is stored.
+// Counts calls, failures, times and probes from the event stream. Nothing is stored.
 
 import { createHistogram } from 'node:perf_hooks';
 import type { Observable, Subscription } from 'rxjs';
 import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
 
-/** What was measured since the gateway started. Times in ms, rates 0 to 1. */
+/** Measurements since the gateway started. Times in ms, rates 0 to 1. */
 export interface MetricsSummary {
   readonly uptimeSeconds: number;
-  /** Calls that came in, whether an instance was found for them or not. */
+  /** All calls, with or without an instance for them. */
   readonly totalRequests: number;
   /** Share of ended exchanges and refused calls that failed. An error answer of a backend counts. */
   readonly errorRate: number;
@@ -15,7 +15,7 @@ export interface MetricsSummary {
   readonly p50Ms: number;
   readonly p95Ms: number;
   readonly p99Ms: number;
-  /** By server id; only those that were ever asked. */
+  /** By server id, of instances that ever got a call. */
   readonly instances: Readonly<Record<string, InstanceMetrics>>;
   readonly probes: { readonly total: number; readonly passed: number; readonly lastAtMs: number | null };
 }
@@ -24,7 +24,7 @@ export interface InstanceMetrics {
   readonly requests: number;
   readonly errorRate: number;
   readonly averageResponseTimeMs: number;
-  /** How often it was taken out of the pool because of how its calls ended. */
+  /** How often it was ejected from the pool because of its calls. */
   readonly ejections: number;
 }
 
@@ -36,7 +36,7 @@ interface CallTally {
   totalMs: number;
 }
 
-/** Longest time the histogram tells apart, in microseconds: an hour. */
+/** Upper bound of the histogram, in microseconds: an hour. */
 const LONGEST_MICROSECONDS = 3_600_000_000;
 
 export class Metrics {
@@ -98,7 +98,7 @@ export class Metrics {
         break;
       }
       case 'instance.starting':
-        // Only of those that are registered: a call that ends after its instance was deregistered leaves nothing here.
+        // Only registered instances: a call that ends after the deregistration must not add an entry.
         if (!this.#instances.has(event.serverId)) this.#instances.set(event.serverId, emptyTally());
         break;
       case 'instance.deregistered':

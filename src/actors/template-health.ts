@@ -7,21 +7,20 @@ import type { StrategyName } from '../domain/policy.ts';
 export interface TemplateHealth {
   readonly template: string;
   readonly strategy: StrategyName;
-  /** Every instance, those that drain included. */
+  /** All instances, including draining ones. */
   readonly instances: readonly InstanceSnapshot[];
-  /** Without those that drain or have stopped. */
+  /** Without draining and stopped ones. */
   readonly total: number;
   readonly healthy: number;
   /** 0 to 100, one decimal; 0 without instances. */
   readonly healthPercentage: number;
 }
 
-/** Picks the events after which the health of a template may be another. */
+/** Selects the events that may change the health of a template. */
 export function changesHealthOf(template: string): (event: GatewayEvent) => boolean {
   return (event) => event.type.startsWith('instance.') && 'template' in event && event.template === template;
 }
 
-/** Counts the instances that neither drain nor have stopped. */
 export function healthOf(
   template: string,
   strategy: StrategyName,

@@ -1,11 +1,11 @@
-// The supervisors. Of one template: spawns its instance actors, lets them go when they are done, and outlives their crashes. One per
-// template, because spawning thousands under one parent is quadratic. The root of one gateway spawns those and outlives their
-// crashes; two gateways in one process have two roots and do not see each other. Sessions and parked calls of clients have the
-// root as their parent, and are not among its children: their owners end them.
+// The supervisors. That of a template spawns its instance actors, releases them when they are done, and survives their crashes. One
+// per template, because spawning thousands of actors under one parent is quadratic. The root of a gateway spawns these supervisors
+// and survives their crashes; two gateways in one process have separate roots. The actors of sessions and parked calls have the
+// root as parent but are not among its children: their owners end them.
 //
 //   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
 //   root       running ── template.open ──► (spawns)        xstate.error ──► (stops and forgets the child)
-//              a client's actor broke ──► an uncaught error, because nothing could go on in its place
+//              an actor of a client crashed ──► an uncaught error, because nothing could replace it
 
 import {
   type ActorRefFrom,
@@ -25,7 +25,7 @@ export type TemplateEvent =
   | DoneActorEvent
   | ErrorActorEvent;
 
-/** The id may be used again. `crashed`: the actor broke by itself, a fault of ours, not of its backend. */
+/** The id may be used again. `crashed`: through a fault of the gateway, not of the backend. */
 export type TemplateEmission =
   | { readonly type: 'instance.ended'; readonly actorId: string }
   | { readonly type: 'instance.crashed'; readonly actorId: string; readonly error: unknown };
@@ -36,7 +36,7 @@ export const templateMachine = setup({
   types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
   actors: { instance: instanceMachine },
   actions: {
-    /** A machine that breaks leaves its children running. Closing the session answers its callers, ends its process. */
+    /** A crashed machine leaves its children running. Closing the session answers its callers and ends its process. */
     closeSession: ({ event, self }) => {
       if (!('actorId' in event)) return;
       const crashed = self.getSnapshot().children[event.actorId]?.getSnapshot();
@@ -79,8 +79,8 @@ export const templateMachine = setup({
 type RootEvent = { readonly type: 'template.open'; readonly template: string } | ErrorActorEvent;
 
 /**
- * Ids of the actors of clients, which no template can have. One for all of a kind: a machine keeps each type of event that it ever
- * met, and the end of an actor is an event with its id.
+ * Ids of the actors of clients, which no template can have. One per kind: a machine keeps each event type that it ever met, and the
+ * end of an actor is an event with its id.
  */
 export const CLIENT_ACTORS = { session: 'client session', parkedCall: 'parked call' } as const;
 
@@ -92,7 +92,7 @@ export const rootMachine = setup({
       'actorId' in event && Object.values<string>(CLIENT_ACTORS).includes(event.actorId),
   },
   actions: {
-    surface: ({ event }) =>
+    throwUncaught: ({ event }) =>
       queueMicrotask(() => {
         throw 'error' in event ? event.error : event;
       }),
@@ -105,7 +105,7 @@ export const rootMachine = setup({
       on: {
         'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
         'xstate.error.actor.*': [
-          { guard: 'isOfClient', actions: 'surface' },
+          { guard: 'isOfClient', actions: 'throwUncaught' },
           { actions: stopChild(({ event }) => event.actorId) },
         ],
       },

@@ -1,5 +1,5 @@
-// The states of one call whose backend asks its client: when the client gets the questions, how long it may take, and
-// when all is over. parked-call.ts has the questions, the buffered messages and the subscriber; no answer passes here.
+// The states of one call whose backend asks its client: when the client gets the questions, and how long it may take to answer.
+// parked-call.ts has the questions, the buffered messages and the subscriber; no answer passes here.
 //
 //   gathering ── 5 ms ──► parked (asks) ── resumed ──► running ── asked ──► gathering …
 //                           │ 10 min ──► ended (expires)                  over, from anywhere ──► ended
@@ -7,12 +7,12 @@
 import { type ActorRefFrom, setup } from 'xstate';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** What the machine makes happen. */
+/** The owner of the call, and the actions of the machine. */
 export interface ParkedCallActions {
   readonly ownerId: string;
-  /** Tells the client what its backend wants to know, and lets it go. */
+  /** Sends the questions to the client, and ends its request. */
   readonly ask: () => void;
-  /** Ends the exchange of a client that never came back. */
+  /** Ends the exchange: the client did not return in time. */
   readonly expire: () => void;
 }
 
@@ -22,7 +22,7 @@ export type ParkedCallEvent =
   | { readonly type: 'over' };
 export type ParkedCallActor = ActorRefFrom<typeof parkedCallMachine>;
 
-/** Requests that come so close together reach the client as one, in ms. */
+/** Questions within this time reach the client together, in ms. */
 const GATHERING_MS = 5;
 
 export const parkedCallMachine = setup({

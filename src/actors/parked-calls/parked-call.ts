@@ -1,5 +1,5 @@
 // One call of a modern client whose legacy backend asks that client something: the open questions, the buffered messages, and the
-// current subscriber. parked-call.machine.ts decides when, parked-calls.ts finds calls.
+// current subscriber. parked-call.machine.ts has the states, parked-calls.ts the table.
 
 import type { Subscriber, Subscription } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
@@ -14,17 +14,17 @@ import { MessageBuffer } from '../message-buffer.ts';
 import { CLIENT_ACTORS } from '../template.machine.ts';
 import { type ParkedCallActor, parkedCallMachine } from './parked-call.machine.ts';
 
-/** A backend waits for its client. The same shape as in the ports of the endpoint. */
+/** A backend waits for its client. The same shape as ClientQuestion of protocol/ports.ts. */
 export interface ParkedRequest {
   readonly kind: 'asked';
   /** Names the parked call. */
   readonly id: string;
   readonly instanceId: string;
-  /** What it wants to know, by a key that the replies are to carry. */
+  /** The questions, by a key that the replies carry. */
   readonly requests: ReadonlyMap<string, { readonly method: string; readonly params: JsonObject }>;
 }
 
-/** The owner that may continue the call, and the name of the call. */
+/** The owner that may resume the call, and the name of the call. */
 export interface Claim {
   readonly ownerId: string;
   readonly call: string;
@@ -32,12 +32,12 @@ export interface Claim {
 
 export type CallSubscriber = Subscriber<Answer | ParkedRequest>;
 
-/** The reply to an unanswered question: the backend may continue without. */
+/** The reply to an unanswered question: the backend may continue without an answer. */
 export const NO_REPLY: ClientReply = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
 
-/** Questions of one call that wait at a time; further ones are answered at once, with NO_REPLY. */
+/** Most open questions of one call; further ones are answered with NO_REPLY. */
 const MOST_OPEN = 64;
 
 export class ParkedCall {
@@ -51,7 +51,7 @@ export class ParkedCall {
   #lastKey = 0;
   /** Messages of the backend without a subscriber, oldest first. */
   readonly #buffered = new MessageBuffer<Answer>();
-  /** The end of the exchange without a subscriber; passed on after the buffered messages. */
+  /** The end of the exchange while there was no subscriber; delivered after the buffered messages. */
   #end: ((subscriber: CallSubscriber) => void) | undefined;
   #subscriber: CallSubscriber | undefined;
   #isClaimed = false;
@@ -83,12 +83,12 @@ export class ParkedCall {
     return this.#claim.ownerId;
   }
 
-  /** True while there is no subscriber: its client is expected to come back. */
+  /** True while there is no subscriber: the client is expected to return. */
   get isWaiting(): boolean {
     return this.#subscriber === undefined && !this.#isClaimed;
   }
 
-  /** What the exchange says. */
+  /** A message of the exchange. */
   next(answer: Answer): void {
     this.#instanceId = answer.instanceId;
     if (answer.event.kind === 'request') this.#addQuestion(answer.event);
@@ -105,7 +105,7 @@ export class ParkedCall {
     this.#finish((subscriber) => subscriber.complete());
   }
 
-  /** True once, for a claim of its owner while it waits. */
+  /** True once, for a claim of the owner while the call waits. */
   claim({ ownerId, call }: Claim): boolean {
     const isTheirs = ownerId === this.#claim.ownerId && call === this.#claim.call;
     if (!isTheirs || this.#isClaimed || this.#subscriber !== undefined) return false;
@@ -113,7 +113,7 @@ export class ParkedCall {
     return true;
   }
 
-  /** Goes on: first what was kept, then what follows from the replies. Those that are missing are asked for again. */
+  /** Delivers the buffered messages, then what follows from the replies. Questions without a reply are asked again. */
   resume(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
     this.#isClaimed = false;
     if (this.#isOver)
@@ -121,12 +121,12 @@ export class ParkedCall {
     else this.#continue(subscriber, replies);
   }
 
-  /** The subscriber went away: if it was still to hear something, the exchange is over. */
+  /** The subscriber left: unless it has got everything, the exchange is over. */
   leave(subscriber: CallSubscriber): void {
     if (subscriber === this.#subscriber) this.cancel();
   }
 
-  /** Ends the exchange: the backend's requests first, then itself. The subscriber gets nothing more. */
+  /** Refuses the open questions and ends the exchange. The subscriber gets nothing more. */
   cancel(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -136,7 +136,7 @@ export class ParkedCall {
     this.#dispose();
   }
 
-  /** The same with an error for the subscriber. */
+  /** Like `cancel`, with an error for the subscriber. */
   end(error: GatewayError): void {
     const subscriber = this.#subscriber;
     this.cancel();
@@ -158,7 +158,7 @@ export class ParkedCall {
     }
     this.#lastKey += 1;
     this.#open.set(`request-${this.#lastKey}`, request);
-    this.#actor.send({ type: 'asked' }); // heard while it runs; otherwise it is asked with the others, or at the next turn
+    this.#actor.send({ type: 'asked' }); // has an effect only while the call runs; otherwise the question goes with the others
   }
 
   #answerQuestions(replies: ReadonlyMap<string, ClientReply>): void {
@@ -184,7 +184,7 @@ export class ParkedCall {
     this.#open.clear();
   }
 
-  /** The exchange has ended. What it asked needs no reply any more, unless the backend asked it beside the exchange. */
+  /** The exchange has ended: its open questions need no reply. */
   #finish(end: (subscriber: CallSubscriber) => void): void {
     if (this.#isOver || this.#end !== undefined) return;
     this.#refuseQuestions();

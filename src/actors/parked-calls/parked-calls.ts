@@ -1,5 +1,5 @@
-// Calls of modern clients whose legacy backend asks its client: finds them again for their owner, and bounds their number. A call
-// without questions only passes through. parked-call.ts is one call.
+// The table of the calls of modern clients whose legacy backend asks its client: finds them for their owner, and bounds their
+// number. A call without questions passes through. parked-call.ts is one call.
 
 import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
@@ -14,7 +14,7 @@ import { parkingRefusal } from '../instances/call-counter.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
 import { type CallSubscriber, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
 
-/** 144 bits: the owner that knows an id may answer for the call. */
+/** Whoever knows an id, and is its owner, may resume the call: 144 bits. */
 const ID_BYTES = 18;
 
 /** The owner of a call. */
@@ -34,7 +34,7 @@ export class ParkedCalls {
     this.#root = root;
   }
 
-  /** Calls that wait, or did once and have not ended. */
+  /** The number of calls that wait, or waited before and have not ended. */
   get size(): number {
     return this.#calls.size;
   }
@@ -45,10 +45,10 @@ export class ParkedCalls {
   }
 
   /**
-   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the
-   * subscriber gets one ParkedRequest and the end, the exchange goes on without it for LIMITS.parkedCallMs. Unsubscribing
-   * before that cancels the exchange. `call` names what was asked for: only a call of that name is gone on with. Cold.
-   * Errors: those of the exchange; QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them.
+   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the subscriber gets
+   * one ParkedRequest and completes, and the exchange continues without it for LIMITS.parkedCallMs. Unsubscribing before that
+   * cancels the exchange. `call` names the call, and is required to resume it. Cold. Errors: those of the exchange; QUEUE_FULL
+   * when LIMITS.parkedCalls are parked, or the owner's share of them.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ParkedRequest> {
     return new Observable((subscriber) => {
@@ -76,10 +76,10 @@ export class ParkedCalls {
   }
 
   /**
-   * Goes on with a parked call: hands in what the client answered, and emits what follows, another `Asked` included.
-   * Requests that no reply is for stay open and are asked for again. Unsubscribing before the end cancels the exchange.
-   * Undefined when there is no such call, it belongs to another owner or `call`, or it is resumed already; then
-   * the call is as it was. The observable is for one subscriber.
+   * Resumes a parked call: passes the replies of the client to the backend, and emits what follows, perhaps another
+   * ParkedRequest. Questions without a reply stay open and are asked again. Unsubscribing before the end cancels the exchange.
+   * Undefined, without effect, when there is no such call, it belongs to another owner or `call`, or it is resumed already. The
+   * observable is for one subscriber.
    */
   resume(
     id: string,
@@ -95,21 +95,21 @@ export class ParkedCalls {
     });
   }
 
-  /** Ends the parked calls of an owner, those that go on included. Resolves when it has; so do the others. */
+  /** Ends the parked calls of an owner, including resumed ones. Resolves when they have ended. */
   endOf(ownerId: string): Promise<void> {
     const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
     const error = backendUnavailable('its caller may not use it any more', { delivered: 'unknown' });
     return this.#scheduler.each(theirs, (parked) => parked.end(error));
   }
 
-  /** Ends every call that waits for its client; those that go on go on. */
+  /** Ends all calls that wait for their client; resumed ones continue. */
   dismiss(): Promise<void> {
     return this.#scheduler.each([...this.#calls.values()], (parked) => {
       if (parked.isWaiting) parked.cancel();
     });
   }
 
-  /** Ends every call that is parked, those that go on included. */
+  /** Ends all parked calls, including resumed ones. */
   close(): Promise<void> {
     return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
   }
