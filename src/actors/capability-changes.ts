@@ -2,7 +2,7 @@
 // from all others, or the last session of its kind ends. While no instance is healthy the lists count as unchanged.
 
 import { createHash } from 'node:crypto';
-import { endWith, filter, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
+import { endWith, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
 import type { GatewayEvent } from '../domain/events.ts';
 import { canonicalText } from '../domain/json.ts';
 import { type ListField, NOTICED_LISTS, type Peer } from '../domain/mcp.ts';
@@ -30,8 +30,10 @@ export class CapabilityChanges {
     this.#fleet = fleet;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     this.changes$ = merge(fleet.listChanged$, this.#changes).pipe(takeUntil(closed$));
-    events$.pipe(filter(isAboutPresence), takeUntil(closed$)).subscribe({
-      next: ({ template, instanceId }) => this.#check(template, instanceId),
+    events$.pipe(takeUntil(closed$)).subscribe({
+      next: (event) => {
+        if (PRESENCE.has(event.type) && 'instanceId' in event) this.#check(event.template, event.instanceId);
+      },
       error: () => undefined, // the events never fail
     });
   }
@@ -123,21 +125,15 @@ function isSameServer({ kind }: ListingInstance, last: ListingInstance): boolean
   return kind === last.kind && last.ref.peer === last.peer;
 }
 
-function isAboutPresence(event: GatewayEvent): event is Extract<GatewayEvent, { type: Presence }> {
-  return PRESENCE.has(event.type);
-}
-
-type Presence = (typeof PRESENT)[number];
-/** `starting`: a replaced instance is gone when its successor starts. */
-const PRESENT = [
+/** Events after which an instance may list, or not. `starting`: a replaced instance is gone when its successor starts. */
+const PRESENCE: ReadonlySet<GatewayEvent['type']> = new Set([
   'instance.healthy',
   'instance.unhealthy',
   'instance.draining',
   'instance.starting',
   'instance.deregistered',
   'instance.stopped',
-] as const satisfies readonly GatewayEvent['type'][];
-const PRESENCE: ReadonlySet<string> = new Set(PRESENT);
+]);
 
 /** A digest, because handshake results may be long. */
 function kindOf({ era, greeting }: Peer): Kind {

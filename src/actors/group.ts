@@ -33,8 +33,6 @@ export class Group {
   readonly members = new Map<string, Member>();
   readonly #changes = new Subject<Change<InstanceRef>>();
   readonly #random: () => number;
-  /** The instances in the pool, by id: one that leaves must not remove its successor. */
-  readonly #up = new Map<string, InstanceRef>();
   #policy: BalancerPolicy;
 
   constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm }: GroupDeps) {
@@ -70,11 +68,10 @@ export class Group {
   /** Follows the state of one instance: only a healthy one is in the pool. */
   observe(ref: InstanceRef, state: InstanceState): void {
     if (state === 'healthy') {
-      this.#up.set(ref.id, ref);
       this.#changes.next({ kind: 'up', candidate: ref });
       this.#offerPlaces(ref);
-    } else if (this.#up.get(ref.id) === ref) {
-      this.#up.delete(ref.id);
+    } else if (this.pool.candidates.includes(ref)) {
+      // Not by its id: an instance that leaves must not remove its successor.
       this.#changes.next({ kind: 'down', id: ref.id });
       this.queue.reconsider();
     }

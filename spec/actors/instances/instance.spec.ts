@@ -306,10 +306,7 @@ check(
   'shows what a program has said so far while it starts, and why nothing came of it yet',
   async (harness) => {
     const seen = () => {
-      const { pid, stderr, reason } = snapshotOf(harness.actor.getSnapshot(), {
-        score: 7,
-        ejection: undefined,
-      });
+      const { pid, stderr, reason } = snapshotOf(harness.actor.getSnapshot(), 7, undefined);
       return { pid, stderr, reason };
     };
     harness.opener.last.start({ pid: 7, stderr: ['loading'], unmatchedMessages: 0 });

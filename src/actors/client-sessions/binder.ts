@@ -73,13 +73,10 @@ export class Binder {
     const { peer } = ref;
     const { policy } = this.#deps.fleet.group(needs.template);
     if (peer === undefined) return undefined;
-    if (this.#needsDedicated(ref, peer, policy, needs)) return undefined;
+    const isSharedOnly =
+      this.#sharedOnly.has(peer) || (this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
+    if (!isSharedOnly && needsDedicated(ref, peer, policy, needs)) return undefined;
     return this.shared.join(ref, peer);
-  }
-
-  #needsDedicated(ref: InstanceRef, peer: Peer, policy: BalancerPolicy, needs: SessionNeeds): boolean {
-    if (this.#sharedOnly.has(peer) || !needsDedicated(ref, peer, policy, needs)) return false;
-    return !(this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
   }
 
   /**
@@ -101,7 +98,10 @@ export class Binder {
       const ref = isFirst ? (only ?? first) : pickWithLast(group, tried, last);
       if (ref === undefined) break;
       tried.add(ref.id);
-      const hasNext = only === undefined && tried.size <= group.policy.maxRetries && hasUntried(group, tried);
+      const hasNext =
+        only === undefined &&
+        tried.size <= group.policy.maxRetries &&
+        group.pool.candidates.some(({ id }) => !tried.has(id));
       const isSpare = hasNext && !isPipe(ref) && endsAtMs !== undefined;
       try {
         if (isSpare) return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
@@ -262,10 +262,6 @@ function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | un
     .filter(({ id }) => !excluding.has(id))
     .toSorted((a, b) => a.inFlight - b.inFlight);
   return remaining.find((ref) => pool.ejectionOf(ref) === undefined) ?? remaining[0];
-}
-
-function hasUntried({ pool }: Group, tried: ReadonlySet<string>): boolean {
-  return pool.candidates.some(({ id }) => !tried.has(id));
 }
 
 function pickWithLast(

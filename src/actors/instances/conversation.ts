@@ -9,7 +9,6 @@ import {
   filter,
   lastValueFrom,
   NEVER,
-  type Observable,
   type Observer,
   of,
   takeUntil,
@@ -20,7 +19,7 @@ import {
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { includesLevel } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
@@ -333,17 +332,12 @@ function sharedOf(upstream: Upstream): SharedConversation {
   return {
     peer: upstream.peer,
     state$: concat(of('open'), NEVER).pipe(takeUntil(upstream.closed$)),
-    exchange: (request) => ownExchange(upstream, request),
+    // A request of the gateway itself: there is no client to answer questions of the backend.
+    exchange: (request) =>
+      upstream
+        .exchange(request)
+        .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER))),
   };
-}
-
-/** A request of the gateway itself: there is no client to answer questions of the backend. */
-function ownExchange(upstream: Upstream, request: ExchangeRequest): Observable<ExchangeEvent> {
-  return upstream.exchange(request).pipe(
-    tap((event) => {
-      if (event.kind === 'request') event.answer(NO_SUBSCRIBER);
-    }),
-  );
 }
 
 /** Only backends with dedicated conversations are asked for one; another backend has replaced it. */

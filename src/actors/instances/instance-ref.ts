@@ -293,6 +293,6 @@ export class InstanceRef implements Candidate {
 
   /** Its status. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
-    return snapshotOf(this.#actor.getSnapshot(), { score, ejection });
+    return snapshotOf(this.#actor.getSnapshot(), score, ejection);
   }
 }

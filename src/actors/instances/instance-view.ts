@@ -8,7 +8,6 @@ import {
   endWith,
   from,
   map,
-  type Observable,
   of,
   share,
   shareReplay,
@@ -17,7 +16,6 @@ import {
   takeWhile,
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
-import type { ServerMessage } from '../../domain/client.ts';
 import { unmatchedLines } from '../../domain/errors.ts';
 import {
   type InstanceDefinition,
@@ -61,14 +59,11 @@ export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   return connection.connected === 'reopening';
 }
 
-/** What only the pool knows: the score, and the ejection. */
-export interface PoolView extends Pick<InstanceSnapshot, 'score'> {
-  readonly ejection: Ejection | undefined;
-}
-
+/** The status of the instance. `score` and `ejection` come from the pool. */
 export function snapshotOf(
   snapshot: InstanceMachineSnapshot,
-  { score, ejection }: PoolView,
+  score: number,
+  ejection: Ejection | undefined,
 ): InstanceSnapshot {
   const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
@@ -129,20 +124,11 @@ function isoTime(monotonicMs: number): string {
   return new Date(performance.timeOrigin + monotonicMs).toISOString();
 }
 
-interface InstanceStreams {
-  /** Replayed and then whenever it changes; ends with `stopped`. Never errors. */
-  readonly state$: Observable<InstanceState>;
-  /** The present session, replayed, and then each change of it; ends as the actor does. */
-  readonly links$: Observable<SessionLink | undefined>;
-  /** Hot, no replay: messages of the present session besides answers, after a restart those of the next. Completes with it. */
-  readonly messages$: Observable<ServerMessage>;
-}
-
 /**
  * State, session and messages over time. Shared: each snapshot of the actor is read once, not once per subscriber. Nothing is
  * observed without a subscriber.
  */
-export function streamsOf(actor: InstanceActor): InstanceStreams {
+export function streamsOf(actor: InstanceActor) {
   const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));
   const links$ = snapshots$.pipe(
     map(({ context }) => context.link),

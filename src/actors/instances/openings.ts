@@ -1,6 +1,7 @@
 // Opens the transports of one instance, one after another: waits until a predecessor on the same endpoint is gone, and closes the
 // latest one after a crash of the actor. instance.machine.ts decides when to open.
 
+import { once } from 'node:events';
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -42,7 +43,7 @@ export class Openings {
     before: Promise<unknown>,
     ...[definition, signal, opener]: Parameters<Open>
   ): Promise<Transport> {
-    await Promise.race([before, endOf(signal)]);
+    await Promise.race([before, once(signal, 'abort')]);
     if (signal.aborted) throw openingCancelled();
     return this.#open(definition, signal, opener);
   }
@@ -55,8 +56,4 @@ export class Openings {
       // It was not opened, or cannot be closed: nothing more can be done.
     }
   }
-}
-
-function endOf(signal: AbortSignal): Promise<unknown> {
-  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }

@@ -65,7 +65,7 @@ export interface SessionInput {
 }
 
 /** `close`: closes the transport. `end`: also the dedicated conversations. */
-export type SessionCommand = { readonly type: 'close' } | { readonly type: 'end' };
+export type SessionCommand = { readonly type: 'close' | 'end' };
 
 /** Why a session ended, and the last lines on standard error of its child. */
 export interface SessionEnd {

@@ -6,9 +6,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { asksOtherwise } from '../../domain/param-headers.ts';
 
-/** `unknown`: there is no list yet, so the backend must decide. */
-export type ToolKnowledge = 'yes' | 'no' | 'unknown';
-
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
   readonly #now: () => number;
@@ -30,8 +27,8 @@ export class ToolCache {
     this.#changed = changed;
   }
 
-  /** Synchronous. The first query of an invalidated list starts the delayed listing. */
-  knows(tool: string): ToolKnowledge {
+  /** `unknown`: there is no list yet. The first query of an invalidated list starts the delayed listing. */
+  knows(tool: string): 'yes' | 'no' | 'unknown' {
     if (this.#stale && this.mayRefresh) void this.refresh();
     if (this.#tools === undefined) return 'unknown';
     return this.#tools.has(tool) ? 'yes' : 'no';

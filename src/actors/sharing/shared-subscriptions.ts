@@ -107,7 +107,9 @@ class ConversationSubscriptions {
   take(uri: string): SharedSubscription {
     if (this.#isOver) return refused(notConnected());
     const entry = this.#entries.get(uri) ?? this.#entry(uri);
-    if (entry === undefined) return refused(noRoom());
+    if (entry === undefined) {
+      return refused(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
+    }
     entry.parts += 1;
     const answer = this.#answer(entry);
     this.#update(entry);
@@ -244,10 +246,6 @@ class ConversationSubscriptions {
 
 function refused(error: GatewayError): SharedSubscription {
   return { answer: unread(Promise.reject(error)), release: () => undefined };
-}
-
-function noRoom(): GatewayError {
-  return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
 }
 
 /** The same promise; its rejection may stay unhandled. */
