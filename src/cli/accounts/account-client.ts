@@ -1,7 +1,7 @@
 // The accounts of a gateway or of a database, as the account commands see them: through the /auth routes of a running gateway,
 // or in the database itself (local-client.ts). Records are those of the API in both cases, so `--json` prints the same.
 
-import type { NewApiKey, NewUser } from '../../auth/auth.ts';
+import type { NewApiKey, NewUser } from '../../auth/accounts.ts';
 import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { templateNames, unlessRefused } from '../client-options.ts';

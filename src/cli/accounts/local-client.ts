@@ -1,7 +1,7 @@
 // Accounts in the database itself, without a gateway: for the first user of a machine, for scripts, and for a lost
 // password. A gateway on the same database sees every change within 10 s.
 
-import { Accounts, type ApiKeyView } from '../../auth/accounts.ts';
+import { Accounts } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
