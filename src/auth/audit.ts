@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type AuditEntry, type AuditedCall, CALL_ACTION } from '../domain/audit.ts';
-import { isoTime } from '../domain/clock.ts';
+import { isoTimes } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -77,6 +77,7 @@ export class AuditLog implements Audit {
   readonly #settings: AuditSettings;
   readonly #trimEvery: number;
   readonly #nextId: () => string;
+  readonly #isoTime = isoTimes();
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #waiting: AuditEntry[] = [];
@@ -141,7 +142,7 @@ export class AuditLog implements Audit {
   }
 
   #stamp(): Stamp {
-    return { id: this.#nextId(), at: isoTime(this.#now()) };
+    return { id: this.#nextId(), at: this.#isoTime(this.#now()) };
   }
 
   /** Digests arguments up to a number of bytes, the rest in the turns that follow. Default: all. */

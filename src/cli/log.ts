@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { pino } from 'pino';
-import { isoTime } from '../domain/clock.ts';
+import { isoTimes } from '../domain/clock.ts';
 import { withoutUnseen } from '../domain/text.ts';
 
 /**
@@ -17,6 +17,7 @@ export function createLog(
   isForPeople = process.stderr.isTTY === true,
   write?: (bytes: Uint8Array) => number,
 ): Logger {
+  const isoTime = isoTimes();
   const options = { level, base: null, timestamp: () => `,"time":"${isoTime(Date.now())}"` };
   // A terminal is written to at once and through its stream, which knows its encoding; its errors end in terminal.ts.
   if (isForPeople) {
@@ -30,7 +31,7 @@ export function createLog(
 
 /** The record with the number of lost lines. */
 export function droppedLine(dropped: number): string {
-  const time = isoTime(Date.now());
+  const time = new Date().toISOString();
   return `${JSON.stringify({ level: pino.levels.values.warn, time, dropped, msg: 'log lines were dropped' })}\n`;
 }
 

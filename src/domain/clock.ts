@@ -37,14 +37,13 @@ export function clockOf(alarm: Alarm): ActorClock {
   return { setTimeout: (ring, waitMs) => alarm(waitMs, ring), clearTimeout: (callOff) => callOff() };
 }
 
-/** A time in ms since 1970 as ISO 8601. The last one is remembered: many calls begin and end in the same millisecond. */
-export function isoTime(atMs: number): string {
-  if (atMs !== lastMs) {
+/** Writes times in ms since 1970 as ISO 8601. Remembers the last one: many calls end in the same millisecond. */
+export function isoTimes(): (atMs: number) => string {
+  let lastMs = Number.NaN;
+  let last = '';
+  return (atMs) => {
+    if (atMs !== lastMs) last = new Date(atMs).toISOString();
     lastMs = atMs;
-    lastIso = new Date(atMs).toISOString();
-  }
-  return lastIso;
+    return last;
+  };
 }
-
-let lastMs = 0;
-let lastIso = new Date(lastMs).toISOString();

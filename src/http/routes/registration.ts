@@ -31,7 +31,7 @@ const { template_name, load_balancer } = RegisterInput.properties;
 const FlatRegisterInput = Type.Object({ template_name, load_balancer, ...InstanceInput.properties }, CLOSED);
 
 /** An instance and its template; also of a connection test. */
-export const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
+const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
 /** Errors of a registration besides those of its body. */
 export const REGISTRATION_ERRORS: readonly ErrorCode[] = [

@@ -4,7 +4,6 @@
 // readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
-import { isoTime } from '../../domain/clock.ts';
 import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
@@ -235,7 +234,7 @@ interface Reading {
 
 /** The format of the API: names in snake_case, the time as text, durations in ms with three decimals. */
 function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
-  const view: Record<string, unknown> = { type, at: isoTime(atMs) };
+  const view: Record<string, unknown> = { type, at: new Date(atMs).toISOString() };
   for (const [name, value] of Object.entries(fields)) {
     const rounded = typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
     view[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = rounded;
