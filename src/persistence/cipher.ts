@@ -5,13 +5,13 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 
 /** Encrypts and decrypts texts. A text that was encrypted for one purpose cannot be decrypted for another. */
 export interface Cipher {
-  /** `purpose` names the owner of the text: template, instance and field. */
+  /** `purpose`: template, instance and field of the text. */
   encrypt(text: string, purpose: string): string;
   /** Throws CipherError when no key fits or the text was changed. */
   decrypt(encrypted: string, purpose: string): string;
 }
 
-/** A text that cannot be encrypted or decrypted. The message names the key at most, never a part of the text. */
+/** Text that cannot be encrypted or decrypted. The message may name the key, never a part of the text. */
 export class CipherError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -22,14 +22,14 @@ export class CipherError extends Error {
 const VERSION = 'v1';
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
-/** A random one per text: collisions come into reach after 2^32 texts under one key (NIST SP 800-38D, 8.3). */
+/** Random for each text: collisions become likely after 2^32 texts under one key (NIST SP 800-38D, 8.3). */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const ENCRYPTED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
 
 /**
- * A cipher with one or more keys of 32 bytes each: the first encrypts, all decrypt. To rotate, put a new key in front and
- * drop the old one when no text depends on it any more. Throws RangeError for no key or one of another length.
+ * A cipher with one or more keys of 32 bytes each: the first encrypts, all decrypt. To rotate, put a new key first and remove the old
+ * one when no text needs it any more. RangeError without a key, and for a key of another length.
  */
 export function createCipher(keys: readonly Uint8Array[]): Cipher {
   for (const { byteLength } of keys) {
@@ -51,12 +51,12 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
       const [, id = '', encoded = ''] = ENCRYPTED.exec(encrypted) ?? [];
       const bytes = Buffer.from(encoded, 'base64url');
       if (bytes.length < IV_BYTES + TAG_BYTES) throw new CipherError('this is not an encrypted text');
-      const fitting = ring.find((entry) => entry.id === id);
-      if (fitting === undefined) {
+      const known = ring.find((entry) => entry.id === id);
+      if (known === undefined) {
         throw new CipherError(`encrypted with the key ${id}, which is not among the encryption keys`);
       }
       try {
-        return decrypt(fitting.key, bytes, purpose);
+        return decrypt(known.key, bytes, purpose);
       } catch (thrown) {
         throw new CipherError(
           `encrypted with the key ${id}, but changed since, or encrypted for another purpose`,
@@ -68,8 +68,8 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
 }
 
 /**
- * 32 bytes for `createCipher` from a secret: HKDF with SHA-256 (RFC 5869) and no salt. Secrets are random texts of at least
- * 32 bytes, not passwords. `label` names the purpose of the key: keys of one secret with two labels have nothing in common.
+ * A key for `createCipher` from a secret, which is random text of at least 32 bytes and no password: HKDF with SHA-256 (RFC 5869), no
+ * salt. `label` names the purpose of the key: keys of one secret with different labels are independent.
  */
 export function encryptionKeyFrom(secret: string | Uint8Array, label: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, '', label, KEY_BYTES));

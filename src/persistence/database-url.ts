@@ -14,7 +14,6 @@ export interface DatabaseDescription {
   readonly file?: string;
 }
 
-/** A URL that names a database of the table. */
 export interface ParsedDatabaseUrl {
   readonly database: Database;
   readonly address: DatabaseAddress;
@@ -23,9 +22,9 @@ export interface ParsedDatabaseUrl {
 
 const MEMORY = ':memory:';
 
-/** Undefined for `memory://`, which is no database. Throws StoreOpenError. `cwd` is where relative files start. */
+/** Undefined for `memory://`, which is no database. `cwd`: base of a relative file. Throws StoreOpenError. */
 export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | undefined {
-  // `postgresql+asyncpg` names a driver of another language.
+  // A URL such as `postgresql+asyncpg` names a driver of another language.
   const scheme = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url);
   const name = scheme?.[1]?.toLowerCase();
   if (scheme === null || name === undefined) throw new StoreOpenError(notAUrl());

@@ -1,5 +1,5 @@
-// The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors. The kinds are
-// databases/; open.ts, orm.ts and migrate.ts use them.
+// The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors. databases/ has the kinds; open.ts,
+// orm.ts and migrate.ts use them.
 
 import type { Options } from '@mikro-orm/sql';
 import type { Sockets } from './mikro-orm-patches.ts';
@@ -67,7 +67,7 @@ export interface Database {
   readonly isFile: boolean;
   /** Port of a URL without one; not used for a file. */
   readonly defaultPort: number;
-  /** True when one insert may hold several rows. */
+  /** True when one statement can insert several rows. */
   readonly insertsRows: boolean;
   /** Loads the driver for MikroORM. */
   driver(): Promise<NonNullable<Options['driver']>>;
@@ -89,16 +89,16 @@ export interface Database {
   failure(error: DriverError): Failure | undefined;
 }
 
-/** How a file takes transactions that nobody waits for without holding up the event loop for the disk. Absent for servers. */
+/** Transactions of a file that do not wait for the disk, which would block the event loop. Absent for servers. */
 interface WriteBehind {
-  /** Commits of the driver's own client do not wait for the disk from now on. Outside of transactions, as `end`. */
+  /** From now on commits of the driver's client do not wait for the disk. Called outside of transactions, as is `end`. */
   begin(client: unknown): void;
   end(client: unknown): void;
   /** Synchronizes what was written to the file, on another thread. */
   synchronize(file: string): Promise<void>;
 }
 
-/** How one process excludes the others from migrating at the same time. */
+/** The lock that lets one process migrate at a time. */
 interface MigrationLock {
   /**
    * `around`: the migrations run in the transaction that holds the lock and are undone with it.

@@ -1,10 +1,9 @@
-// The tables, their column types per database, and values as JSON in a column. Each column keeps its values exactly:
-// comparison by code points, lengths in bytes or characters, long documents, milliseconds. No entity leaves this folder.
+// The tables, the column types of each database, and values as JSON in a column. Each column stores its values exactly: compared by code
+// points, with lengths in bytes or characters, long documents, milliseconds. No entity leaves this folder.
 
 import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
 import type { DatabaseKind } from './database.ts';
 
-/** Every table, as one database needs it. */
 export type Tables = ReturnType<typeof tablesFor>;
 
 export function tablesFor(kind: DatabaseKind) {
@@ -17,11 +16,11 @@ export function tablesFor(kind: DatabaseKind) {
       properties: {
         name: id(128).primary(),
         loadBalancer: document(),
-        /** Number of the revision that brought it: lists are in this order. */
+        /** Revision of the insert: the order of lists. */
         position: counter(),
       },
     }),
-    /** Values that queries use, or that a database tool should list, are columns; the rest is documents. */
+    /** Values for queries and for database tools have columns; the others are in documents. */
     instances: defineEntity({
       name: 'Instance',
       tableName: 'instances',
@@ -116,7 +115,7 @@ export function tablesFor(kind: DatabaseKind) {
         requestId: text().nullable(),
       },
     }),
-    /** The audit log: calls of tools, apart from the changes, since they are many. The fewer columns, the less each costs. */
+    /** The audit log: calls of tools. They are many, hence another table, with few columns. */
     auditCalls: defineEntity({
       name: 'AuditCall',
       tableName: 'audit_calls',
@@ -133,7 +132,7 @@ export function tablesFor(kind: DatabaseKind) {
         details: document(),
       },
     }),
-    /** One row that counts the changes of registry and accounts. Each change updates it first, which serializes the writers of all nodes. */
+    /** One row that counts the changes of registry and accounts. Each change updates it first, which locks out other writers. */
     revision: defineEntity({
       name: 'Revision',
       tableName: 'revision',
@@ -159,17 +158,17 @@ function columnsFor(kind: DatabaseKind) {
   const { collation, document, bytesPerCharacter } = DIALECTS[kind];
   const isOracle = kind === 'oracle';
   return {
-    /** Text that identifies: ASCII, compared and ordered by code points. */
+    /** Identifier: ASCII, compared and ordered by code points. */
     id: (length: number) => {
       const column = p.string().length(length);
       return collation === '' ? column : column.collation(collation);
     },
     /** Short text of any script. Oracle stores an empty text as null, hence nullable where it may be empty. */
     text: (length = TEXT_LENGTH) => p.string().length(length * bytesPerCharacter),
-    /** JSON or encrypted text, ASCII only, megabytes if need be. */
+    /** JSON or encrypted text: ASCII, up to megabytes. */
     document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(document)),
     number: () => p.integer(),
-    /** A counter. Oracle's integers have ten digits; a comparison of schemas reports a difference for longer ones each time. */
+    /** Oracle's integers have ten digits: for longer ones a comparison of schemas would always report a difference. */
     counter: () => p.bigint('number').columnType(isOracle ? 'number(10, 0)' : 'bigint'),
     /** 0 or 1: the type boolean is unknown to Oracle before 23. */
     flag: () => p.integer(),
@@ -179,7 +178,7 @@ function columnsFor(kind: DatabaseKind) {
 }
 
 interface Dialect {
-  /** Binary comparison; '' where the database, or the table (MySQL), does that anyway. */
+  /** Binary comparison; '' where it is the default of the database, or of the table (MySQL). */
   readonly collation: string;
   readonly document: string;
   /** Lengths are counted in bytes by Oracle, in characters by the others. */
@@ -190,7 +189,7 @@ const DIALECTS: Readonly<Record<DatabaseKind, Dialect>> = {
   sqlite: { collation: '', document: 'text', bytesPerCharacter: 1 },
   postgresql: { collation: 'C', document: 'text', bytesPerCharacter: 1 },
   mysql: { collation: '', document: 'longtext', bytesPerCharacter: 1 },
-  // Documents are ASCII, so that they need no N'...': varchar takes half the room of nvarchar.
+  // Documents are ASCII: varchar takes half the space of nvarchar.
   mssql: { collation: 'Latin1_General_BIN2', document: 'varchar(max)', bytesPerCharacter: 1 },
   oracle: { collation: '', document: 'clob', bytesPerCharacter: 3 },
 };

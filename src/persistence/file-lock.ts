@@ -1,23 +1,23 @@
-// A lock that the kernel drops when its process ends, however it ends. Node has no call for one, SQLite does: an exclusive
-// transaction on an empty file. It holds between containers that share a volume, and children do not inherit it.
+// A lock that the kernel releases when its process ends in any way. Node has no API for such locks, so that an exclusive transaction of
+// SQLite on an empty file is used. It works between containers that share a volume, and children do not inherit it.
 
 import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open.ts';
 import { connectOrm } from './orm.ts';
 
-/** A file, locked until it is released. It stays: to delete it would let two processes lock two files of one name. */
+/** A locked file. It is never deleted: otherwise two processes could lock two files of one name. */
 export interface FileLock {
   release(): Promise<void>;
 }
 
-/** Undefined when another process, or this one, has the lock. Throws what the file system or the driver throws. */
+/** Undefined when this or another process has the lock. Throws errors of the file system and of the driver. */
 export async function lockFile(path: string): Promise<FileLock | undefined> {
-  // Nothing but SQLite may open it: a second descriptor of this process would drop the lock when it is closed.
+  // Only SQLite may open it: closing a second descriptor of this process would release the lock.
   await makeFile(path);
   const orm = await connectOrm({ ...sqlite, prepare: async () => {} }, connectTo(path));
   try {
-    // A journal beside it would need room on the disk.
+    // A journal file would need space on the disk.
     await orm.connection.execute('pragma journal_mode = memory');
     await orm.connection.execute('begin exclusive');
   } catch (thrown) {

@@ -1,5 +1,5 @@
-// The store without a database: its contents are lost when the process ends. It keeps and returns copies, as a database
-// does, so that no caller changes a stored value by accident. The shared suite of both stores is spec/conformance.
+// The store without a database, whose contents end with the process. It stores and returns copies, so that no caller changes a stored
+// value by accident. The shared suite of both stores is spec/conformance.
 
 import {
   type ApiKey,
@@ -23,7 +23,6 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 import type { AccountStore, AuditPage, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 
-/** A Store in memory. Lists are in the order of the first saving; it always answers. */
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly #templates = new Map<string, TemplateSettings>();
@@ -111,7 +110,7 @@ function memorySettings(): SettingStore {
 }
 
 function memoryAudit(): AuditStore {
-  // Oldest first, as they come but for rare exceptions.
+  // Oldest first; entries are rarely added out of order.
   const changes: AuditEntry[] = [];
   const calls: AuditEntry[] = [];
   const add = (entries: AuditEntry[], added: AuditEntry): void => {
@@ -174,12 +173,12 @@ function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {
   return structuredClone([...values.values()]);
 }
 
-/** Unique, because no template name holds a slash. */
+/** Unique, because template names contain no slash. */
 function keyOf(template: string, id: string): string {
   return `${template}/${id}`;
 }
 
-/** Users and keys in memory. `changed` is called after each change of the revision. */
+/** `changed` is called after each change that counts for the revision. */
 class MemoryAccounts implements AccountStore {
   readonly #users = new Map<string, User>();
   readonly #keys = new Map<string, ApiKey>();

@@ -1,5 +1,5 @@
-// Brings the tables of a database up to date, one process at a time. The database records the applied migrations by name; an
-// unknown name was written by a newer program.
+// Migrates the tables of a database, one process at a time. The database records the names of applied migrations; an unknown name is of a
+// newer program.
 
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from './database.ts';
@@ -7,7 +7,7 @@ import { MIGRATIONS } from './migrations/index.ts';
 import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
 import type { MigrationStatus } from './store.ts';
 
-/** What was applied to a database, by one query. Throws the driver's error. */
+/** One query. Throws the driver's error. */
 export async function readMigrationStatus(
   database: Database,
   { orm, connection }: Orm,
@@ -36,8 +36,8 @@ export async function readMigrationStatus(
 }
 
 /**
- * Applies what is pending, under the database's own lock; waits for it at most `waitMs`. Nothing happens when, after the
- * wait, nothing is pending or something is unknown. Resolves with the status afterwards; throws the driver's error.
+ * Applies pending migrations under the lock of the database, for which it waits at most `waitMs`; none when a migration is unknown.
+ * Resolves with the status afterwards; throws the driver's error.
  */
 export async function migrate(database: Database, orm: Orm, waitMs: number): Promise<MigrationStatus> {
   const { lock } = database;

@@ -1,20 +1,18 @@
-// Everything that differs from MikroORM's own behaviour, each with its reason. Loads neither MikroORM nor a driver.
+// All changes to MikroORM's behaviour, each with its reason. Loads neither MikroORM nor a driver.
 
 import { EventEmitter } from 'node:events';
 import type { Logger } from '@mikro-orm/core';
 import type { AbstractSqlConnection } from '@mikro-orm/sql';
 
-/** The part of a MikroORM platform that writes values into statements. */
 interface LiteralWriter {
   escape(value: unknown): string;
 }
 
-/** Replaces a literal. */
 type Correction = (literal: string) => string;
 
 /**
- * Corrects each text that this platform writes from now on: two databases read some texts differently than MikroORM wrote
- * them. Such a text is split into parts that the database concatenates.
+ * Corrects text literals of a platform, because two databases read some of them differently than MikroORM writes them. Such a literal
+ * is split into parts that the database concatenates.
  */
 export function correctLiterals(platform: LiteralWriter, correct: Correction): void {
   const write = platform.escape.bind(platform);
@@ -60,8 +58,7 @@ function runsQueries(connection: unknown): connection is QueryRunner {
 }
 
 /**
- * The open sockets of one pool. `MikroORM.close` waits for the answers to queries under way: for a database that is silent
- * it would never end.
+ * The open sockets of one pool. `MikroORM.close` waits for the answers to running queries: without an answer it would never end.
  */
 export class Sockets {
   readonly #ends = new Set<() => void>();
@@ -107,8 +104,8 @@ function call(value: unknown, name: string): boolean {
 }
 
 /**
- * Forbids new connections. After `MikroORM.close` its connection would open a new pool for the next statement of work
- * that is still under way, and that pool would never be closed.
+ * Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool, which would never be
+ * closed.
  */
 export function refuseReconnects(connection: AbstractSqlConnection): void {
   connection.connect = () =>
@@ -116,8 +113,8 @@ export function refuseReconnects(connection: AbstractSqlConnection): void {
 }
 
 /**
- * A logger that writes nothing and calls `onAnswer` for each statement that the database answered: MikroORM has no other
- * event for it. A statement that failed may have had no answer.
+ * A logger that only calls `onAnswer` for each statement that the database answered, because MikroORM has no other event for that. A
+ * failed statement may have had no answer.
  */
 export function answerListener(onAnswer: () => void): Logger {
   return {

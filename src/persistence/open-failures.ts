@@ -13,7 +13,7 @@ import {
   UrlError,
 } from './store-errors.ts';
 
-/** A StoreOpenError for any error thrown while a store is opened. */
+/** The StoreOpenError for an error thrown while a store is opened. */
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
   const { database, address, description } = parsed;
@@ -93,7 +93,7 @@ export async function createDatabase(
     await orm.connection.execute(creation.sql(quoted));
     return 'made';
   } catch (thrown) {
-    // Several processes may start at once: one of them makes it.
+    // Several processes may start at once: one of them creates it.
     if (isThereAlready(driverErrorOf(thrown))) return 'found';
     // These say nothing about the rights of the user.
     if (['unavailable', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
@@ -103,7 +103,7 @@ export async function createDatabase(
       thrown,
     );
   } finally {
-    // Not closed: a pool that lost a connection may wait for it for ever.
+    // Not closed: closing a pool that lost a connection may never end.
     orm.destroy();
   }
 }

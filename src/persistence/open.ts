@@ -1,5 +1,5 @@
-// From a URL to a store: a driver is loaded only for a URL that needs it. Each failure becomes one line for the operator
-// (StoreOpenError).
+// Opens the store of a URL. A driver is loaded only for a URL that needs it. Each failure becomes a StoreOpenError: one line for the
+// operator.
 
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -19,15 +19,15 @@ import { withTimeout } from './with-timeout.ts';
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
 export interface OpenStoreOptions {
-  /** Where the relative path of a SQLite file starts. */
+  /** Base of the relative path of a SQLite file. */
   readonly cwd: string;
-  /** Without one a store refuses instances with secrets. */
+  /** Without a cipher the store refuses instances with secrets. */
   readonly cipher?: Cipher | undefined;
-  /** `apply` creates the database and brings its tables up to date; `require` refuses when that has not been done. */
+  /** `apply` creates and migrates the database; `require` refuses a missing or outdated one. */
   readonly migrations: 'apply' | 'require';
-  /** Longest time of one operation, in ms. Default 5 000. Over it: DATABASE_UNAVAILABLE. */
+  /** Longest time of one operation, in ms. Default 5 000. DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
-  /** Gets a line for the operator when the database itself was created: its name may be a typing error. */
+  /** Gets a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
@@ -36,13 +36,13 @@ const CONNECT_MS = 5_000;
 /** Longest wait for another process that migrates, and longest statement of a migration, in ms. */
 const MIGRATION_WAIT_MS = 60_000;
 const MIGRATION_STATEMENT_MS = 600_000;
-/** All of them together, in ms. */
+/** Longest time of all migrations together, in ms. */
 const MIGRATION_MS = MIGRATION_WAIT_MS + MIGRATION_STATEMENT_MS;
 /** Longest wait for each other answer while a database is opened, in ms. */
 const ANSWER_MS = 10_000;
 const TRY_AGAIN_MS = 20;
 const CONNECTIONS = 10;
-/** Reading or writing by the group or by others. */
+/** Permission bits of the group and of others. */
 const OPEN_TO_OTHERS = 0o066;
 
 /** Opens the store that the URL names. Throws StoreOpenError; nothing is left open then. */
@@ -70,8 +70,8 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
 }
 
 /**
- * Which migrations a database has; creates and changes nothing. A file is read in full, so that damage is found wherever it
- * is. Throws StoreOpenError.
+ * The migrations of a database; nothing is created or changed. A file is read completely, so that any damage is found. Rejects with
+ * StoreOpenError.
  */
 export async function migrationStatus(
   url: string,
@@ -125,14 +125,13 @@ interface Creation extends Pick<OpenStoreOptions, 'onNotice'> {
 function connectOptions({ address }: ParsedDatabaseUrl, timeoutMs: number): Connect {
   return {
     address,
-    // The database gives up before this process does, so that it reports the reason and keeps its connection.
+    // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.
     statementTimeoutMs: Math.ceil(timeoutMs * 0.8),
     connectTimeoutMs: CONNECT_MS,
     connections: CONNECTIONS,
   };
 }
 
-/** A pool whose database has answered. */
 async function connected(parsed: ParsedDatabaseUrl, options: Connect, creation: Creation): Promise<Orm> {
   await fileIsUsable(parsed, creation);
   try {
@@ -147,7 +146,7 @@ async function connect({ database }: ParsedDatabaseUrl, options: Connect): Promi
   return withTimeout(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
 }
 
-/** SQLite would create the file readable for all users, and its error messages say little. */
+/** Creates a missing file and checks access, because SQLite would create it readable for all users, with unclear errors. */
 async function fileIsUsable(
   { description }: ParsedDatabaseUrl,
   { mayCreate, onNotice }: Creation,
@@ -160,7 +159,7 @@ async function fileIsUsable(
     if (exists === undefined && mayCreate && (await makeFile(file)))
       onNotice?.(`made the database "${file}"`);
     await access(file, constants.R_OK | constants.W_OK);
-    // The journal lies beside the file.
+    // The journal is in the same folder.
     await access(dirname(file), constants.W_OK);
   } catch (cause) {
     const folder = await stat(dirname(file)).catch(() => undefined);
@@ -188,10 +187,10 @@ export async function makeFile(file: string): Promise<boolean> {
   }
 }
 
-/** The line that warns of a SQLite file open to other users, with the command against it. Windows has no such modes. */
+/** A warning when other users can read a SQLite file, with the command against it. Windows has no such modes. */
 export async function fileExposureOf(file: string): Promise<string | undefined> {
   if (process.platform === 'win32') return undefined;
-  // SQLite makes the journal with the mode of the file, and nothing changes the mode of one that is there.
+  // SQLite creates the journal with the mode of the file, and does not change the mode of an existing one.
   const modes = [file, `${file}-wal`].map(async (path) => {
     const stats = await stat(path).catch(() => undefined);
     return stats !== undefined && (stats.mode & OPEN_TO_OTHERS) !== 0 ? [shellWord(path)] : [];
@@ -226,7 +225,7 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   refuseNewer(description.printable, await migrated(parsed, orm));
 }
 
-/** Repeats the work while another process holds the database: the last one to close a SQLite file locks it for a checkpoint. */
+/** Repeats the work while another process locks the database: the last process that closes a SQLite file locks it for a checkpoint. */
 async function retryConflicts<T>(database: Database, work: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + CONNECT_MS;
   for (;;) {
@@ -239,7 +238,7 @@ async function retryConflicts<T>(database: Database, work: () => Promise<T>): Pr
   }
 }
 
-/** On separate connections where statements have a time limit; SQLite has one connection and no limit. */
+/** On separate connections, since statements have a time limit; SQLite has one connection and no limit. */
 async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationStatus> {
   const { migrate } = await import('./migrate.ts');
   const { database } = parsed;
@@ -251,7 +250,7 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
   try {
     return await withTimeout(migrate(database, migrating, MIGRATION_WAIT_MS), MIGRATION_MS);
   } finally {
-    // Not closed: all is committed or lost by now, and a pool that lost a connection may wait for it for ever.
+    // Not closed: everything is committed or lost by now, and closing a pool that lost a connection may never end.
     migrating.destroy();
   }
 }

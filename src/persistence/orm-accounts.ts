@@ -1,5 +1,5 @@
-// Users and API keys on a database. Each change of an account locks the row of the revision first, so two
-// nodes cannot demote the last two admins at the same time.
+// Users and API keys in a database. Each change of an account locks the row of the revision first, so that two nodes cannot demote the
+// last two admins at the same time.
 
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
@@ -128,7 +128,7 @@ export class OrmAccounts implements AccountStore {
   }
 
   async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {
-    // The same order on every node: two nodes cannot deadlock.
+    // In the same order on every node, so that two nodes cannot deadlock.
     const touches = [...lastUsedAt].sort(([one], [other]) => (one < other ? -1 : 1));
     for (let start = 0; start < touches.length; start += TOUCH_BATCH)
       await this.#touch(
@@ -209,7 +209,7 @@ function rowOfUser(user: User) {
   } satisfies Omit<UserRow, 'position'>;
 }
 
-/** The casts here and below are the types that the `rowOf` functions wrote. */
+/** The casts here and below are types that the `rowOf` functions wrote. */
 function userOf(row: UserRow): User {
   return {
     id: row.id,

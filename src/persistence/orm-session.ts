@@ -1,5 +1,5 @@
-// How each operation of the store reaches its database: in order, with a time limit, repeated after a conflict, and with
-// errors that say whether the database was available. Its only table is the revision.
+// Runs the operations of the store on its database: in order, with a time limit, repeated after a conflict, with errors that say whether
+// the database was available. Its only table is the revision.
 
 import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,14 +16,14 @@ export const REVISION = 'registry';
 
 /** The row of the table `settings` that a probe writes and deletes. */
 const PROBE = 'probe';
-/** About the largest row that is usual. */
+/** About the size of a large row. */
 const PROBE_BYTES = 64 * 1024;
 
 /** Longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
 /** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
 const SYNCHRONIZE_MS = 1_000;
-/** Longest wait of close() for earlier operations, in ms: a program that ends does not wait for a silent server. */
+/** Longest wait of close() for earlier operations, in ms, so that a server without answers does not delay the end. */
 const CLOSE_MS = 2_000;
 
 export interface OrmSessionDeps {
@@ -42,7 +42,7 @@ export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
 /** One operation of the session, from its start to its end. */
 interface Operation {
   startedAt: number | undefined;
-  /** Its caller was answered already: it must not change anything from now on. */
+  /** Its caller got an error already: it must not change anything from now on. */
   hasEnded: boolean;
   /** `unknown` once a commit was sent. */
   delivered: Delivered;
@@ -50,17 +50,17 @@ interface Operation {
 
 export class OrmSession {
   readonly #deps: OrmSessionDeps;
-  /** For a file: true while the path leads to the file that was opened. */
+  /** For a file: true while the path names the file that was opened. */
   readonly #isInPlace: (() => boolean) | undefined;
-  /** Writers of one process wait here instead of at the row of the revision, where they would hold connections. */
+  /** The writers of this process wait here, since they would hold connections while they wait for the row of the revision. */
   readonly #writers = new SerialQueue();
-  /** SQLite has one connection, and a transaction belongs to the connection: no other statement may run meanwhile. */
+  /** For a file, which has one connection: no other statement may run during a transaction. */
   readonly #everyOperation: SerialQueue | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
-  /** A transaction whose connection was lost never gives it back, and a pool that closes in order waits for all of them. */
+  /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
   #hasLostConnection = false;
-  /** The file could not take the last change: an answer to a query says little then. */
+  /** The file had no space for the last change, so that an answer to a query does not prove that it takes changes. */
   #refusesChanges = false;
   #isClosed = false;
   #synchronizing: NodeJS.Timeout | undefined;
@@ -82,16 +82,16 @@ export class OrmSession {
   }
 
   /**
-   * Runs a transaction that other nodes need not see. A single statement has one, too: then a lost answer leaves only the
-   * commit in doubt, and on a connection that was never opened there is no commit.
+   * Runs a transaction that other nodes need not notice; also for a single statement, so that the outcome is unknown only after a lost
+   * answer to the commit.
    */
   write<T>(work: Work<T>): Promise<T> {
     return this.#changing((em, tables, operation) => transaction(em, tables, operation, work));
   }
 
   /**
-   * As `write`, for what nobody waits for: on a file its commit does not wait for the disk. It outlives this process; a power cut
-   * loses those of the last second, and of the time that the disk takes.
+   * As `write`, but on a file the commit does not wait for the disk. Transactions outlive this process; a power failure loses those of
+   * the last second, and of the time that the disk needs.
    */
   async writeBehind<T>(work: Work<T>): Promise<T> {
     const { writeBehind } = this.database;
@@ -110,21 +110,21 @@ export class OrmSession {
   }
 
   /**
-   * Runs a transaction that changes the registry or the accounts. It counts the revision first: that row is the lock that
-   * serializes the writers of all nodes. `revision` is the new number.
+   * Runs a transaction that changes the registry or the accounts. It increments the revision first, whose row is the lock of the writers
+   * of all nodes. `revision` is the new number.
    */
   change<T>(work: (em: SqlEntityManager, tables: Tables, revision: number) => Promise<T>): Promise<T> {
     return this.write(async (em, tables) => {
       const next = raw('?? + 1', ['counter']);
       const changed = await em.nativeUpdate(tables.revision, { name: REVISION }, { counter: next });
-      // SQL Server counts the row twice, once for giving back the counter.
+      // SQL Server counts the row twice, once for returning the counter.
       if (changed === 0) throw new Error('the table "revision" has lost its row');
       const row = await em.findOneOrFail(tables.revision, { name: REVISION });
       return work(em, tables, row.counter);
     });
   }
 
-  /** As `change`, rolled back (with its count of the revision) when the work returns false: it changed nothing. */
+  /** As `change`, but rolled back, revision included, when the work returns false because it changed nothing. */
   async changeIf(work: Work<boolean>): Promise<boolean> {
     const unchanged = new Error('nothing was changed');
     try {
@@ -139,8 +139,8 @@ export class OrmSession {
   }
 
   /**
-   * Resolves when the database answers. A file that had no room for the last change still answers queries, so a large row
-   * is written first: a small one may fit into the pages that the journal has already.
+   * Resolves when the database answers. A file that had no space for the last change still answers queries, so that a large row is
+   * written: a small one may fit into the present pages of the journal.
    */
   async probe(): Promise<void> {
     if (!this.#refusesChanges) {
@@ -169,7 +169,7 @@ export class OrmSession {
           await this.#orm?.close();
           return true;
         })
-        // The server is away: the pool is destroyed below.
+        // The server is unavailable: the pool is destroyed below.
         .catch(() => false);
       const isInTime = delay(Math.min(this.#deps.timeoutMs, CLOSE_MS), false, { signal: timer.signal });
       if (!(await Promise.race([isClosed, isInTime]))) this.#orm?.destroy();
@@ -185,7 +185,7 @@ export class OrmSession {
     const { database, file } = this.#deps;
     if (file === undefined) return;
     await database.writeBehind?.synchronize(file).catch(() => {
-      // The file is away, which the next statement says.
+      // The next statement reports the error.
     });
   }
 
@@ -210,10 +210,10 @@ export class OrmSession {
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
     const begin = (): Promise<T> => {
-      // Too late: its caller was answered already.
+      // Too late: its caller got an error already.
       if (operation.hasEnded) return giveUp;
       operation.startedAt = performance.now();
-      // An operation without an answer frees the queue as well.
+      // An operation without an answer also releases the queue.
       return Promise.race([this.#attempts(work, operation), giveUp]);
     };
     try {
@@ -227,7 +227,7 @@ export class OrmSession {
   async #attempts<T>(work: OperationWork<T>, operation: Operation): Promise<T> {
     for (;;) {
       try {
-        // Before a new connection is opened: SQLite would create a file that is missing.
+        // Checked before a new connection is opened: SQLite would create a missing file.
         if (this.#isInPlace?.() === false) throw databaseUnavailable(new Error(MOVED));
         const { orm, tables } = this.#orm ?? (await this.#connected());
         return await work(orm.em.fork(), tables, operation);
@@ -255,8 +255,8 @@ export class OrmSession {
   }
 
   /**
-   * A pool whose connections all wait for a silent server would stay full for ever. A server that answered another
-   * operation meanwhile is slow or busy: the pool is in use. The one connection of a file has no other user.
+   * A pool whose connections all wait for a server that does not answer would stay full forever. A server that answered another
+   * operation meanwhile is slow or busy, and the pool stays. The connection of a file has no other user.
    */
   #dropSilentPool({ startedAt }: Operation): void {
     const { database, timeoutMs } = this.#deps;
@@ -267,8 +267,8 @@ export class OrmSession {
   }
 
   /**
-   * The next operation opens a new connection. After SQLITE_FULL or SQLITE_IOERR the old one of a file cannot be used: SQLite has
-   * rolled back by itself, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
+   * The next operation opens a new connection. After SQLITE_FULL or SQLITE_IOERR the old connection cannot be used: SQLite has rolled
+   * back, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
    */
   #dropConnection(): void {
     if (this.#deps.reconnect === undefined) return;
@@ -304,7 +304,7 @@ function transaction<T>(
 ): Promise<T> {
   return em.transactional(async (inner) => {
     const result = await work(inner, tables);
-    // The commit is next: without it nothing has changed.
+    // The commit follows: until then nothing is changed.
     if (operation.hasEnded) throw new Error('the time of this change is over');
     operation.delivered = 'unknown';
     return result;
@@ -316,7 +316,7 @@ type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operat
 const CLOSED = 'the store is closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
 
-/** Runs one piece of work at a time, in the order of the calls. */
+/** Runs one operation at a time, in the order of the calls. */
 export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
 
@@ -324,22 +324,22 @@ export class SerialQueue {
   take<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(work);
     this.#last = turn.catch(() => {
-      // Its caller gets the error; the next work only waits for its end.
+      // The caller of the work gets the error; the next work only waits for its end.
     });
     return turn;
   }
 }
 
 /**
- * Reads the identity of the file; the returned function says whether the path still leads to it. SQLite goes on writing
- * into a file that was moved or deleted: each change would be acknowledged and lost at the next start.
+ * Reads the identity of the file; the returned function tells whether the path still names it. SQLite continues to write to a file
+ * that was moved or deleted: changes would be acknowledged, and lost at the next start.
  */
 function fileIdentity(path: string): () => boolean {
   const opened = identityOf(path);
   return () => identityOf(path) === opened;
 }
 
-/** Undefined when there is no such file. Synchronous: 3 us, and nothing may come between the look and the statement. */
+/** Undefined when there is no such file. Synchronous, so that nothing happens between the check and the statement; 3 us. */
 function identityOf(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;

@@ -1,6 +1,5 @@
-// The store on a database: templates, instances, tombstones and settings. Accounts are orm-accounts.ts, the audit log is orm-audit.ts.
-// Rows become domain types before they leave; the secrets of an instance (values of environment variables and headers) are
-// encrypted in its row.
+// The store in a database: templates, instances, tombstones and settings. Accounts are orm-accounts.ts, the audit log is orm-audit.ts. Rows
+// are converted to domain types; the secrets of an instance (values of environment variables and headers) are encrypted in its row.
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
@@ -14,7 +13,7 @@ import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 
-/** A Store on any database. Lists are in the order of the first saving. */
+/** Lists are in the order of the first save. */
 export class OrmStore implements Store {
   readonly kind: string;
   readonly file: string | undefined;
@@ -24,7 +23,7 @@ export class OrmStore implements Store {
   readonly #session: OrmSession;
   readonly #cipher: Cipher | undefined;
 
-  /** `kind` and `file` are what `Store` says of them. Without a cipher it refuses instances that hold secrets. */
+  /** `kind` and `file`: see Store. Without a cipher it refuses instances with secrets. */
   constructor(kind: string, session: OrmSession, cipher: Cipher | undefined, file?: string) {
     this.kind = kind;
     this.file = file;
@@ -178,7 +177,7 @@ class OrmSettings implements SettingStore {
 
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean> {
     return this.#session.write(async (em, { settings }) => {
-      // Locks the row, if there is one: what is read next holds until the end of the transaction.
+      // Locks the row, if there is one, until the end of the transaction.
       await em.nativeUpdate(settings, { name }, { name });
       const row = await em.findOne(settings, { name });
       if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
@@ -251,7 +250,7 @@ function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) 
   } satisfies ReplacedColumns;
 }
 
-/** A field that cannot be decrypted locks the instance and leaves the rest of it readable. The casts are the types that `rowOfInstance` wrote. */
+/** A field that cannot be decrypted locks the instance. The casts are types that `rowOfInstance` wrote. */
 function instanceOf(row: InstanceRow, encryption: Encryption): InstanceDefinition {
   return {
     id: row.id,

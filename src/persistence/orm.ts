@@ -1,4 +1,4 @@
-// One MikroORM with its pool, for one address. It is replaced by another one when its server is silent.
+// One MikroORM with its pool, for one address. When the server does not answer, another one replaces it.
 
 import { type AbstractSqlConnection, MikroORM } from '@mikro-orm/sql';
 import type { ConnectOptions, Database, Execute } from './database.ts';
@@ -11,9 +11,9 @@ export interface Orm {
   readonly connection: AbstractSqlConnection;
   /** When its database last answered a statement, by `performance.now()`, in ms. */
   lastAnswerAt(): number;
-  /** Waits for queries under way. */
+  /** Waits for running queries. */
   close(): Promise<void>;
-  /** At once: closes its sockets, which rejects the queries under way. Oracle's driver shows no sockets: its queries end with their call timeout. */
+  /** At once: closes its sockets, which rejects running queries. Oracle's driver does not expose sockets: its queries end with their timeout. */
   destroy(): void;
 }
 
@@ -31,7 +31,7 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   const orm = new MikroORM({
     driver: await database.driver(),
     entities: Object.values(tables),
-    // MikroORM would look for its database with statements of its own.
+    // MikroORM would check for its database with further statements.
     ensureDatabase: false,
     forceUtcTimezone: true,
     // Rows become domain types at once; nothing is changed through an entity.
@@ -47,7 +47,7 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   const destroy = () => {
     sockets.destroy();
     void close().catch(() => {
-      // Its sockets are closed: the error says no more than that.
+      // The sockets are closed, which is the reason of the error.
     });
   };
   try {

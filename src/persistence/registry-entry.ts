@@ -1,5 +1,5 @@
-// Reads one entry of a registry document. Its fields go by several names, because documents come from several tools.
-// Where in a document entries are is registry-file.ts.
+// Reads one entry of a registry document. Fields have several names, because documents come from several tools. registry-file.ts finds
+// the entries in a document.
 
 import { createHash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
@@ -23,11 +23,11 @@ export interface EntrySource {
   /** Where the entry is: `templates.demo.instances[0]`. */
   readonly path: string;
   readonly template: string;
-  /** The key of the entry, when it stands in an object. */
+  /** The key of the entry, when it is in an object. */
   readonly key: string | undefined;
 }
 
-/** The names of each field; the first one that is given counts. Source: docs/guides/registry-file.md. */
+/** The names of each field; the first one that is present is used. Source: docs/guides/registry-file.md. */
 export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]>> = {
   id: ['id', 'instance_id', 'server_id'],
   endpoint: ['endpoint', 'url'],
@@ -42,7 +42,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   metadata: ['metadata', 'instance_metadata'],
 };
 
-/** Words for the transport and what they mean here. */
+/** Names of transports. */
 export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = new Map([
   ['http', 'http'],
   ['https', 'http'],
@@ -53,7 +53,7 @@ export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = ne
   ['stdio', 'stdio'],
 ]);
 
-/** Read elsewhere, or facts of a running gateway: an answer of its API that was saved is a registry document, too. */
+/** Fields that are read elsewhere, and fields of API records: a saved answer of the API is a registry document, too. */
 const OTHER_NAMES: readonly string[] = [
   ...['template_name', 'template', 'config', 'server_id', 'source', 'node_id', 'status', 'healthy', 'state'],
   ...['in_flight', 'created_at', 'updated_at', 'last_check', 'last_health_check', 'health', 'latency_ms'],
@@ -71,17 +71,17 @@ const OTHER_NAMES: readonly string[] = [
   ...['sessions', 'own_processes', 'own_pids', 'warnings', 'container'],
 ];
 
-/** Levels of objects and lists in an entry; YAML can describe values that contain themselves. */
+/** Levels of objects and lists in an entry; a YAML value can contain itself. */
 const DEEPEST = 128;
 
-/** What stands in records of the API instead of a secret; see http/routes/instances.ts. */
+/** Replaces a secret in records of the API; see http/routes/instances.ts. */
 const MASK = '***';
 
 const instanceInput = Compile(InstanceInput);
 
 /**
- * Reads an entry. Without `entry` it cannot be used. `problems` also name fields of a usable entry that have no effect.
- * Registering `entry.input` meets no error that the input alone decides.
+ * Reads an entry; `entry` is undefined when it cannot be used. `problems` also name fields without effect. A registration of
+ * `entry.input` does not fail for reasons in the input alone.
  */
 export function readEntry(source: EntrySource): { entry?: RegistryEntry; problems: string[] } {
   const { value, path, template, key } = source;
@@ -94,7 +94,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   const problems: string[] = [];
   const fields = collect(value, path, problems);
   if (key !== undefined && !fields.has('id')) fields.set('id', { value: key, path });
-  setAside(fields, problems);
+  removeUnused(fields, problems);
 
   const locate = (field: string): string => fields.get(field)?.path ?? pathTo(path, field);
   const input: unknown = translate(fields);
@@ -114,7 +114,7 @@ interface EntryValue {
   readonly path: string;
 }
 
-/** The fields by their own name, from the entry and from its `config`; null is the same as nothing. */
+/** The fields of the entry and of its `config` by their own names, without null values. */
 function collect(entry: JsonObject, path: string, problems: string[]): Map<string, EntryValue> {
   const written = new Map<string, EntryValue>();
   const config = isJsonObject(entry.config) ? entry.config : {};
@@ -144,7 +144,7 @@ function collect(entry: JsonObject, path: string, problems: string[]): Map<strin
 }
 
 /** Removes fields of a program from an entry without one, and headers from an entry without an endpoint. */
-function setAside(fields: Map<string, EntryValue>, problems: string[]): void {
+function removeUnused(fields: Map<string, EntryValue>, problems: string[]): void {
   for (const [field, needed] of [
     ['working_dir', 'command'],
     ['env_vars', 'command'],
@@ -159,7 +159,7 @@ function setAside(fields: Map<string, EntryValue>, problems: string[]): void {
   }
 }
 
-/** The fields in the form of InstanceInput, as far as they have it. */
+/** The fields as InstanceInput, if they are valid. */
 function translate(fields: ReadonlyMap<string, EntryValue>): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const [field, { value }] of fields) input[field] = value;
@@ -183,7 +183,7 @@ function asTexts(values: JsonObject): Record<string, unknown> {
   );
 }
 
-/** What registering would refuse for reasons that lie in the input. */
+/** The errors of a registration for reasons in the input. */
 function refusalsOf(
   template: string,
   input: InstanceInput,
@@ -214,7 +214,7 @@ function refusalsOf(
   }
 }
 
-/** Secrets that an answer of the API hides: nothing starts with a mask for a password. */
+/** Masked secrets of a saved answer of the API. */
 function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) => string): string[] {
   return Object.entries({ env_vars, headers }).flatMap(([field, values]) =>
     Object.entries(values ?? {})
@@ -223,7 +223,7 @@ function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) 
   );
 }
 
-/** Why some database could not store a value unchanged; undefined for storable values. */
+/** The reason why a value cannot be stored unchanged in every database; undefined for storable values. */
 function unstorable(value: unknown, depth = 0): string | undefined {
   if (typeof value === 'string') {
     const isText = !value.includes('\0') && value.isWellFormed();

@@ -1,5 +1,5 @@
-// Reads a registry document: a file, JSON or YAML, in which an operator lists instances. The file is never written.
-// registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
+// Reads a registry document: a file, JSON or YAML, in which an operator lists instances. The file is never written. registry-entry.ts
+// reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
@@ -11,12 +11,12 @@ import { type EntrySource, type RegistryEntry, readEntry } from './registry-entr
 
 /** The usable part of a registry document. */
 export interface RegistryContents {
-  /** Templates the document has a section for, with the settings it gives them. */
+  /** Templates with a section in the document, and their settings. */
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
   /** One line each, with the path in the document: unusable values and unknown fields. */
   readonly problems: readonly string[];
-  /** True when some of the problems are entries, or places of entries, that could not be used. */
+  /** True when entries, or sections with entries, could not be used. */
   readonly isPartial: boolean;
 }
 
@@ -72,7 +72,7 @@ export async function parseRegistryDocument(text: string, name: string): Promise
   if (isJsonObject(document.gateway) && Object.keys(document.gateway).length > 0) {
     contents.problems.push('gateway: not read here; settings of the gateway belong into gateway.yaml');
   }
-  return { ...contents, entries: withoutTwins(contents) };
+  return { ...contents, entries: withoutDuplicates(contents) };
 }
 
 interface Contents {
@@ -82,7 +82,7 @@ interface Contents {
   isPartial: boolean;
 }
 
-/** A problem that takes entries with it. */
+/** A problem that makes entries unusable. */
 function refuse(contents: Contents, problem: string): void {
   contents.problems.push(problem);
   contents.isPartial = true;
@@ -119,7 +119,7 @@ function readTemplate(name: string, template: JsonObject, path: string, contents
   }
 }
 
-/** Servers name their template; without a name, the key of the server is one: it is what clients call. */
+/** Servers name their template; by default it has the key of the server, which is the name for clients. */
 function readServers(section: unknown, contents: Contents): void {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
@@ -130,7 +130,7 @@ function readServers(section: unknown, contents: Contents): void {
   }
 }
 
-/** As MCP clients list them: each is a template with one instance, and both get the name that clients call. */
+/** Servers in the format of MCP clients: each is a template with one instance, both with the name of the server. */
 function readClientServers(section: unknown, contents: Contents): void {
   if (section === undefined || section === null) return;
   if (!isJsonObject(section)) {
@@ -151,7 +151,7 @@ function readClientServers(section: unknown, contents: Contents): void {
   }
 }
 
-/** The nearest that may be called: lower case, and a dash for everything between letters and digits. */
+/** A valid template name: lower case, with a dash for everything between letters and digits. */
 function slugOf(name: string): string {
   const letters = name
     .normalize('NFKD')
@@ -189,7 +189,7 @@ function itemsOf(section: unknown, path: string, contents: Contents): Item[] {
   return [];
 }
 
-/** The fields that can be used; each of the others is a problem. */
+/** The valid fields; each of the others is a problem. */
 function readLoadBalancer(section: unknown, path: string, problems: string[]): LoadBalancerSettings {
   if (section === undefined || section === null) return {};
   if (!isJsonObject(section)) {
@@ -206,8 +206,8 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
   return loadBalancer.Check(settings) ? settings : {};
 }
 
-/** Two entries with one id in one template: the first counts. */
-function withoutTwins({ entries, problems }: Contents): RegistryEntry[] {
+/** Of two entries with one id in one template, the first is used. */
+function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {
   const seen = new Map<string, string>();
   const kept: RegistryEntry[] = [];
   for (const { path, ...entry } of entries) {
@@ -230,7 +230,7 @@ async function parse(text: string, name: string): Promise<unknown> {
   try {
     return isYaml ? await parseYaml(body) : JSON.parse(body);
   } catch (thrown) {
-    // Parsers quote the text around the mistake, which may hold a secret and line breaks.
+    // Parsers quote the text around the error, which may contain a secret and line breaks.
     const [safe = ''] = messageOf(thrown)
       .replace(/, (\.\.\.)?".*/s, '')
       .split(/:?\n/);

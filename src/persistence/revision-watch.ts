@@ -1,5 +1,5 @@
-// Watches the registry and the accounts for changes by polling the revision of the store. The nodes of one database notice
-// the changes of each other this way. Source: ADR 19.
+// Watches the registry and the accounts for changes by polling the revision of the store, so that the nodes of one database notice each
+// other's changes. Source: ADR 19.
 
 import { catchError, defer, exhaustMap, map, type Observable, of, scan, timer } from 'rxjs';
 import { GatewayError, reasonOf } from '../domain/errors.ts';
@@ -19,9 +19,8 @@ export interface RevisionWatchOptions {
 }
 
 /**
- * One value per query, the first at once. Cold: each subscriber polls for itself and has its own last revision. Never errors
- * and never completes. There is one query at a time (exhaustMap): a slow database gets fewer queries, and answers cannot
- * overtake each other.
+ * One value per query, the first at once. Cold: each subscriber polls separately. Never errors and never completes. There is one query
+ * at a time (exhaustMap): a slow database gets fewer queries, and answers stay in order.
  */
 export function watchRevision(
   store: Pick<Store, 'revision'>,
@@ -54,7 +53,7 @@ function answerOf(store: Pick<Store, 'revision'>): Observable<RevisionReading> {
   return defer(() => store.revision()).pipe(catchError((error: unknown) => of({ reason: clauseOf(error) })));
 }
 
-/** The cause of DATABASE_UNAVAILABLE, whose own message names none. */
+/** The cause of DATABASE_UNAVAILABLE, whose message does not name it. */
 function clauseOf(error: unknown): string {
   const behind = error instanceof GatewayError ? (error.facts.cause ?? error) : error;
   return reasonOf(behind);

@@ -1,6 +1,6 @@
-// Errors of databases: what an operator reads when a store cannot be opened, and the facts of any driver's error.
+// Errors of databases: those for the operator when a store cannot be opened, and the properties of a driver's error.
 
-/** A database that cannot be used. The message is one line: what is wrong and what to do. It never contains a password. */
+/** A database that cannot be used. The message is one line, with the problem and its remedy, and without a password. */
 export class StoreOpenError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -8,7 +8,7 @@ export class StoreOpenError extends Error {
   }
 }
 
-/** A SQLite file whose contents cannot be read, or not in full. The message is the only place that says what to do then. */
+/** A SQLite file whose contents cannot be read completely. */
 export class DamagedFileError extends StoreOpenError {
   constructor(file: string, code: string, cause: unknown) {
     const orForeign = code.startsWith('SQLITE_NOTADB') ? ', or not a SQLite database' : '';
@@ -28,7 +28,6 @@ export class UrlError extends Error {
   }
 }
 
-/** An error of any driver. */
 export interface DriverError {
   /** `ECONNREFUSED`, an SQLSTATE, `SQLITE_BUSY`; '' without. */
   readonly code: string;
@@ -39,7 +38,7 @@ export interface DriverError {
   readonly message: string;
 }
 
-/** The facts of an error of any driver, however MikroORM or a pool wrapped it; undefined for other thrown values. */
+/** The properties of a driver's error, also when MikroORM or a pool wrapped it; undefined for a thrown value that is no error. */
 export function driverErrorOf(thrown: unknown): DriverError | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const { message } = thrown;
@@ -53,8 +52,8 @@ export function driverErrorOf(thrown: unknown): DriverError | undefined {
 }
 
 /**
- * The loggable part of an error: its kind, its codes, and which constraint of which table refused. The driver's own
- * message contains the statement with its values or the failing row, and those contain hashes. Other errors stay as they are.
+ * The part of a driver's error that may be logged: its class, its codes, and the violated constraint. The message of the driver contains
+ * the statement or the failing row, with hashes. Other errors are returned unchanged.
  */
 export function withoutValues(thrown: unknown, facts: DriverError | undefined): unknown {
   if (!(thrown instanceof Error) || facts === undefined || (facts.code === '' && facts.number === 0))
@@ -65,7 +64,7 @@ export function withoutValues(thrown: unknown, facts: DriverError | undefined): 
   return new Error([`the database refused (${kind}: ${codes.join(' ')})`, ...places].join(', '));
 }
 
-/** A name that drivers give beside their message, on the error or on its cause. */
+/** A property that drivers set on the error or on its cause. */
 function placeIn(error: Error, name: string): string[] {
   const text = textOf(error, name);
   if (text !== '') return [`${name} ${text}`];

@@ -1,5 +1,5 @@
-// The interface of a store: the registry, the accounts, a few settings and the audit log. Values are domain types, whatever
-// stores them. Runtime state (health, counts) is never stored.
+// The interface of a store: the registry, the accounts, a few settings and the audit log, as domain types. Runtime state (health, counts)
+// is never stored.
 
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter } from '../domain/audit.ts';
@@ -7,8 +7,8 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 
 /**
- * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer; `delivered` says
- * of a change whether it may have happened all the same.
+ * Every method rejects with DATABASE_UNAVAILABLE within a limited time when its database does not answer; `delivered` tells whether a
+ * change may have been made.
  */
 export interface Store {
   /** `memory` or the name of the database. */
@@ -21,13 +21,13 @@ export interface Store {
   listTemplates(): Promise<TemplateSettings[]>;
   /** Inserts or replaces by name. */
   saveTemplate(settings: TemplateSettings): Promise<void>;
-  /** Its instances, if any are stored, stay. False when there was none. */
+  /** Stored instances of the template stay. False when there was no such template. */
   deleteTemplate(name: string): Promise<boolean>;
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
-   * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its
-   * server id, CONFIG_INCOMPLETE when it holds secrets and nothing is there to encrypt them with, or when it is locked.
+   * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its server id,
+   * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher.
    */
   saveInstance(definition: InstanceDefinition): Promise<void>;
   /** False when there was none. */
@@ -38,7 +38,7 @@ export interface Store {
   deleteTombstone(template: string, id: string): Promise<void>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
-  /** Resolves when the store answers and, if it refused the last change as unavailable, takes changes again. */
+  /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export interface Tombstone {
   readonly fingerprint: string;
 }
 
-/** Accounts of one query: databases limit the values in a list. */
+/** Most accounts of one query: databases limit the values in a list. */
 export const MOST_FOUND = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
@@ -65,8 +65,8 @@ export interface AccountStore {
   /** DUPLICATE_USERNAME. */
   insertUser(user: User): Promise<void>;
   /**
-   * One transaction. `credentialsChangedAt` is moved on when it is not later than the last one. USER_NOT_FOUND; LAST_ADMIN
-   * when no active admin would be left.
+   * One transaction. A `credentialsChangedAt` that is not later than the last one is increased. USER_NOT_FOUND; LAST_ADMIN when no
+   * active admin would be left.
    */
   changeUser(id: string, change: UserChange): Promise<User>;
   /** One transaction, together with the user's API keys. USER_NOT_FOUND, LAST_ADMIN. */
@@ -94,7 +94,7 @@ export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Writes the value unless there is one; resolves with the present value, whichever node wrote it. */
   ensure(name: string, value: string): Promise<string>;
-  /** Puts `after` in the place of `before`, as one step; `undefined` is no value. False when something else is there. */
+  /** Compare and swap: replaces `before` by `after`; `undefined` is no value. False when there is another value. */
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
 }
 

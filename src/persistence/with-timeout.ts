@@ -1,5 +1,5 @@
-// A time limit for a promise: a server that accepts a connection and then stays silent ends nothing, and its own limits do
-// not help when its messages do not arrive.
+// A time limit for a promise. A server that accepts a connection may never answer, and its own limits do not help when its messages are
+// lost.
 
 import { setTimeout as delay } from 'node:timers/promises';
 
