@@ -1,5 +1,5 @@
-// The facade: everything that HTTP routes, the command line and embedding programs do with a gateway. gateway/compose.ts puts
-// its parts together; registry.ts keeps what is registered, src/actors carries the calls.
+// The facade of a gateway, for HTTP routes, the command line and embedding programs. gateway/compose.ts composes its parts; registry.ts has
+// the registrations, src/actors the calls.
 
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
@@ -63,7 +63,7 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
   return gateway;
 }
 
-/** One gateway. `createGateway` makes it; two in one process know nothing of each other. */
+/** A gateway, made by `createGateway`. Two gateways in one process are independent. */
 export class Gateway {
   readonly #events = new EventStream();
   /**
@@ -104,6 +104,7 @@ export class Gateway {
   get phase(): GatewayPhase {
     return this.#phase;
   }
+
   /** True while the phase is `running`. */
   get accepting(): boolean {
     return this.#phase === 'running';
@@ -204,10 +205,12 @@ export class Gateway {
   drain(template: string, id: string): void {
     this.#deps.fleet.get(template, id).drain();
   }
+
   /** Ends `drain`. */
   resume(template: string, id: string): void {
     this.#deps.fleet.get(template, id).resume();
   }
+
   /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
     this.#deps.fleet.get(template, id).restart();
@@ -369,7 +372,7 @@ export class Gateway {
     const { inFlight: calls, unanswered } = fleet;
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
     this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
-    // Changes under way may finish, but a database that does not answer must not keep the children alive.
+    // Running changes may finish, but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.courtesyMs))));
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
     status.close();

@@ -1,5 +1,4 @@
-// Credentials of the caller: a token for a user name and a password, as a session cookie for the console, too; its end; and
-// the account that the sent credentials belong to.
+// Login, also with a session cookie for the console, logout, and the account of the caller.
 
 import Type from 'typebox';
 import { mayDo, ROLES, SCOPES } from '../../domain/account.ts';
@@ -10,11 +9,11 @@ import { flag, integer, NOT_STORED, nullableTemplates, nullableText, text } from
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
 
-/** Longer texts cannot be a name or a password, and are not hashed. */
-const entry = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
+/** Longer text cannot be a name or a password, and is not hashed. */
+const loginText = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
 
-/** Other fields, those of OAuth clients (`grant_type`, `scope`, ...), are ignored. */
-const LoginBody = Type.Object({ username: entry('ada'), password: entry('correct horse battery') });
+/** Other fields are ignored, such as those of OAuth clients (`grant_type`, `scope`). */
+const LoginBody = Type.Object({ username: loginText('ada'), password: loginText('correct horse battery') });
 
 const Token = Type.Object({
   access_token: text('eyJhbGciOiJIUzI1NiJ9.e30.signature'),
@@ -29,7 +28,7 @@ const Account = Type.Object({
   name: text('ada'),
   /** The user, or the owner of the key. */
   user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
-  /** Of the user; null for a key, whose permissions are its own. */
+  /** Role of the user; null for a key, which has its own permissions. */
   role: Type.Union([Type.Enum([...ROLES]), Type.Null()], { examples: ['user'] }),
   scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read', 'tools:call']] }),
   templates: nullableTemplates(['everything']),
@@ -63,7 +62,7 @@ export const accountRoutes: readonly Route[] = [
     handler: async ({ body, request }, { auth }) => {
       const { username, password } = body;
       const { isConsole, isSecure } = request;
-      // Without an address the socket is closed; failures still need a key to be counted under.
+      // A closed socket has no address; failures are still counted.
       const { address = 'unknown' } = request;
       const { accessToken, expiresInSeconds, user } = await auth.login({ username, password, address });
       return json(

@@ -1,4 +1,4 @@
-// API keys: created by admins, shown once, revoked at once.
+// API keys, for admins.
 
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts.ts';
@@ -8,7 +8,7 @@ import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, flag, NullableTime, nullableTemplates, nullableText, Time, text } from '../schemas.ts';
 
-/** A key without its secret. `templates` is null when all may be used, `created_by` when the operator created it. */
+/** A key without its secret. `templates`: null for all; `created_by`: null for the operator. */
 export const ApiKeyRecord = Type.Object({
   id: text('00112233445566ff'),
   name: text('nightly build'),

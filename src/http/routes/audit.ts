@@ -1,4 +1,4 @@
-// The audit log, for admins: newest entries first. Recording is ../middleware/audit-trail.ts.
+// The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
 import type { AuditEntry, AuditedCall } from '../../domain/audit.ts';
@@ -21,11 +21,11 @@ const CallRecord = Type.Object({
   attempts: integer(1),
   /** SHA-256 of the arguments as they were received. */
   arguments_sha256: NullableText,
-  /** Their beginning, where the setting audit.arguments is on. */
+  /** The beginning of the arguments, if the setting audit.arguments is on. */
   arguments: NullableText,
 });
 
-/** One entry. `status` is 0 for a change made on the database, without HTTP; of a call it is what REST answers. */
+/** `status`: 0 for a change on the database without HTTP; of a call the status that REST answers. */
 export const AuditRecord = Type.Object({
   id: text('019aa0b4-1f00-7000-8000-000000000001'),
   at: Time,
@@ -103,7 +103,7 @@ export const auditRoutes: readonly Route[] = [
     handler: async ({ query }, { auth }) => {
       const { limit = 100, cursor: before, from, to, ...filter } = query;
       const times = { fromMs: timestampMs('from', from), toMs: timestampMs('to', to) };
-      // One more than is asked for shows whether there is a next page.
+      // One entry more than requested shows whether there is a next page.
       const entries = await auth.audit.list({ limit: limit + 1, before, ...filter, ...times });
       const { page, nextCursor } = pageOf(entries, limit, ({ id }) => id);
       return json(200, { entries: page.map(auditRecord), next_cursor: nextCursor });

@@ -1,5 +1,4 @@
-// How MCP clients are set up for a template: the snippets of the command `connect`, for a client on any machine. The makers
-// are src/connect.
+// The snippets of the command `connect`, which set up an MCP client for a template, for a client on any machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
 import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
@@ -13,13 +12,13 @@ const Snippet = Type.Object({
   kind: text('cursor'),
   title: text('Cursor'),
   transport: Type.Enum(['http', 'stdio']),
-  /** Of the text: `json`, `sh` and others. */
+  /** Language of the text: `json`, `sh` and others. */
   language: text('json'),
   text: text('{ "mcpServers": { "everything": { "url": "http://127.0.0.1:8080/mcp/everything" } } }'),
-  /** The file of the client that it belongs into. */
+  /** The configuration file of the client. */
   location: Type.Optional(text('~/.cursor/mcp.json')),
   steps: Type.Array(Type.String()),
-  /** What goes wrong most often, and what helps. */
+  /** Frequent problems and their remedies. */
   hints: Type.Array(Type.String()),
   documentation: Type.Array(Type.String()),
 });
@@ -34,7 +33,7 @@ export const connectRoutes: readonly Route[] = [
         {
           /** One kind of client. Default: all. */
           llm: Type.Optional(Type.String({ pattern: '^[a-z0-9-]{1,40}$', examples: ['cursor'] })),
-          /** The gateway as clients reach it. Default: as the request did. */
+          /** URL of the gateway for clients. Default: that of the request. */
           url: Type.Optional(
             Type.String({
               pattern: '^https?://[A-Za-z0-9._~:/[\\]-]{1,300}$',
@@ -67,7 +66,7 @@ export const connectRoutes: readonly Route[] = [
 
 type Connections = Readonly<Record<Connection['transport'], Connection>>;
 
-/** The client may run on another machine: it gets no program of this one, and `stagedoor` has to be installed there. */
+/** For a client that may run on another machine, where `stagedoor` has to be installed. */
 function connectionsOf(template: string, url: string, asksForKey: boolean): Connections {
   const key = asksForKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', template, '--url', url];

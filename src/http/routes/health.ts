@@ -1,4 +1,5 @@
-// Health of one template, and of the gateway: with its instances at `/gateway/health`, by itself at `/health`. Whether this process accepts requests is routes/liveness.ts.
+// Health of a template, and of the gateway: with its instances at `/gateway/health`, without them at `/health`. Whether this process
+// accepts requests is routes/liveness.ts.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
@@ -33,7 +34,7 @@ const InstanceCounts = Type.Object({
 });
 type InstanceCounts = Static<typeof InstanceCounts>;
 
-/** Counts instances, without draining and stopped ones: the same count for every answer. */
+/** Counts instances without draining and stopped ones, for every answer with such counts. */
 export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): InstanceCounts {
   const counted = servers.filter(isCounted);
   const healthy = counted.filter(({ snapshot }) => snapshot.healthy).length;
@@ -46,7 +47,7 @@ function isCounted({ snapshot }: Pick<Server, 'snapshot'>): boolean {
 
 const DatabaseConnection = Type.Enum(['connected', 'disconnected']);
 
-/** Healthy when every instance is (or there is none), unhealthy when none is or the database is away. */
+/** Healthy when every instance is (or there is none), unhealthy when none is or the database is unavailable. */
 export const GatewayHealth = Type.Object({
   status: Type.Enum(['healthy', 'degraded', 'unhealthy']),
   database: DatabaseConnection,
@@ -57,7 +58,7 @@ export const GatewayHealth = Type.Object({
   build: text('0.1.0'),
 });
 
-/** The gateway itself: backends that fail do not make it unhealthy. */
+/** The gateway itself: failing backends do not make it unhealthy. */
 export const ServerHealth = Type.Object({
   status: Type.Enum(['healthy', 'unhealthy']),
   timestamp: Time,
@@ -66,7 +67,8 @@ export const ServerHealth = Type.Object({
   database: DatabaseConnection,
   mcp_servers: InstanceCounts,
 });
-/** Of the gateway with its instances. */
+
+/** Health of the gateway with its instances. */
 export async function healthOf(gateway: Gateway): Promise<Omit<Static<typeof GatewayHealth>, 'build'>> {
   const database = await gateway.databaseStatus();
   const instances = instanceCounts(gateway.servers());
@@ -108,7 +110,7 @@ export const TemplateHealth = Type.Object({
   ]),
 });
 
-/** The health of one instance; the reason is shown to viewers that may see how it is run. */
+/** The reason is shown to viewers that may see the machine. */
 export function instanceHealth(
   snapshot: InstanceSnapshot,
   transport: InstanceDefinition['transport'],
@@ -189,7 +191,7 @@ export const healthRoutes: readonly Route[] = [
         mcp_servers: instanceCounts(gateway.servers()),
       };
       if (database === 'connected') return json(200, health);
-      // It is no refusal, so it does not leave as an error: everything else in it is true.
+      // Not thrown, because the answer contains the other fields, too.
       return errorReply(databaseUnavailable(undefined), request.id, { fields: health });
     },
   }),

@@ -1,5 +1,4 @@
-// The start at `/`: status and links as JSON; for browsers the console, or without one a page that runs no script and loads
-// nothing.
+// The start page `/`: status and links as JSON; for browsers the console, or if it is not built a page without scripts and other files.
 
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
@@ -53,7 +52,7 @@ export const homeRoutes: readonly Route[] = [
   }),
 ];
 
-/** The status changes, so it is not stored. */
+/** Not stored, because the status changes. */
 const COMMON = ['Vary', 'Accept', 'Cache-Control', 'no-store'];
 const POLICY =
   "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

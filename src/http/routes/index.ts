@@ -1,5 +1,5 @@
-// The table of routes. The router, the API description and the documentation are made from it. No two rows match the same
-// request, so their order does not matter, except that a row with `unlessTemplate` precedes the row for any template.
+// The table of routes, for the router, the API description and the documentation. No two routes match the same request, so that their
+// order does not matter, except that a route with `unlessTemplate` precedes the route for any template.
 
 import type { Route } from '../route.ts';
 import { accountRoutes } from './account.ts';

@@ -1,4 +1,4 @@
-// One registered instance: its record, and the routes that change, drain, resume and restart it. Source: ADR 6.
+// The record of a registered instance, and the routes that change, drain, resume and restart it. Source: ADR 6.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
@@ -26,7 +26,7 @@ function masks(example: Readonly<Record<string, '***'>>) {
 
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 
-/** What was registered, and the present state of the instance. */
+/** The registration and the present state of an instance. */
 export const InstanceRecord = Type.Object({
   id: text('everything-1'),
   server_id: text('everything-1'),
@@ -36,7 +36,7 @@ export const InstanceRecord = Type.Object({
   command: NullableText,
   args: Type.Array(Type.String(), { examples: [[]] }),
   working_dir: NullableText,
-  /** Id of the container in which sync found it; only then. */
+  /** Id of the container in which sync found it. */
   container: Type.Optional(Type.String()),
   /** Only when it is true. */
   force: Type.Optional(Type.Boolean()),
@@ -66,13 +66,12 @@ export const InstanceRecord = Type.Object({
 export type InstanceRecord = Static<typeof InstanceRecord>;
 
 /**
- * Makes the record for one viewer. `pid` is the process that clients share; `own_pids` are the dedicated processes of single
- * clients. Values of `env_vars` and `headers` are always masked, because they hold secrets. Details of the machine (command,
- * arguments and folder, query of an endpoint, processes, standard error, and the reason, which may quote them) are
- * shown to viewers with the scope `gateway:write`.
+ * Makes the record for one viewer. `pid` is the process that clients share; `own_pids` are the dedicated processes of single clients.
+ * Values of `env_vars` and `headers` are always masked, because they may be secrets. Details of the machine (command, arguments and
+ * folder, query of an endpoint, processes, standard error, and the reason, which may quote them) need the scope `gateway:write`.
  */
 export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
-  const record = wholeRecord(server);
+  const record = recordOf(server);
   if (seesMachine(viewer)) return record;
   const { force, container, ...others } = record;
   const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
@@ -88,18 +87,18 @@ export function instanceRecord(server: Server, viewer: Principal): InstanceRecor
   return { ...others, endpoint, ...hidden };
 }
 
-/** Lines of standard error in a reason, and characters of each; all that are kept are in `stderr`. */
+/** Lines of standard error in a reason, and characters of each. */
 const LINES_IN_REASON = 3;
 const CHARACTERS_OF_LINE = 200;
 
-/** Why it is not healthy, and the last output of its program if it has no session. Only for viewers that see the machine. */
+/** Why an instance is not healthy, with the last output of its program if it has no session. For viewers that may see the machine. */
 export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
   if (reason === null || healthy || era !== null) return reason;
-  const said = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
-  return said.length === 0 ? reason : `${reason}; it wrote last: ${said.join(' | ')}`;
+  const lines = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
+  return lines.length === 0 ? reason : `${reason}; it wrote last: ${lines.join(' | ')}`;
 }
 
-function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): InstanceRecord {
+function recordOf({ definition, snapshot, clients, warnings = [] }: Server): InstanceRecord {
   return {
     id: definition.id,
     server_id: definition.serverId,
@@ -141,7 +140,6 @@ function masked(values: Readonly<Record<string, string>>): Record<string, '***'>
 }
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
-/** An instance of another node is changed there, and started and stopped only there. */
 const ERRORS = ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'NO_HEALTHY_INSTANCE', 'SHUTTING_DOWN'] as const;
 
 export const instanceRoutes: readonly Route[] = [

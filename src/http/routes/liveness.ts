@@ -1,5 +1,5 @@
-// Liveness and readiness of the process, for its supervisor: open, cheap, and independent of the database, whose failure no
-// restart repairs.
+// Liveness and readiness of the process, for its supervisor. They need no credentials and do not depend on the database, whose failure a
+// restart does not repair.
 
 import Type from 'typebox';
 import { type GatewayError, gatewayStarting, shuttingDown } from '../../domain/errors.ts';

@@ -1,5 +1,5 @@
-// The routes of the MCP endpoint: of each template, under two paths, and of all templates of a caller. Messages are handled
-// by src/protocol; their schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
+// The routes of the MCP endpoint: of each template, under two paths, and of all templates of a caller. src/protocol handles the messages;
+// the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
@@ -71,10 +71,9 @@ export const RpcRefusal = Type.Object({
   error: RpcError,
 });
 
-/** Path, the names in it, and what it is the endpoint of. */
 const ENDPOINTS: readonly (readonly [path: string, named: { readonly params?: TSchema }, what: string])[] = [
   ['/mcp/:template', { params: TemplateParams }, 'a template'],
-  // What several other gateways and their documents call it.
+  // The path that several other gateways use.
   ['/mcp/:template/mcp', { params: TemplateParams }, 'a template, under another path'],
   ['/mcp', {}, 'all templates of the caller'],
 ];
@@ -108,7 +107,7 @@ const MESSAGE = {
 } as const;
 const EMPTY = { description: 'Taken; there is nothing to answer' } as const;
 
-/** What the endpoint refuses, and the code of JSON-RPC that says so. */
+/** Refusals by status, with an example of the JSON-RPC error. */
 const REFUSALS: Readonly<Record<number, readonly [description: string, code: number, message: string]>> = {
   400: ['Not a message, or not one of this revision or session', -32700, 'Parse error'],
   404: ['No such session, or no such method', -32001, 'Session not found'],
@@ -123,7 +122,6 @@ const REFUSALS: Readonly<Record<number, readonly [description: string, code: num
   503: ['Not available now', 503, 'No instance is healthy'],
 };
 
-/** By status, as the API description has them. */
 function refusals(...statuses: readonly number[]): Record<number, AnswerDoc> {
   const row = (status: number): AnswerDoc => {
     const [description = '', code = 0, message = ''] = REFUSALS[status] ?? [];
@@ -144,7 +142,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
     ...COMMON,
     errors: path === '/mcp' ? [] : ['TEMPLATE_NOT_FOUND'],
   } as const satisfies Partial<RouteAccess>;
-  // The messages of HTTP+SSE for all templates come here: `/mcp/messages` may be a template.
+  // Messages of HTTP+SSE for all templates use this path, because `messages` may be a template.
   const ofAll = path === '/mcp' ? { query: SseQuery } : {};
   return [
     defineRoute('POST', path, {
@@ -275,7 +273,7 @@ function messagesPathOf(template: string | undefined): string {
   return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
 }
 
-/** At the messages path a message without a session id belongs to no connection: it is answered as one with an unknown id. */
+/** At the messages path a message without a session id is answered like one with an unknown id. */
 function connectionOf(query: unknown, isSse: boolean): string | undefined {
   const { sessionId }: { readonly sessionId?: unknown } = Object(query);
   if (typeof sessionId === 'string') return sessionId;

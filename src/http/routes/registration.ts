@@ -1,5 +1,5 @@
-// Registers and deregisters instances, tests connections before a registration, and decides which caller may register which command: a command is code that this
-// machine runs. The rule for callers without the scope `admin` is domain/command.ts.
+// Registers and deregisters instances, tests connections before a registration, and decides which caller may register which command,
+// because this machine runs it. domain/command.ts has the rule for callers without the scope `admin`.
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
@@ -212,7 +212,6 @@ function rethrown(locate: RegistrationRequest['locate']): (thrown: unknown) => n
   };
 }
 
-/** A registration and its caller. */
 interface CommandRequest {
   readonly template: string;
   readonly instance: InstanceInput;
@@ -221,8 +220,8 @@ interface CommandRequest {
 }
 
 /**
- * The instance as it may be registered; without the scope `admin` its command is split into exactly the words that were
- * checked. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for `force` without the scope `admin`.
+ * The instance as it may be registered; without the scope `admin` its command is split into the words that were checked. Throws
+ * COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for `force` without the scope `admin`.
  */
 export function checkedCommand(
   { template, instance, principal, request }: CommandRequest,
@@ -230,7 +229,7 @@ export function checkedCommand(
 ): InstanceInput {
   if (instance.command === undefined) return instance;
   if (!auth.isEnabled) {
-    // Only a caller on this machine, outside a browser, may run programs on it.
+    // Only programs on this machine, not web pages, may start programs.
     if (request.isLocal && request.origin === undefined) return instance;
     throw commandNotAllowed(
       `While authentication is off, commands are registered from this machine only, and not from a web page. ${BEHIND_A_PROXY}`,
@@ -249,7 +248,7 @@ export function checkedCommand(
   return { ...instance, command, args };
 }
 
-/** Empty for a command that cannot be split, which no policy allows. */
+/** Empty for a command that cannot be split, which is never allowed. */
 function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
   if (args !== undefined) return [command, ...args];
   const split = splitCommand(command);

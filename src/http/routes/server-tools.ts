@@ -1,4 +1,4 @@
-// Calls a tool of one server: no balancing, no failover. A result that is an error becomes an error answer.
+// Calls a tool of one server, without balancing and failover. A result that is an error becomes an error answer.
 
 import Type from 'typebox';
 import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';

@@ -1,4 +1,4 @@
-// Instances as servers, with an id that is unique in the registry: the same instances that templates have.
+// The instances of all templates as servers, with an id that is unique in the registry.
 
 import Type from 'typebox';
 import { TemplateId } from '../../domain/template.ts';

@@ -1,5 +1,5 @@
-// The open sessions of MCP clients: a caller sees and ends its own, an admin those of all callers. A session is named by its
-// fingerprint, because its id is a credential.
+// The open sessions of MCP clients: a caller lists and ends its own sessions, an admin those of all callers. A session is identified by
+// its fingerprint, because its id is a credential.
 
 import Type, { type Static } from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
@@ -16,7 +16,7 @@ import { CLOSED, flag, NullableText, nullableText, PageLimit, pageOf, Time, text
 const SessionRecord = Type.Object({
   id: SessionParams.properties.session_id,
   principal: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
-  /** Null for an account that is gone, without authentication, and while the database is away. */
+  /** Null for a deleted account, without authentication, and while the database is unavailable. */
   principal_name: nullableText('ada'),
   client: Type.Object({ name: nullableText('claude-code'), version: nullableText('2.1.0') }),
   bindings: Type.Array(
@@ -64,9 +64,12 @@ export const sessionRoutes: readonly Route[] = [
       const visible = gateway
         .sessions()
         .filter((session) => session.id > cursor && maySee(principal, session))
-        .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
-        .sort((one, other) => (one.id < other.id ? -1 : 1));
-      // A name is found among all of them, an id is in the session itself.
+        .filter(
+          ({ bindings }) =>
+            template === undefined || bindings.some((binding) => binding.template === template),
+        )
+        .sort((left, right) => (left.id < right.id ? -1 : 1));
+      // Only a name needs the accounts; an id is in the session.
       const owners = owner === undefined ? undefined : await namesOf(visible, auth);
       const rest = visible.filter(
         ({ ownerId }) => owner === undefined || ownerId === owner || owners?.get(ownerId) === owner,
@@ -81,7 +84,7 @@ export const sessionRoutes: readonly Route[] = [
   }),
   defineRoute('DELETE', '/gateway/sessions/:session_id', {
     summary: 'End a session: your own, or any for an admin; its client has to initialize again',
-    // The second one makes the audit log record it; it implies the first.
+    // `admin`, which implies the other scope, makes the audit log record the request.
     scope: ['gateway:read', 'admin'],
     request: { params: SessionParams },
     answers: { 204: { description: 'It takes no more calls; those under way are answered' } },
@@ -96,7 +99,7 @@ export const sessionRoutes: readonly Route[] = [
   }),
 ];
 
-/** Of a viewer with some templates only: sessions that use no other ones. */
+/** An admin of some templates sees sessions that use no other templates. */
 function maySee(viewer: Principal, { ownerId, bindings }: ClientSessionView): boolean {
   if (ownerId === viewer.id) return true;
   if (!mayDo(viewer, ['admin'])) return false;
@@ -132,7 +135,7 @@ function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>
   };
 }
 
-/** Longest text of a client that is shown. */
+/** Longest text of a client in a record. */
 const SHOWN_CHARACTERS = 128;
 
 function textOf(value: unknown): string | null {

@@ -10,13 +10,13 @@ import { CLOSED, text } from '../schemas.ts';
 
 const SettingRecord = Type.Object({
   name: text('log_level'),
-  /** As it is written in gateway.yaml; `********` for a secret. */
+  /** As in gateway.yaml; `********` for a secret. */
   value: text('info'),
-  /** Of a value that is a number with a unit. */
+  /** Of a number. */
   unit: Type.Optional(text('seconds')),
   /** `runtime`: changed since the start, until the next one. */
   source: Type.Enum(['flag', 'environment', 'file', 'default', 'runtime'], { examples: ['environment'] }),
-  /** Where it was written; absent for a default. */
+  /** Flag, variable or file with the value; absent for a default. */
   from: Type.Optional(text('GATEWAY_LOG_LEVEL')),
   description: text('Least severe level that is logged.'),
 });
@@ -37,7 +37,7 @@ export const settingRoutes: readonly Route[] = [
       },
     },
     handler: (_input, { settings, log }) =>
-      json(200, { settings: settings.map((row) => inForce(recordOf(row), log)) }),
+      json(200, { settings: settings.map((row) => current(recordOf(row), log)) }),
   }),
   defineRoute('GET', LOG_LEVEL_PATH, {
     summary: 'The level of the log',
@@ -62,18 +62,18 @@ function recordOf({ name, value, source }: ConfigRow): Static<typeof SettingReco
   const from = sourceKind === 'default' ? {} : { from: tidySource(source) };
   const row = ALL_SETTINGS.find(({ key }) => key === name);
   if (row === undefined) {
-    // A listener is made from two settings; the name that messages give it does not help here.
+    // A listener has two settings; its label is only for messages.
     const description = 'Address and port that the gateway listens on.';
     return { name, value: value.replace(/ \(.*\)$/, ''), source: sourceKind, ...from, description };
   }
   const { unit } = row.kind;
-  // A default may be words: "none".
+  // A default may be text: "none".
   const measured = unit === undefined || Number.isNaN(Number(value)) ? {} : { unit };
   return { name, value, ...measured, source: sourceKind, ...from, description: row.doc };
 }
 
 /** The level of the log is the only setting that changes without a start. */
-function inForce(
+function current(
   record: Static<typeof SettingRecord>,
   { level }: Services['log'],
 ): Static<typeof SettingRecord> {

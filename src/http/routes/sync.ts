@@ -1,4 +1,4 @@
-// Sync: instances for running containers and pods, and for the entries of the registry file. Source: ADRs 59 and 65.
+// Synchronizes instances with running containers and pods, and with the registry file. Source: ADRs 59 and 65.
 
 import Type from 'typebox';
 import { mayUse } from '../../domain/account.ts';
@@ -50,7 +50,7 @@ export const syncRoutes: readonly Route[] = [
     errors: ['SHUTTING_DOWN'],
     handler: async ({ body, principal }, { gateway }) => {
       const { dry_run: isDryRun = false, namespace } = body;
-      const done = await gateway.sync({
+      const outcome = await gateway.sync({
         isDryRun,
         namespace,
         ...(principal.templates === undefined
@@ -59,23 +59,23 @@ export const syncRoutes: readonly Route[] = [
       });
       return json(200, {
         dry_run: isDryRun,
-        added: done.added.map(viewOf),
-        changed: done.changed.map(viewOf),
-        removed: done.removed.map(viewOf),
-        unchanged: done.unchanged.map(viewOf),
-        skipped: done.skipped.map(({ template, name, reason }) => ({
+        added: outcome.added.map(recordOf),
+        changed: outcome.changed.map(recordOf),
+        removed: outcome.removed.map(recordOf),
+        unchanged: outcome.unchanged.map(recordOf),
+        skipped: outcome.skipped.map(({ template, name, reason }) => ({
           template_name: template,
           name,
           reason,
         })),
-        settings: done.settings,
-        reached: done.reached,
-        warnings: done.warnings,
+        settings: outcome.settings,
+        reached: outcome.reached,
+        warnings: outcome.warnings,
       });
     },
   }),
 ];
 
-function viewOf({ template, id, name }: SyncedInstance) {
+function recordOf({ template, id, name }: SyncedInstance) {
   return { template_name: template, instance_id: id, ...(name === undefined ? {} : { name }) };
 }

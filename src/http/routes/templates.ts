@@ -1,4 +1,4 @@
-// Templates as the registry knows them: their names, their records, their load balancer settings, and the whole registry.
+// Templates: their names, their records, their load balancer settings, and the whole registry.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
@@ -42,12 +42,12 @@ function loadBalancerView(policy: BalancerPolicy): LoadBalancerView {
   };
 }
 
-/** The descriptive part of the definition file, and the number of instances; neither command nor environment. */
 const Texts = Type.Array(Type.String());
 
+/** The descriptive part of the definition file, without command and environment, and the number of instances. */
 const TemplateRecord = Type.Object({
   id: text('everything-1'),
-  /** The id, where there is no definition file. */
+  /** The id, if there is no definition file. */
   name: text('echo'),
   description: nullableText('Echoes back the input string'),
   version: nullableText('2.0.0'),
@@ -130,7 +130,7 @@ function registryView(gateway: Gateway, viewer: Principal): RegistryView {
   };
 }
 
-/** The settings, or the object `load_balancer` of the registry document around them. Null: the default holds again. */
+/** The settings, or the object `load_balancer` with them, as in the registry document. Null restores a default. */
 const TemplateChange = Type.Union([
   Type.Object({ load_balancer: LoadBalancerChange }, CLOSED),
   LoadBalancerChange,
@@ -212,7 +212,7 @@ export const templateRoutes: readonly Route[] = [
   }),
 ];
 
-/** A tag of the definition file, or one that an instance carries in `metadata.tags`. */
+/** True for a tag of the definition file, or of an instance in `metadata.tags`. */
 function hasTag(
   template: string,
   tag: string,

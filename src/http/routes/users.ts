@@ -9,7 +9,7 @@ import { json, located, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, flag, LOCATION, nullableTemplates, Time, text } from '../schemas.ts';
 
-/** A user without password and hash. `templates` is null when all may be used. */
+/** A user without its password hash. `templates`: null for all. */
 export const UserRecord = Type.Object({
   id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   username: text('ada'),
@@ -37,7 +37,7 @@ export function userRecord(user: User): UserRecord {
   };
 }
 
-/** Every character has at least one byte; the number of bytes is checked before hashing. */
+/** The number of bytes is checked before hashing. */
 const Password = Type.String({
   minLength: LIMITS.passwordCharacters,
   maxLength: LIMITS.passwordBytes,
