@@ -31,11 +31,7 @@ import { readCatalogue } from './templates/catalogue.ts';
 import type { Otlp } from './tracing/otlp.ts';
 import { otelVariables } from './tracing/otlp-variables.ts';
 
-export interface RunningServer {
-  /** URLs on this machine, at least one: `http://127.0.0.1:8080`. */
-  readonly urls: readonly string[];
-  /** The same for messages: `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
-  readonly places: readonly string[];
+export interface RunningServer extends Pick<Listeners, 'urls' | 'places'> {
   /** URL of the metrics that are served without credentials, if they are. */
   readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */

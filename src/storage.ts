@@ -10,7 +10,7 @@ import type { Config } from './config.ts';
 import { createCipher } from './persistence/cipher.ts';
 import type { DatabaseDescription } from './persistence/database-url.ts';
 import { describeDatabase } from './persistence/database-url.ts';
-import { openStore } from './persistence/open.ts';
+import { type OpenStoreOptions, openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 
@@ -26,14 +26,10 @@ export interface Storage {
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
-export interface StorageOptions {
+export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'onNotice'> {
   /** Base of a relative SQLite path. */
   readonly folder: string;
-  /** `apply` creates and migrates the database; `require` refuses a missing or outdated one. */
-  readonly migrations: 'apply' | 'require';
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Gets a line when a database was created. */
-  readonly onNotice?: (line: string) => void;
 }
 
 /** Rejects with StoreOpenError or ConfigError, of one line, with nothing left open. */
@@ -52,7 +48,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const store = await openStore(config.databaseUrl, {
     cwd: folder,
     migrations,
-    ...(onNotice === undefined ? {} : { onNotice }),
+    onNotice,
     ...(keys.length === 0 ? {} : { cipher: createCipher(keys) }),
   });
   const stateFolder = stateFolderOf(config, folder, env);

@@ -19,17 +19,12 @@ import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
+import { LIMITS, ownBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { ClientSessionView, ClientStats } from '../gateway-types.ts';
+import type { ClientSessionView, ClientStats, GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
-import {
-  type EndpointOptions,
-  type FaultListener,
-  type McpEndpoint,
-  nonThrowing,
-} from '../protocol/endpoint-types.ts';
+import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
 import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
@@ -37,7 +32,9 @@ import { type BackendDeps, listChangesOf, TemplateBackends } from './template-ba
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
 
-export interface McpDeps extends Clock {
+export interface McpDeps
+  extends Clock,
+    Pick<GatewayOptions, 'changedCallers$' | 'stateKey' | 'sessions' | 'onFault' | 'random'> {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;
@@ -47,18 +44,8 @@ export interface McpDeps extends Clock {
   readonly isAccepting: () => boolean;
   /** Hot. */
   readonly events$: Observable<GatewayEvent>;
-  /** Ids of owners that lost a permission. Default: none. */
-  readonly changedCallers$?: Observable<string> | undefined;
-  /** Default: random. */
-  readonly stateKey?: Buffer;
   /** Name and version of the gateway, sent where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
-  /** Defaults LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
-  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
-  /** Gets internal errors, which answers do not contain. What it throws is dropped. */
-  readonly onFault?: FaultListener;
-  /** Randomness in [0, 1). Default Math.random. */
-  readonly random?: () => number;
   /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }

@@ -13,21 +13,16 @@ import type {
   SyncRules,
 } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
+import type { DiscoveryOptions } from '../gateway-types.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import type { ImportReport } from '../registry/registry-types.ts';
 import type { Registry } from '../registry.ts';
 import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
 
-export interface SyncDeps {
+/** Without `env` there are no sources. */
+export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
   readonly definitions: ReadonlyMap<string, TemplateHints>;
-  /** Environment with the addresses of engines and clusters. Absent: no sources. */
-  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
-  readonly namespace?: string | undefined;
-  /** Path of the registry file that a sync reads again. Absent: none. */
-  readonly registryFile?: string | undefined;
-  /** Gets a line when a source that is followed is lost, or found again. */
-  readonly onNotice?: ((line: string) => void) | undefined;
 }
 
 /** Kubernetes namespace. */

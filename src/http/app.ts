@@ -31,7 +31,7 @@ import { body } from './middleware/body.ts';
 import { compose } from './middleware/compose.ts';
 import { countAnswers } from './middleware/count-answers.ts';
 import { errors, refuse, rpcErrors } from './middleware/errors.ts';
-import { hostOriginCheck } from './middleware/host-origin-check.ts';
+import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { requestId } from './middleware/request-id.ts';
 import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
 import { tracing } from './middleware/tracing.ts';
@@ -42,29 +42,18 @@ import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { ROUTES } from './routes/index.ts';
 import { startingReply } from './routes/liveness.ts';
-import { EventStreams } from './sse/event-stream.ts';
+import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 
-export interface AppOptions {
+export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOptions, 'proxies'> {
   readonly log: Logger;
   readonly auth: Auth;
   /** Its creator closes it. */
   readonly mcp: McpEndpoint;
-  /**
-   * True when this gateway serves other machines: authentication is on and it listens on more than loopback. Then any Host
-   * is accepted, and `corsOrigins` decides which web pages may call.
-   */
-  readonly isPublic: boolean;
-  /** Web origins that may call a public gateway; `*` is all of them. */
-  readonly corsOrigins: readonly string[];
   /** Command lines that may be registered without the scope `admin`. */
   readonly allowedCommands: readonly AllowedCommand[];
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
-  /** Host names of this gateway in addition to those of this machine. */
-  readonly allowedHosts: readonly string[];
-  /** Web origins that may call from a browser. */
-  readonly allowedOrigins: readonly string[];
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
   /** Version of this package. */
@@ -77,14 +66,6 @@ export interface AppOptions {
   readonly maxBodyBytes?: number;
   /** Bytes of bodies held at one time; one body of the largest size always fits. Default: from the available memory. */
   readonly bodyBounds?: ByteBounds;
-  /** Most unread bytes of answers. Default: from the available memory. */
-  readonly unreadBounds?: ByteBounds;
-  /** Longest time in which the client of an event stream reads nothing of what waits for it. Default 30 000 ms. */
-  readonly unreadMs?: number;
-  /** Interval of the comments that keep an event stream alive. Default 15 000 ms. */
-  readonly keepAliveMs?: number;
-  /** Approximate interval at which the callers of open event streams are checked again. Default 5 000 ms. */
-  readonly callerCheckMs?: number;
 }
 
 export interface HttpApp {

@@ -1,6 +1,5 @@
 // Authorizes a caller for a route, and again while its event streams are open. Authentication is src/auth.
 
-import type { IncomingMessage } from 'node:http';
 import type { Auth } from '../auth/auth.ts';
 import { mayDo, mayUse, type Principal, type Scope } from '../domain/account.ts';
 import {
@@ -12,17 +11,15 @@ import {
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import { credentialsOf } from './credentials.ts';
+import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
 
-interface CheckedRequest {
-  readonly req: Pick<IncomingMessage, 'headers'>;
-  readonly state: {
+interface CheckedRequest extends CredentialedRequest {
+  readonly state: CredentialedRequest['state'] & {
     readonly principal?: Principal;
     readonly template?: string | undefined;
-    readonly isSameHost?: boolean;
   };
 }
 

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Credentials } from '../auth/auth.ts';
 
-interface CredentialedRequest {
+export interface CredentialedRequest {
   readonly req: Pick<IncomingMessage, 'headers'>;
   readonly state: { readonly isSameHost?: boolean };
 }

@@ -17,7 +17,10 @@ export interface HostOriginCheckOptions {
   readonly allowedHosts: readonly string[];
   /** Origins that may call from a browser: `https://console.example`. `*` and `null` are ignored. */
   readonly allowedOrigins: readonly string[];
-  /** True with authentication and an address that others can reach. */
+  /**
+   * True when this gateway serves other machines: authentication is on and it listens on more than loopback. Then any Host is
+   * accepted, and `corsOrigins` decides which web pages may call.
+   */
   readonly isPublic: boolean;
   /** Further origins that may call a public gateway; `*` is all of them. */
   readonly corsOrigins: readonly string[];
