@@ -20,9 +20,8 @@ export const ApiKeyRecord = Type.Object({
   is_active: flag(true),
   created_by: nullableText('admin'),
 });
-export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
 
-export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): ApiKeyRecord {
+export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeof ApiKeyRecord> {
   return {
     id: apiKey.id,
     name: apiKey.name,

@@ -38,9 +38,8 @@ export const AuditRecord = Type.Object({
   request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   call: Type.Union([CallRecord, Type.Null()], { examples: [null] }),
 });
-export type AuditRecord = Static<typeof AuditRecord>;
 
-export function auditRecord(entry: AuditEntry): AuditRecord {
+export function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
   const { id, at, actor, actorName, action, subject, status, address = null, requestId = null, call } = entry;
   return {
     ...{ id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId },

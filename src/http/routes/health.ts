@@ -32,10 +32,9 @@ const InstanceCounts = Type.Object({
   healthy: Type.Integer(),
   unhealthy: integer(0),
 });
-type InstanceCounts = Static<typeof InstanceCounts>;
 
 /** Counts instances without draining and stopped ones, for every answer with such counts. */
-export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): InstanceCounts {
+export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): Static<typeof InstanceCounts> {
   const counted = servers.filter(isCounted);
   const healthy = counted.filter(({ snapshot }) => snapshot.healthy).length;
   return { total: counted.length, healthy, unhealthy: counted.length - healthy };
@@ -94,7 +93,6 @@ const healthFields = {
   ejection: NullableEjection,
 };
 export const InstanceHealth = Type.Object(healthFields);
-export type InstanceHealth = Static<typeof InstanceHealth>;
 
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
 export const TemplateHealth = Type.Object({
@@ -115,7 +113,7 @@ export function instanceHealth(
   snapshot: InstanceSnapshot,
   transport: InstanceDefinition['transport'],
   viewer: Principal,
-): InstanceHealth {
+): Static<typeof InstanceHealth> {
   return {
     healthy: snapshot.healthy,
     status: snapshot.healthy ? 'healthy' : 'unhealthy',

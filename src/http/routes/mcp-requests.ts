@@ -29,7 +29,6 @@ const Parameters = Type.Object(
     ],
   },
 );
-type Parameters = Static<typeof Parameters>;
 
 /** Every field of MCP, with `description` and `parameters` added. */
 export const ToolList = Type.Object({
@@ -193,7 +192,7 @@ function toolView(tool: JsonObject) {
 }
 
 /** The input schema, always as an object, every property with a type and a description. */
-function parametersOf(inputSchema: unknown): Parameters {
+function parametersOf(inputSchema: unknown): Static<typeof Parameters> {
   const schema = isJsonObject(inputSchema) ? inputSchema : {};
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
   const described = Object.entries(properties).map(([name, property]) => {

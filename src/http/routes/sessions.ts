@@ -30,7 +30,6 @@ const SessionRecord = Type.Object({
   last_used_at: Time,
   is_streaming: flag(true),
 });
-type SessionRecord = Static<typeof SessionRecord>;
 
 /** Names of keys are the longest. */
 const LONGEST_NAME = 256;
@@ -119,7 +118,10 @@ async function namesOf(
   }
 }
 
-function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>): SessionRecord {
+function recordOf(
+  session: ClientSessionView,
+  names: ReadonlyMap<string, string>,
+): Static<typeof SessionRecord> {
   const { id, ownerId, clientInfo, bindings, openedAtMs, usedAtMs, isStreaming } = session;
   return {
     id,

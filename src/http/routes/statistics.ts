@@ -85,10 +85,9 @@ export const StatisticsView = Type.Object({
     last_check_time: NullableTime,
   }),
 });
-type StatisticsView = Static<typeof StatisticsView>;
 
 /** Makes the answer for one viewer. */
-function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
+function statisticsView(gateway: Gateway, viewer: Principal): Static<typeof StatisticsView> {
   const { policy } = gateway;
   const servers = visibleServers(gateway, viewer);
   const stats = visibleStats(gateway.stats(), servers, viewer);

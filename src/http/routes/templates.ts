@@ -29,9 +29,8 @@ export const LoadBalancerView = Type.Object({
   session: Type.Enum([...SESSION_SHARING]),
   session_failover: Type.Enum([...SESSION_FAILOVER]),
 });
-type LoadBalancerView = Static<typeof LoadBalancerView>;
 
-function loadBalancerView(policy: BalancerPolicy): LoadBalancerView {
+function loadBalancerView(policy: BalancerPolicy): Static<typeof LoadBalancerView> {
   return {
     strategy: policy.strategy,
     health_check_interval: policy.healthIntervalMs / 1000,
@@ -64,14 +63,13 @@ const TemplateRecord = Type.Object({
   instances: Type.Integer(),
   load_balancer: LoadBalancerView,
 });
-type TemplateRecord = Static<typeof TemplateRecord>;
 
 /** Throws TEMPLATE_NOT_FOUND. */
 function templateRecord(
   gateway: Pick<Gateway, 'template'>,
   id: string,
   definition: TemplateDefinition | undefined,
-): TemplateRecord {
+): Static<typeof TemplateRecord> {
   const { instances, policy } = gateway.template(id);
   return {
     id,
@@ -105,10 +103,9 @@ export const RegistryView = Type.Object({
     unhealthy_instances: integer(0),
   }),
 });
-type RegistryView = Static<typeof RegistryView>;
 
 /** Makes the answer for one viewer, with the templates that have no instances. */
-function registryView(gateway: Gateway, viewer: Principal): RegistryView {
+function registryView(gateway: Gateway, viewer: Principal): Static<typeof RegistryView> {
   const servers = visibleServers(gateway, viewer);
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
   const templates = visibleTemplates(gateway, viewer).map((template) => {

@@ -21,9 +21,8 @@ export const UserRecord = Type.Object({
   created_at: Time,
   updated_at: Time,
 });
-export type UserRecord = Static<typeof UserRecord>;
 
-export function userRecord(user: User): UserRecord {
+export function userRecord(user: User): Static<typeof UserRecord> {
   return {
     id: user.id,
     username: user.username,
