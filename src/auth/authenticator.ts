@@ -195,7 +195,6 @@ export interface VerifierOptions {
 /** One answer for unknown, revoked and wrong keys: it does not tell which ids exist. */
 const WRONG_KEY = 'The API key is not valid';
 
-/** Verifies a token or an API key against the store. */
 export class Verifier {
   readonly #options: VerifierOptions;
 
@@ -261,7 +260,6 @@ function keyExpired(): Error {
 
 export type StoreChange = RevisionChange['kind'];
 
-/** The age of an entry. */
 export interface Verified {
   /** Time of the query, in ms. */
   readonly verifiedAtMs: number;

@@ -10,7 +10,6 @@ import {
   type User,
 } from '../domain/account.ts';
 
-/** Requests per hour of principals with a limit. */
 export interface HourlyLimits {
   readonly userPerHour: number;
   readonly apiKeyPerHour: number;

@@ -128,7 +128,6 @@ export class Mcp {
     return this.#actors.sessions.calling;
   }
 
-  /** The open sessions, each once. */
   sessions(): ClientSessionView[] {
     const startMs = Date.now() - this.#deps.now();
     return this.#actors.sessions.list().map(({ openedAtMs, usedAtMs, bindings, isListened, ...session }) => ({

@@ -25,7 +25,6 @@ export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly definitions: ReadonlyMap<string, TemplateHints>;
 }
 
-/** Kubernetes namespace. */
 const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;

@@ -56,7 +56,6 @@ export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOpti
   readonly definitions: readonly TemplateDefinition[];
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
-  /** Version of this package. */
   readonly build: string;
   /** The settings in effect, secrets masked, for `GET /gateway/settings`. Default: none. */
   readonly settings?: readonly ConfigRow[];
@@ -69,7 +68,6 @@ export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOpti
 }
 
 export interface HttpApp {
-  /** For http.createServer. */
   callback(): RequestListener;
   /** For the listener that serves metrics alone. */
   readonly metrics: Pick<Prometheus, 'text'>;

@@ -9,7 +9,6 @@ import type { RequestTrace } from '../domain/trace.ts';
 
 export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
   readonly params?: ExchangeRequest['params'] | undefined;
-  /** Id of the JSON-RPC message. */
   readonly id?: unknown;
   readonly address?: string | undefined;
 }
@@ -20,7 +19,6 @@ export class HttpCallReport implements CallReport {
   tool: string | undefined;
   /** Arguments of the tool as received. Dropped at the end of the request: the client may read its answer much later. */
   arguments: JsonFields[string];
-  /** Address of the client. */
   readonly address: string | undefined;
   /** See Tracker. */
   sentTo: SentTo | undefined;

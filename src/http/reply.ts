@@ -70,7 +70,6 @@ export interface McpEndpointReply {
 
 export type Reply = BytesReply | EmptyReply | StreamReply | McpEndpointReply;
 
-/** Answers with a value as JSON. */
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
   return bytes(status, JSON.stringify(value), fields);
 }
@@ -85,7 +84,6 @@ export function bytes(status: number, text: Uint8Array | string, fields: ReplyFi
   return { kind: 'bytes', status, bytes: text, ...fields };
 }
 
-/** Answers 204 without a body. */
 export function noContent(fields: ReplyFields = {}): EmptyReply {
   return { kind: 'empty', status: 204, ...fields };
 }

@@ -37,7 +37,6 @@ export interface RequestState extends CountedRequest {
   bodyFields?: JsonFields | undefined;
   /** Template of the path, once a route matched. */
   template?: string | undefined;
-  /** The instance that answered. */
   instanceId?: string;
   /** Error code of the gateway; absent for errors of backends. */
   errorCode?: ErrorCode;
@@ -61,7 +60,6 @@ export interface RequestState extends CountedRequest {
 
 /** What the handler adds to the audit log. */
 export interface Trail {
-  /** The user that logged in. */
   readonly actor?: Pick<Principal, 'id' | 'name'>;
   /** Path of the created resource, or a description of the change. */
   readonly subject?: string;
@@ -184,7 +182,6 @@ export class HttpRequest {
     return ENCODINGS.find((encoding) => this.#context.acceptsEncodings(encoding) !== false) ?? 'identity';
   }
 
-  /** Begins the report of an MCP request. */
   report(request: ReportedRequest): HttpCallReport {
     const { state } = this.#context;
     const onEnded = (report: HttpCallReport): void => {

@@ -25,7 +25,6 @@ import type { RecentEvents } from './sse/recent-events.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** The dependencies of handlers. */
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
@@ -44,7 +43,6 @@ export interface Services {
   readonly log: { level: string };
   /** The settings in effect, secrets masked. */
   readonly settings: readonly ConfigRow[];
-  /** Version of this package. */
   readonly build: string;
 }
 
@@ -69,11 +67,9 @@ export interface RouteAccess {
   readonly method: Method;
   /** Parameters are written `:name`; `*name` is the rest of the path, slashes included. */
   readonly path: string;
-  /** For the API description. */
   readonly summary: string;
   /** Any of them is sufficient; `open` needs no credentials. */
   readonly scope: 'open' | Scope | readonly Scope[];
-  /** By status. */
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
   /**
@@ -186,10 +182,8 @@ function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<
   return schema === undefined ? anything() : compileShape(schema, place);
 }
 
-/** Errors of every route. */
 const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
 
-/** Errors of every route that needs credentials. */
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   'AUTHENTICATION_REQUIRED',
   'INVALID_CREDENTIALS',
@@ -202,7 +196,6 @@ const WITH_CREDENTIALS: readonly ErrorCode[] = [
 /** Errors of every route that needs the registry, which may not be loaded yet. */
 const WHILE_STARTING: readonly ErrorCode[] = ['NO_HEALTHY_INSTANCE'];
 
-/** Errors of every route with a body. */
 const WITH_BODY: readonly ErrorCode[] = [
   'MALFORMED_JSON',
   'PAYLOAD_TOO_LARGE',

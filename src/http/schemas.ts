@@ -72,7 +72,6 @@ export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
 
 export const LOCATION = { Location: 'Path of what was made' } as const;
 
-/** Rounds to a number of decimals. */
 export function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }

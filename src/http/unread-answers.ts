@@ -10,7 +10,6 @@ import type { HttpContext, RouteMiddleware } from './request.ts';
 /** The owner of answers to callers that are not authenticated. */
 const UNKNOWN = '';
 
-/** The unread answers of one app, by caller. */
 export class UnreadAnswers {
   readonly #held: HeldBytes;
   readonly #holdings = new Map<ServerResponse, Holding>();

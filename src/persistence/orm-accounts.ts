@@ -23,7 +23,6 @@ import type { AccountStore } from './store.ts';
 
 const IN_ORDER = { orderBy: { position: 'asc' } } as const;
 
-/** Keys touched by one statement. */
 const TOUCH_BATCH = 100;
 
 export class OrmAccounts implements AccountStore {

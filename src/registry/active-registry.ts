@@ -83,7 +83,6 @@ export class ActiveRegistry {
     return this.#deps.fleet.isServerIdTaken(serverId);
   }
 
-  /** Every definition, template by template. */
   definitions(): InstanceDefinition[] {
     const { fleet } = this.#deps;
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);

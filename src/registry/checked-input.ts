@@ -97,7 +97,6 @@ function hasHiddenEntries(value: object): boolean {
 
 const validator = Compile(LoadBalancerSettings);
 
-/** VALIDATION_ERROR for invalid settings of a template. */
 export function checkSettings(settings: LoadBalancerSettings): void {
   if (validator.Check(settings)) return;
   const found = issuesOf(validator.Errors(settings)[1]);

@@ -44,7 +44,6 @@ export interface FileEntry {
   readonly fingerprint: string;
 }
 
-/** The contents of a registry file. */
 export interface FileContents {
   readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
   readonly entries: readonly FileEntry[];

@@ -6,7 +6,6 @@ import { tooManyBodies } from '../../domain/error-catalogue.ts';
 import { type ByteBounds, ByteBudget } from '../../domain/held-bytes.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
-/** The counted memory of one body. */
 export class HeldBody {
   readonly #budget: ByteBudget;
   readonly #owner: string;
@@ -43,7 +42,6 @@ export class HeldBody {
   }
 }
 
-/** The bodies of all callers. */
 export class HeldBodies {
   readonly #budget: ByteBudget;
   readonly #uploads = new Map<string, number>();

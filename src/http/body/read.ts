@@ -18,7 +18,6 @@ export function readDirect(maxBytes: number): ReadBody {
   return ({ req: request }, onBytes) => readAllOf(request, maxBytes, onBytes);
 }
 
-/** Reads one stream to its end. */
 export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes = () => {}): Promise<Buffer> {
   return new Promise((resolve, reject) => listen(request, maxBytes, onBytes, resolve, reject));
 }

@@ -5,11 +5,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
-/** A file of an installed package. */
 export interface Asset {
   /** Module specifier. */
   readonly module: string;
-  /** Media type. */
   readonly type: string;
   /** Replacements; each passage occurs exactly once. */
   readonly edits?: readonly Edit[];

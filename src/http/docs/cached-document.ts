@@ -5,7 +5,6 @@ import { type BytesReply, bytes, type EmptyReply } from '../reply.ts';
 
 export interface CachedDocument {
   readonly bytes: Buffer;
-  /** Media type. */
   readonly type: string;
   readonly etag: string;
   /** As `[name, value, …]`, with the ETag. */

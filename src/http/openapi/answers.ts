@@ -19,7 +19,6 @@ export interface SharedAnswers {
   readonly describe: (schema: TSchema) => JsonSchema;
 }
 
-/** The answers of a route, by status. */
 export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<string, AnswerObject> {
   const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of route.errors)
@@ -53,7 +52,6 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   503: 'Not available now',
 };
 
-/** The errors of a route with the same status. */
 interface StatusErrors {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
@@ -153,14 +151,12 @@ function sampleBody(code: ErrorCode, status: number): ErrorBody {
 
 const RATE_LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 
-/** Headers of error answers, by status. */
 const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
   401: ['WWW-Authenticate'],
   429: ['Retry-After'],
   503: ['Retry-After'],
 };
 
-/** Headers of every answer of a route. */
 function headersOf({ scope, errors, speaks }: RouteAccess): HeaderObjects {
   const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
   return references([

@@ -162,7 +162,6 @@ interface Tag {
   readonly paths: RegExp;
 }
 
-/** In display order. */
 export const TAGS: readonly Tag[] = [
   {
     name: 'MCP',

@@ -2,7 +2,6 @@
 
 import type { TSchema } from 'typebox';
 
-/** JSON Schema as data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /**

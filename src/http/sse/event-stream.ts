@@ -34,7 +34,6 @@ export interface EventStreamOptions {
 
 /** An open event stream: it is kept alive, and ends with the app or when its caller is no longer authorized. */
 export interface TrackedStream {
-  /** Writes a comment, which clients ignore. */
   comment(text: string): void;
   /** Ends it because the app stops. */
   shutDown(): void;
@@ -42,7 +41,6 @@ export interface TrackedStream {
   revoke(refusal: GatewayError): void;
 }
 
-/** Every open event stream of one app. */
 export class EventStreams {
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
