@@ -308,14 +308,7 @@ function foreignPrograms(gateway: Gateway): string[] {
 /** Synchronizes the registry with the deployments from now on; returns a line for each unusable entry. */
 async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]> {
   const { added, changed, removed, unchanged, skipped, warnings } = await gateway.followDeployments();
-  const counts = {
-    added: added.length,
-    changed: changed.length,
-    removed: removed.length,
-    unchanged: unchanged.length,
-    skipped: skipped.length,
-  };
-  log.info(counts, 'deployments synced');
+  log.info(lengthsOf({ added, changed, removed, unchanged, skipped }), 'deployments synced');
   const left = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
   return [...warnings, ...left].map((line) => `sync: ${line}`);
 }
@@ -328,14 +321,11 @@ async function applyFile(
 ): Promise<readonly string[]> {
   const { added, changed, removed, unchanged, keptAway, problems } = await gateway.importFile(document);
   const unusable = [...document.problems, ...problems];
-  const counts = {
-    added: added.length,
-    changed: changed.length,
-    removed: removed.length,
-    unchanged: unchanged.length,
-    kept_away: keptAway.length,
-    problems: unusable.length,
-  };
-  log.info(counts, 'registry file applied');
+  const lists = { added, changed, removed, unchanged, kept_away: keptAway, problems: unusable };
+  log.info(lengthsOf(lists), 'registry file applied');
   return unusable.map((problem) => `registry file: ${problem}`);
+}
+
+function lengthsOf(lists: Readonly<Record<string, readonly unknown[]>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(lists).map(([name, { length }]) => [name, length]));
 }

@@ -3,6 +3,9 @@
 import { createHash } from 'node:crypto';
 import { type BytesReply, bytes, type EmptyReply } from '../reply.ts';
 
+/** Header of a document that is revalidated on each use, because an upgrade may change it. */
+export const REVALIDATED: readonly string[] = ['Cache-Control', 'no-cache'];
+
 export interface CachedDocument {
   readonly bytes: Buffer;
   readonly type: string;

@@ -11,7 +11,13 @@ import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts'
 import { HTTP_LIMITS } from '../limits.ts';
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import type { ContentEncoding, HttpRequest } from '../request.ts';
-import { type CachedDocument, cachedDocument, documentReply, makeOnce } from './cached-document.ts';
+import {
+  type CachedDocument,
+  cachedDocument,
+  documentReply,
+  makeOnce,
+  REVALIDATED,
+} from './cached-document.ts';
 
 /** In a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
@@ -127,8 +133,6 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Revalidated on each use, because an upgrade changes the file. */
-const REVALIDATED = ['Cache-Control', 'no-cache'];
 const FOR_EVER = ['Cache-Control', 'public, max-age=31536000, immutable'];
 
 /** For every file: an SVG that is opened by its address is a page, too. */

@@ -3,7 +3,13 @@
 
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import { type Asset, REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from './assets.ts';
-import { type CachedDocument, cachedDocument, documentReply, makeOnce } from './cached-document.ts';
+import {
+  type CachedDocument,
+  cachedDocument,
+  documentReply,
+  makeOnce,
+  REVALIDATED,
+} from './cached-document.ts';
 import { redocPage, swaggerPage } from './pages.ts';
 
 /** Answers the routes of routes/documents.ts; a matching `If-None-Match` header is answered 304. */
@@ -38,8 +44,6 @@ const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
   redoc: REDOC_ASSETS,
 };
 
-/** Revalidated on each use, because an upgrade changes the document. */
-const REVALIDATED = ['Cache-Control', 'no-cache'];
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 
 async function pageDocument(name: PageName): Promise<CachedDocument> {

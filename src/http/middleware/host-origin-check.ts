@@ -29,49 +29,38 @@ export interface HostOriginCheckOptions {
 
 /** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. */
 export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware {
-  return options.isPublic ? publicCheck(options) : localCheck(options);
-}
-
-function localCheck({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
-  const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
-  const origins = originSet(allowedOrigins);
-
-  const isHostAllowed = (host: string): boolean => {
-    if (LOCAL_HOST.test(host)) return true;
-    const name = host.toLowerCase();
-    return hosts.has(name) || hosts.has(name.replace(PORT, ''));
-  };
-
-  // `GET http://host/path` names a host besides the Host header, and takes precedence. Source: RFC 9112 section 3.2.2.
-  const isTargetAllowed = (target: string): boolean =>
-    ORIGIN_FORM.test(target) || (URL.canParse(target) && isHostAllowed(new URL(target).host));
-
+  const { allowedOrigins, isPublic, corsOrigins, proxies } = options;
+  const isHostAllowed = hostCheck(options);
+  const isForAll = isPublic && corsOrigins.includes('*');
+  const origins = originSet(isPublic ? [...corsOrigins, ...allowedOrigins] : allowedOrigins);
+  const setting = isPublic ? 'cors_origins' : 'allowed_origins';
   return (context, next) => {
-    const request = context.req;
-    const host = proxies.host(request);
-    if (host === undefined || !isHostAllowed(host) || !isTargetAllowed(request.url ?? '')) {
+    if (!isPublic && !isHostAllowed(context.req))
       throw originNotAllowed('The Host of the request is not allowed. See allowed_hosts.');
-    }
-    const { origin } = request.headers;
-    if (origin === undefined) return next();
-    const isSame = isSameOrigin(origin, context, proxies);
-    if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
-    if (isSame) return next();
-    throw originNotAllowed('The Origin of the request is not allowed. See allowed_origins.');
-  };
-}
-
-function publicCheck({ allowedOrigins, corsOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
-  const isForAll = corsOrigins.includes('*');
-  const origins = originSet([...corsOrigins, ...allowedOrigins]);
-  return (context, next) => {
     const { origin } = context.req.headers;
     if (origin === undefined) return next();
     const isSame = isSameOrigin(origin, context, proxies);
     if (isForAll) return shareWith('*', context, next);
     if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
     if (isSame) return next();
-    throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
+    throw originNotAllowed(`The Origin of the request is not allowed. See ${setting}.`);
+  };
+}
+
+/** Checks the host of a request to a gateway that is not public. */
+function hostCheck({ allowedHosts, proxies }: HostOriginCheckOptions): (request: IncomingMessage) => boolean {
+  const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
+  const isAllowed = (host: string): boolean => {
+    if (LOCAL_HOST.test(host)) return true;
+    const name = host.toLowerCase();
+    return hosts.has(name) || hosts.has(name.replace(PORT, ''));
+  };
+  return (request) => {
+    const { url = '' } = request;
+    const host = proxies.host(request);
+    if (host === undefined || !isAllowed(host)) return false;
+    // `GET http://host/path` names another host, which takes precedence. Source: RFC 9112 section 3.2.2.
+    return ORIGIN_FORM.test(url) || (URL.canParse(url) && isAllowed(new URL(url).host));
   };
 }
 
