@@ -4,7 +4,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
-import Koa from 'koa';
+import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
@@ -14,6 +14,7 @@ import type { ByteBounds } from '../domain/held-bytes.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
+import type { HttpCounts } from '../metrics/counts.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -28,8 +29,6 @@ import { accessLog, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { authorize, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
-import { compose } from './middleware/compose.ts';
-import { countAnswers } from './middleware/count-answers.ts';
 import { errors, refuse, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { requestId } from './middleware/request-id.ts';
@@ -37,7 +36,13 @@ import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.t
 import { tracing } from './middleware/tracing.ts';
 import { createProxies } from './proxies.ts';
 import { json } from './reply.ts';
-import type { ReportListener, RequestState, RouteMiddleware } from './request.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  type HttpMiddleware,
+  type ReportListener,
+  type RequestState,
+  type RouteMiddleware,
+} from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { ROUTES } from './routes/index.ts';
@@ -197,4 +202,25 @@ function unlessTemplate(
 
 function readerOf({ speaks, reader = 'koa-body' }: Route): NonNullable<Route['reader']> | 'bytes' {
   return speaks === 'json-rpc' ? 'bytes' : reader;
+}
+
+/** Counts every answer for the metrics, by status and error code. */
+function countAnswers(counts: HttpCounts): HttpMiddleware {
+  return ({ res, state }, next) => {
+    res.on('close', () =>
+      counts.count(res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST, state.errorCode),
+    );
+    return next();
+  };
+}
+
+/**
+ * Composes steps once: they run in order, then `next`. koa-compose creates a bound function and a promise for each step of each request,
+ * to detect a second call of `next`, which no step here makes. A step may throw synchronously: steps that catch errors use `await`.
+ */
+function compose<S, C>(steps: readonly Middleware<S, C>[]): Middleware<S, C> {
+  return steps.reduceRight<Middleware<S, C>>(
+    (rest, step) => (context, next) => step(context, () => rest(context, next)),
+    (_context, next) => next(),
+  );
 }

@@ -1,8 +1,7 @@
 import Type, { type TSchema } from 'typebox';
 import * as Value from 'typebox/value';
 import * as assert from 'uvu/assert';
-import { exampleOf } from '../../../src/http/openapi/example.ts';
-import { schemaWriter } from '../../../src/http/openapi/schema.ts';
+import { exampleOf, schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
 

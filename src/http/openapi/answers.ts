@@ -6,8 +6,7 @@ import { ErrorBody, errorBody } from '../error-reply.ts';
 import type { AnswerDoc, RouteAccess } from '../route.ts';
 import { HEADERS, type HeaderName } from './components.ts';
 import { ERROR_SAMPLES, OTHER_SAMPLES } from './error-samples.ts';
-import { exampleOf } from './example.ts';
-import type { JsonSchema } from './schema.ts';
+import { exampleOf, type JsonSchema } from './schema.ts';
 
 /** An answer, or a reference to one. */
 export type AnswerObject = Readonly<Record<string, unknown>>;

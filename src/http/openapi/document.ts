@@ -6,8 +6,7 @@ import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
 import { answersOf, type SharedAnswers } from './answers.ts';
 import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from './components.ts';
-import { exampleOf } from './example.ts';
-import { schemaWriter } from './schema.ts';
+import { exampleOf, schemaWriter } from './schema.ts';
 
 /** The document as plain JSON, with the fields that specs and tools read. */
 export interface OpenApiDocument {
