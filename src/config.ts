@@ -3,7 +3,7 @@
 // by the variables of their own tools (discovery/).
 
 import { hostname } from 'node:os';
-import { ConfigError, ConfigFaults } from './config/config-error.ts';
+import { ConfigError, ConfigErrors } from './config/config-error.ts';
 import { type ListenAddress, resolveListeners } from './config/listeners.ts';
 import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
@@ -50,14 +50,14 @@ const LONGEST_QUOTE = 60;
  * unknown key. Source: ADR 4.
  */
 export function loadConfig(input: SourcesInput): Config {
-  const faults = new ConfigFaults();
+  const errors = new ConfigErrors();
   const keys = ALL_SETTINGS.map(({ key }) => key);
-  const sources = openSources(input, keys, faults.note);
+  const sources = openSources(input, keys, errors.attempt);
   const rows: ConfigRow[] = [];
-  const { listeners, portsDefaulted, warnings } = faults.note(
+  const { listeners, portsDefaulted, warnings } = errors.attempt(
     () =>
       resolveListeners(sources, SETTINGS, (row, found) =>
-        faults.note(() => readFound(row, found), row.default),
+        errors.attempt(() => readFound(row, found), row.default),
       ),
     { listeners: [], portsDefaulted: true, warnings: [] },
   );
@@ -79,7 +79,7 @@ export function loadConfig(input: SourcesInput): Config {
     warnings: [...warnings, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
-  faults.check();
+  errors.check();
   return config;
 
   /** A database file has one gateway, whatever its port; the gateways of a server database are named by their address. */
@@ -91,7 +91,7 @@ export function loadConfig(input: SourcesInput): Config {
   }
 
   function read<T>(row: Setting<T>): T {
-    return faults.note(() => {
+    return errors.attempt(() => {
       const found = sources.find(row);
       const value = readFound(row, found);
       const shown = found === undefined ? (row.defaultText ?? row.kind.show(value)) : shownOf(row, value);
@@ -101,14 +101,14 @@ export function loadConfig(input: SourcesInput): Config {
   }
 }
 
-/** For a reader: a listener has two sources, one for its port and one for its host; often they are one. */
+/** The source for people: a listener has two, of its port and of its host, which are often the same. */
 export function tidySource(source: string): string {
   const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
   if (port === undefined || host === undefined) return source;
   return port === host ? port : `port: ${port}; host: ${host}`;
 }
 
-/** Which kind of place a source is; of a listener that of its port, or of its host when only that was written. */
+/** The kind of a source; for a listener that of its port, or of its host when only the host was written. */
 export function kindOfSource(source: string): SourceKind {
   const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
   if (port !== undefined && host !== undefined) return kindOfSource(port === 'default' ? host : port);

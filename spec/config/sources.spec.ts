@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { ConfigError, type Noting } from '../../src/config/config-error.ts';
+import { type Attempt, ConfigError } from '../../src/config/config-error.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
@@ -87,10 +87,13 @@ test('says where gateway.yaml is not YAML, and takes an empty one or an empty se
 
 const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];
 /** Lets the first fault through. */
-const note: Noting = (work) => work();
+const attempt: Attempt = (work) => work();
 
 test('gives values by their dotted key, nested or not', () => {
-  const values = readConfigFile('port: 1\nauth: { enabled: no }\nhttp.a.b: [1]\n', 'a.yaml', { keys, note });
+  const values = readConfigFile('port: 1\nauth: { enabled: no }\nhttp.a.b: [1]\n', 'a.yaml', {
+    keys,
+    attempt,
+  });
   assert.equal(
     [...values],
     [
@@ -103,7 +106,7 @@ test('gives values by their dotted key, nested or not', () => {
 
 test('refuses a key that is set in both ways', () => {
   assert.throws(
-    () => readConfigFile('auth: { enabled: no }\nauth.enabled: yes\n', 'a.yaml', { keys, note }),
+    () => readConfigFile('auth: { enabled: no }\nauth.enabled: yes\n', 'a.yaml', { keys, attempt }),
     /^a\.yaml:2: auth\.enabled is set twice$/,
   );
 });
@@ -111,7 +114,7 @@ test('refuses a key that is set in both ways', () => {
 test('refuses a file that would explode or contain itself', () => {
   const bomb =
     'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nport: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]';
-  assert.throws(() => readConfigFile(bomb, 'a.yaml', { keys, note }), /Excessive alias count/);
+  assert.throws(() => readConfigFile(bomb, 'a.yaml', { keys, attempt }), /Excessive alias count/);
   assert.match(refusal({ yaml: 'port: &p [*p]' }), 'gateway.yaml:1, port: expected a port');
 });
 

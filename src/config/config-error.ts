@@ -1,5 +1,4 @@
-// The one error of configuration: one line with the problem and its source.
-// The command line prints the message and exits with code 2.
+// The error of a setting, one line with the problem and its source. The command line prints it and exits with code 2.
 
 /**
  * A setting that cannot be used. `message` is one line that names the source (`--port`, `GATEWAY_PORT`, `gateway.yaml:3, port`);
@@ -15,26 +14,26 @@ export class ConfigError extends Error {
   }
 }
 
-/** Runs `work`; its ConfigError is recorded, and `otherwise` is returned instead. */
-export type Noting = <T>(work: () => T, otherwise: T) => T;
+/** Runs `work`; records its ConfigError and returns `fallback` instead. */
+export type Attempt = <T>(work: () => T, fallback: T) => T;
 
-/** The errors of all settings. */
-export class ConfigFaults {
-  readonly #faults: ConfigError[] = [];
+/** Collects the errors of all settings. */
+export class ConfigErrors {
+  readonly #errors: ConfigError[] = [];
 
-  readonly note: Noting = (work, otherwise) => {
+  readonly attempt: Attempt = (work, fallback) => {
     try {
       return work();
     } catch (thrown) {
       if (!(thrown instanceof ConfigError)) throw thrown;
-      this.#faults.push(thrown);
-      return otherwise;
+      this.#errors.push(thrown);
+      return fallback;
     }
   };
 
   /** Throws one ConfigError for all; nothing if there is none. */
   check(): void {
-    const [first, ...rest] = this.#faults;
+    const [first, ...rest] = this.#errors;
     if (first === undefined) return;
     // A host of two listeners is read twice.
     const others = new Set(rest.map(({ message }) => message));

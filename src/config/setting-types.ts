@@ -1,5 +1,5 @@
-// A setting, and the types of values that settings have: how each is read from text or YAML, shown again, and named
-// in documents. The table of settings is settings.ts.
+// A setting, and the types of its values: how each is read from text or YAML, written again, and named in documents. The table of
+// settings is settings.ts.
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
@@ -60,7 +60,7 @@ export function readAll<T extends SettingGroup>(
     name,
     isSetting(row) ? read(row) : readAll(row, read),
   ]);
-  // `read` returns the value of its row, which the type of an object made of entries cannot say.
+  // `read` returns the value of its row; `fromEntries` loses that type.
   return Object.fromEntries(values) as ValuesOf<T>;
 }
 
@@ -169,7 +169,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // text that is not JSON is not a list, which the error says
+    return undefined; // text that is not JSON is not a list
   }
 }
 

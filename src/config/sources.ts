@@ -1,11 +1,11 @@
-// Where values come from: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each value keeps the name
-// of its source. setting-types.ts reads the values; listeners.ts decides which listener a HOST or PORT belongs to.
+// The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each value keeps the name
+// of its source. setting-types.ts reads the values; listeners.ts assigns each HOST and PORT to a listener.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors.ts';
-import { ConfigError, type Noting } from './config-error.ts';
+import { type Attempt, ConfigError } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
 
@@ -55,12 +55,12 @@ export interface Sources {
 
 /**
  * Opens the sources; reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists).
- * `note` records a file that cannot be read, and each unknown key in it.
+ * `attempt` records the error of a file that cannot be read, and of each unknown key in it.
  */
-export function openSources(input: SourcesInput, keys: readonly string[], note: Noting): Sources {
+export function openSources(input: SourcesInput, keys: readonly string[], attempt: Attempt): Sources {
   const { flags = {}, env = {}, cwd, readFile = readTextFile } = input;
   const files: string[] = [];
-  const file = note(openFile, undefined);
+  const file = attempt(openFile, undefined);
 
   return {
     files,
@@ -114,7 +114,7 @@ export function openSources(input: SourcesInput, keys: readonly string[], note: 
     }
     const name = named ?? 'gateway.yaml';
     const text = named === undefined ? tryRead(name, name) : readOrThrow(named, '--config', named);
-    return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, note }) };
+    return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, attempt }) };
   }
 
   function readOrThrow(path: string, source: string, shown: string): string {
@@ -150,8 +150,8 @@ function readTextFile(path: string): string | undefined {
 const SERVICE_LINK = /^(SERVICE_(HOST|PORT(_.+)?)|PORT_\d+_.+)$/;
 
 /**
- * One line for each variable that looks like a setting and is none, with the name that was probably meant; values are not
- * repeated. Other programs have variables that begin with GATEWAY_: of those only near misses count.
+ * One line for each variable that looks like a setting and is none, with the nearest name and without the value. Other programs
+ * have variables that begin with GATEWAY_, too: of those only near misses count.
  */
 export function unknownVariables(environment: Environment, settings: readonly SettingNames[]): string[] {
   const known = settings.flatMap(({ variable, secret }) =>
@@ -187,13 +187,13 @@ export interface FileValue {
 
 /**
  * Values of a configuration file by key (`load_balancer.strategy`). `fileName` is how errors call the file.
- * Throws ConfigError for text that is not YAML and a document that is not a mapping; `note` records each key that is not
+ * Throws ConfigError for text that is not YAML and a document that is not a mapping; `attempt` records the error of each key that is not
  * in `keys`, with its line and the nearest key.
  */
 export function readConfigFile(
   text: string,
   fileName: string,
-  { keys, note }: { readonly keys: readonly string[]; readonly note: Noting },
+  { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: Attempt },
 ): ReadonlyMap<string, FileValue> {
   const { document, lines } = parseYaml(text, fileName);
   const values = new Map<string, FileValue>();
@@ -204,7 +204,7 @@ export function readConfigFile(
   return values;
 
   function collect(section: Readonly<Record<string, unknown>>, prefix: string): void {
-    for (const [name, value] of Object.entries(section)) note(() => take(prefix + name, value), undefined);
+    for (const [name, value] of Object.entries(section)) attempt(() => take(prefix + name, value), undefined);
   }
 
   function take(key: string, value: unknown): void {

@@ -1,10 +1,10 @@
-// The connection to a Kubernetes API server: where it is and which account asks (that of the pod, or a kubeconfig), lists with all
-// their pages, and watches that go on from where they stopped.
+// The connection to a Kubernetes API server: its address and account (of the pod, or of a kubeconfig), lists with all their pages,
+// and watches that continue from where they stopped.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { SourceError, type World } from './provider.ts';
+import { type DiscoveryContext, SourceError } from './provider.ts';
 
 /** How an API server is reached. */
 export interface ClusterAccess {
@@ -30,12 +30,12 @@ const PAGE_MS = 5_000;
 const PAGE_ITEMS = 500;
 /** Servers end a watch after this time, in s; it goes on with a new one. */
 const WATCH_SECONDS = 290;
-/** Without a word, not even a bookmark, for this time the connection is taken for dead, in ms. */
+/** Longest silence of a watch, which gets bookmarks; then the connection counts as lost, in ms. */
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** The cluster of this pod, else the one of the kubeconfig; undefined when there is none. SourceError. */
-export async function clusterAccess({ env }: World): Promise<ClusterAccess | undefined> {
+export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterAccess | undefined> {
   const { KUBECONFIG: named, HOME: home, KUBERNETES_SERVICE_HOST: host } = env;
   if (!named && host && existsSync(join(ACCOUNT, 'token'))) {
     const address = host.includes(':') ? `[${host}]` : host;
@@ -52,7 +52,7 @@ export async function clusterAccess({ env }: World): Promise<ClusterAccess | und
   return present.length === 0 ? undefined : readKubeconfig(present);
 }
 
-/** The current context. Of several files, the first that has a name counts, as for kubectl. */
+/** The current context. An entry is taken from the first file that has its name, as by kubectl. */
 async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess | undefined> {
   const { parse } = await import('yaml');
   const documents = files.map((file) => {
@@ -103,7 +103,7 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
 
 type Query = Readonly<Record<string, string>>;
 
-/** One API server, and the namespace that is looked into: `*` for all. */
+/** One API server, and the namespace that is searched: `*` for all. */
 export class Cluster {
   readonly address: string;
   readonly #access: ClusterAccess;

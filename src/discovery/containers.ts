@@ -1,5 +1,5 @@
-// Containers of the engines that speak Docker's API, Docker and Podman: where these are, which containers are to be instances, how
-// each is reached, and what happens to them. Connecting is engine.ts.
+// Containers of Docker and Podman, which have the same API: finds the engines, the containers that are to be instances, the way each
+// is reached, and changes of them. The connection is engine.ts.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,12 +10,12 @@ import type { InstanceInput } from '../domain/instance.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { checkedAddress, connect, engineFailure, originOf } from './engine.ts';
 import {
+  type DiscoveryContext,
   type Provider,
   type Source,
   type SourceChange,
   SourceError,
   type TemplateHints,
-  type World,
 } from './provider.ts';
 
 /** Label that makes a container an instance of the template it names. */
@@ -29,23 +29,23 @@ const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as co
 
 /** Longest wait for all answers of one listing, in ms. */
 const LIST_MS = 5_000;
-/** Containers that are looked at closely at a time. */
+/** Containers that are inspected at the same time. */
 const INSPECTED_AT_A_TIME = 16;
 
 /** The engines at these addresses, and at those sockets that exist; each once. */
 function containerSources(
-  world: World,
+  context: DiscoveryContext,
   addresses: readonly string[],
   sockets: readonly string[],
 ): readonly Source[] {
-  // A default is looked at only where nothing is named, as the engines' own tools do.
+  // Default sockets count only when no address is named, as for the engines' own tools.
   const found = addresses.length > 0 ? [] : sockets.filter((path) => existsSync(path));
   const named = addresses.map(checkedAddress);
   const all = new Set([...named, ...found.map((path) => `unix://${realpathSync(path)}`)]);
-  return [...all].map((address) => containerSource(address, world));
+  return [...all].map((address) => containerSource(address, context));
 }
 
-function containerSource(address: string, { hintsOf }: World): Source {
+function containerSource(address: string, { hintsOf }: DiscoveryContext): Source {
   const origin = originOf(address);
   return {
     address,
@@ -53,8 +53,7 @@ function containerSource(address: string, { hintsOf }: World): Source {
     list: async (signal) => {
       const within = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
       try {
-        const seen = await inspectAll(address, within);
-        return { origin, ...(await listingOf(seen, address, hintsOf)) };
+        return { origin, ...listingOf(await inspectAll(address, within), address, hintsOf) };
       } catch (thrown) {
         throw engineFailure(address, thrown, within);
       }
@@ -69,13 +68,13 @@ function containerSource(address: string, { hintsOf }: World): Source {
   };
 }
 
-interface SeenContainer {
+interface InspectedContainer {
   readonly info: ContainerInfo;
   readonly details: ContainerInspectInfo;
 }
 
 /** The running containers with one of our labels. */
-async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly SeenContainer[]> {
+async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly InspectedContainer[]> {
   const engine = await connect(address);
   const lists = await Promise.all(
     [TEMPLATE, MANAGED.label].map((label) =>
@@ -83,7 +82,7 @@ async function inspectAll(address: string, abortSignal: AbortSignal): Promise<re
     ),
   );
   const infos = [...new Map(lists.flat().map((info) => [info.Id, info])).values()];
-  const seen: SeenContainer[] = [];
+  const containers: InspectedContainer[] = [];
   for (let at = 0; at < infos.length; at += INSPECTED_AT_A_TIME) {
     const some = infos.slice(at, at + INSPECTED_AT_A_TIME).map(async (info) => {
       try {
@@ -93,38 +92,38 @@ async function inspectAll(address: string, abortSignal: AbortSignal): Promise<re
         throw thrown;
       }
     });
-    seen.push(...(await Promise.all(some)).flat());
+    containers.push(...(await Promise.all(some)).flat());
   }
-  return seen;
+  return containers;
 }
 
-async function listingOf(
-  seen: readonly SeenContainer[],
+function listingOf(
+  containers: readonly InspectedContainer[],
   engine: string,
-  hintsOf: World['hintsOf'],
-): Promise<Omit<Listing, 'origin'>> {
+  hintsOf: DiscoveryContext['hintsOf'],
+): Omit<Listing, 'origin'> {
   const deployments: Deployment[] = [];
   const skipped: SkippedDeployment[] = [];
-  for (const { info, details } of seen) {
+  for (const { info, details } of containers) {
     const labels = info.Labels ?? {};
     const template = labels[TEMPLATE] ?? labels[MANAGED.template] ?? '';
     const name = details.Name?.replace(/^\//, '') || info.Id.slice(0, 12);
     const reason = new RegExp(TEMPLATE_ID_PATTERN).test(template)
-      ? whyNot(details)
+      ? reasonAgainst(details)
       : 'its label names no template';
-    const way = reason ?? wayTo(details, labels, hintsOf(template) ?? {}, engine);
-    if (typeof way === 'string') {
-      skipped.push({ template, name, reason: way });
+    const input = reason ?? inputOf(details, labels, hintsOf(template) ?? {}, engine);
+    if (typeof input === 'string') {
+      skipped.push({ template, name, reason: input });
       continue;
     }
     const id = `${template.slice(0, 119)}-${info.Id.slice(0, 8)}`;
-    deployments.push({ template, id, name, input: way, container: { engine, id: info.Id } });
+    deployments.push({ template, id, name, input, container: { engine, id: info.Id } });
   }
   return { deployments, skipped };
 }
 
-/** Why a container that is there gets no calls now; undefined when it may. */
-function whyNot({ State: state }: ContainerInspectInfo): string | undefined {
+/** Why a container gets no calls now; undefined when it may. */
+function reasonAgainst({ State: state }: ContainerInspectInfo): string | undefined {
   if (!state.Running) return 'it is not running';
   if (state.Paused) return 'it is paused';
   return state.Health?.Status === 'unhealthy' ? 'its health check fails' : undefined;
@@ -132,8 +131,8 @@ function whyNot({ State: state }: ContainerInspectInfo): string | undefined {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** How it is reached, or why it is not, as a clause. */
-function wayTo(
+/** The registration of a container, or why there is none, as a clause. */
+function inputOf(
   details: ContainerInspectInfo,
   labels: Labels,
   hints: TemplateHints,
@@ -165,7 +164,7 @@ function programOf(
   return { command: program, args: words };
 }
 
-/** The address of a port of the container as this process reaches it; else why there is none, as a clause. */
+/** The URL at which this process reaches a port of the container; else why there is none, as a clause. */
 function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, engine: string): string {
   const { Ports: published = {}, Networks: networks } = details.NetworkSettings;
   const host = engine.startsWith('unix:') ? '127.0.0.1' : new URL(engine).hostname;
@@ -236,9 +235,9 @@ function takeEvent(line: string, onChange: (change: SourceChange) => void): void
 /** Row of the table. */
 export const docker: Provider = {
   name: 'docker',
-  sources: async (world) => {
-    const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = world.env;
-    return containerSources(world, host ? [host] : [], [
+  sources: async (context) => {
+    const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = context.env;
+    return containerSources(context, host ? [host] : [], [
       '/var/run/docker.sock',
       ...(runtime ? [join(runtime, 'docker.sock')] : []),
       ...(home ? [join(home, '.docker/run/docker.sock')] : []),
@@ -249,9 +248,9 @@ export const docker: Provider = {
 /** Row of the table. */
 export const podman: Provider = {
   name: 'podman',
-  sources: async (world) => {
-    const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = world.env;
-    return containerSources(world, host ? [host] : [], [
+  sources: async (context) => {
+    const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = context.env;
+    return containerSources(context, host ? [host] : [], [
       '/run/podman/podman.sock',
       ...(runtime ? [join(runtime, 'podman/podman.sock')] : []),
     ]);

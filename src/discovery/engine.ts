@@ -1,5 +1,5 @@
-// The connection to an engine that speaks Docker's API: addresses, TLS, and what failures mean. dockerode is loaded with the
-// first engine.
+// The connection to an engine with Docker's API: addresses, TLS, and the texts of failures. dockerode is loaded with the first
+// engine.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export function checkedAddress(written: string): string {
   return `${url.protocol}//${url.host}`;
 }
 
-/** Short, and the same from start to start. */
+/** A short name of an engine, stable across starts. */
 export function originOf(address: string): string {
   return `containers:${createHash('sha256').update(address).digest('hex').slice(0, 16)}`;
 }
@@ -38,7 +38,7 @@ export async function connect(address: string): Promise<Docker> {
   });
 }
 
-/** As Docker's own client finds them. */
+/** Found like Docker's own client does. */
 function tlsFiles(
   protocol: string,
 ): { ca: Buffer; cert: Buffer; key: Buffer } | Record<string, never> | undefined {
@@ -49,14 +49,14 @@ function tlsFiles(
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
 }
 
-/** What went wrong as one line that names the engine. */
+/** The failure as one line that names the engine. */
 export function engineFailure(address: string, thrown: unknown, signal: AbortSignal): SourceError {
   const why =
-    WORDS[codeOf(thrown) ?? ''] ?? (signal.aborted ? 'it does not answer' : messageOf(thrown).trim());
+    REASONS[codeOf(thrown) ?? ''] ?? (signal.aborted ? 'it does not answer' : messageOf(thrown).trim());
   return new SourceError(`${address}: ${why.replace(/\s+/g, ' ').slice(0, 300)}`, { cause: thrown });
 }
 
-const WORDS: Readonly<Record<string, string>> = {
+const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no engine runs there (ENOENT)',
   ECONNREFUSED: 'no engine runs there (ECONNREFUSED)',
   EACCES: 'this user may not use it (EACCES)',

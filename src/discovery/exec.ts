@@ -23,13 +23,13 @@ done 2>/dev/null
 exit 0
 `;
 
-/** A process that was just started. */
-const START_LOOKS = 10;
-const START_LOOK_MS = 20;
+/** Checks for the number of a process that was just started. */
+const START_CHECKS = 10;
+const START_CHECK_MS = 20;
 /** An engine reports the end of a process a moment after its stream ended. */
-const END_LOOKS = 10;
-const END_LOOK_MS = 50;
-/** Longest wait for the effect of a signal to be asked for, in ms. */
+const END_CHECKS = 10;
+const END_CHECK_MS = 50;
+/** Longest time to send a signal, in ms. */
 const SIGNAL_MS = 5_000;
 
 export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output) => {
@@ -94,21 +94,21 @@ class Exec implements ContainerProgram {
     }
   }
 
-  /** Looks whether the process can be seen from here. It has no environment yet for a moment. */
+  /** Finds the process if this machine runs it. For a moment it has no environment yet. */
   async findPid(): Promise<void> {
     try {
-      for (let looks = 0; looks < START_LOOKS && this.#pid === undefined; looks += 1) {
-        if (looks > 0) await delay(START_LOOK_MS);
+      for (let checks = 0; checks < START_CHECKS && this.#pid === undefined; checks += 1) {
+        if (checks > 0) await delay(START_CHECK_MS);
         const { Pid: pid, Running: isRunning } = await this.#exec.inspect();
         if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return;
         if (pid > 0 && this.#isOurs(pid)) this.#pid = pid;
       }
     } catch {
-      // The engine is on its way out, which shows in `exited`.
+      // The engine is stopping, which `exited` reports.
     }
   }
 
-  /** The number is that of this machine, and still of this program. */
+  /** True when the number belongs to this program, on this machine and now. */
   #isOurs(pid: number): boolean {
     return environmentOf(pid)?.includes(this.#mark) === true;
   }
@@ -122,7 +122,7 @@ class Exec implements ContainerProgram {
       });
       const stream = await killer.start({ abortSignal });
       for await (const _ of stream) {
-        // Until it ends; there is nothing to read.
+        // Wait for its end; there is nothing to read.
       }
       return (await killer.inspect({ abortSignal })).ExitCode === 0;
     } catch {
@@ -133,10 +133,10 @@ class Exec implements ContainerProgram {
   async #reason(): Promise<string> {
     this.#stream.destroy();
     try {
-      for (let looks = 0; looks < END_LOOKS; looks += 1) {
+      for (let checks = 0; checks < END_CHECKS; checks += 1) {
         const { Running: isRunning, ExitCode: code } = await this.#exec.inspect();
         if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
-        await delay(END_LOOK_MS, undefined, { ref: false });
+        await delay(END_CHECK_MS, undefined, { ref: false });
       }
       return 'closed its standard output';
     } catch (thrown) {
@@ -155,7 +155,7 @@ function environmentOf(pid: number): string | undefined {
   }
 }
 
-/** Takes apart what the engine sends: frames with a header of 8 bytes, the stream's number first and the length last. */
+/** Splits the stream of the engine: frames with a header of 8 bytes, the number of the stream first and the length last. */
 function demultiplexer({ onOutput, onError }: ProgramOutput): (chunk: Buffer) => void {
   let header = Buffer.alloc(0);
   let left = 0;

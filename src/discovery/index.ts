@@ -1,4 +1,4 @@
-// The table of providers: where deployments are looked for.
+// TABLE of the providers, which search for deployments.
 
 import { docker, podman } from './containers.ts';
 import { kubernetes } from './kubernetes.ts';

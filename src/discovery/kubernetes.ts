@@ -1,20 +1,20 @@
-// Kubernetes: the pods behind Services that are labelled, or that belong to Deployments of another platform. Each pod that is
-// ready is one instance. The API server is spoken to by cluster.ts.
+// Kubernetes: the pods behind labelled Services, and behind those of Deployments of another platform. Each ready pod is one
+// instance. The connection to the API server is cluster.ts.
 
 import { createHash } from 'node:crypto';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
-import type { Provider, Source, World } from './provider.ts';
+import type { DiscoveryContext, Provider, Source } from './provider.ts';
 
 /** Label of a Service: its pods are instances of that template. */
 const TEMPLATE = 'stagedoor/template';
 /** Annotation of a Service: name or number of the port, where there are several. */
 const PORT = 'stagedoor/port';
-/** Names of ports, best first, where no annotation says which. */
+/** Names of ports, best first, without an annotation. */
 const PORT_NAMES: readonly unknown[] = ['mcp', 'http'];
-/** A convention of another platform: its Deployments, and where they name their template. */
+/** A convention of another platform: the label of its Deployments, and the label with the template. */
 const MANAGED = 'app.kubernetes.io/managed-by=mcp-platform';
 const MANAGED_TEMPLATE = 'mcp-template.io/template-name';
 
@@ -26,13 +26,13 @@ const RESOURCES = [SERVICES, SLICES, DEPLOYMENTS] as const;
 /** Row of the table. */
 export const kubernetes: Provider = {
   name: 'kubernetes',
-  sources: async (world) => {
-    const access = await clusterAccess(world);
-    return access === undefined ? [] : [clusterSource(new Cluster(access, world.namespace), world)];
+  sources: async (context) => {
+    const access = await clusterAccess(context);
+    return access === undefined ? [] : [clusterSource(new Cluster(access, context.namespace), context)];
   },
 };
 
-function clusterSource(cluster: Cluster, { namespace, hintsOf }: World): Source {
+function clusterSource(cluster: Cluster, { namespace, hintsOf }: DiscoveryContext): Source {
   const server = `k8s:${createHash('sha256').update(cluster.address).digest('hex').slice(0, 16)}`;
   const originOf = (name: unknown) => `${server}/${name}`;
   const origin = namespace === '*' ? originOf('') : originOf(namespace);
@@ -46,7 +46,7 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf }: World): Source 
       return { origin, ...listingOf({ services, slices, deployments }, hintsOf, originOf) };
     },
     watch: async (onChange, onOpen, signal) => {
-      // One that fails ends the others.
+      // The first failure ends the other watches.
       const failed = new AbortController();
       const either = AbortSignal.any([signal, failed.signal]);
       const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each, signal)));
@@ -72,7 +72,7 @@ interface Lists {
 
 function listingOf(
   { services, slices, deployments }: Lists,
-  hintsOf: World['hintsOf'],
+  hintsOf: DiscoveryContext['hintsOf'],
   originOf: (namespace: unknown) => string,
 ): Omit<Listing, 'origin'> {
   const found = new Map<string, Deployment>();
@@ -115,7 +115,7 @@ function listingOf(
   return { deployments: [...found.values()], skipped: [...skipped.values()] };
 }
 
-/** The template of its label, else of the Deployment whose pods it selects; undefined: it serves no template. */
+/** The template in the label of the Service, else of the Deployment whose pods it selects; undefined: none. */
 function templateOf(service: JsonObject, deployments: readonly JsonObject[]): string | undefined {
   const { labels, namespace } = metadataOf(service);
   if (typeof labels[TEMPLATE] === 'string') return labels[TEMPLATE];
@@ -138,7 +138,7 @@ function isSliceOf(slice: JsonObject, service: JsonObject): boolean {
   return isAddress && namespace === owner.namespace && labels['kubernetes.io/service-name'] === owner.name;
 }
 
-/** A pod of two families is in two slices; IPv4 first. */
+/** A pod with addresses of both families is in two slices; IPv4 first. */
 function byAddressType(one: JsonObject, other: JsonObject): number {
   return String(one.addressType).localeCompare(String(other.addressType));
 }

@@ -2,7 +2,7 @@
 
 import type { Listing } from '../domain/deployment.ts';
 
-/** How the deployments of a template are reached, from its definition. */
+/** The fields of a template's definition about the way to its deployments. */
 export interface TemplateHints {
   readonly ports?: readonly number[] | undefined;
   readonly command?: string | undefined;
@@ -10,12 +10,12 @@ export interface TemplateHints {
   readonly transport?: 'http' | 'sse' | 'stdio' | undefined;
 }
 
-/** Where sources are looked for. */
-export interface World {
+/** The environment in which sources are searched. */
+export interface DiscoveryContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Of a template; undefined when it has no definition. */
   readonly hintsOf: (template: string) => TemplateHints | undefined;
-  /** Kubernetes namespace to look into; `*` for all. */
+  /** Kubernetes namespace to search; `*` for all. */
   readonly namespace: string;
 }
 
@@ -43,7 +43,7 @@ export interface Provider {
   readonly name: string;
   /** Sources that are configured here, or whose default place exists. Rejects with a SourceError for a setting that cannot be
    *  used. */
-  sources(world: World): Promise<readonly Source[]>;
+  sources(context: DiscoveryContext): Promise<readonly Source[]>;
 }
 
 /** A source that cannot be used; its message is one line with the address. */
