@@ -3,6 +3,7 @@
 
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
+import { messageOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import { type CommandDefinition, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
 import { UsageError } from './failures.ts';
@@ -103,7 +104,7 @@ function parseWithCac(
     if (beyond !== undefined) throw new Error(`unexpected argument "${beyond}"`);
     return parsed;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw misuse(name, reason.replaceAll(SHIELD, ''), error);
   }
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
+import { messageOf } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
@@ -118,7 +119,7 @@ async function start(
     const transport = input.endpoint === undefined ? 'stdio' : 'Streamable HTTP';
     return { isHealthy: true, text: `healthy after ${seconds} s (${transport})` };
   } catch (error) {
-    return { isHealthy: false, text: `failed: ${error instanceof Error ? error.message : String(error)}` };
+    return { isHealthy: false, text: `failed: ${messageOf(error)}` };
   }
 }
 

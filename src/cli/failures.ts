@@ -1,5 +1,7 @@
-// The two ways a command ends badly on purpose. main.ts turns each into a line on standard error and an exit code;
-// any other error is a defect and is shown with its stack.
+// The errors with which a command ends on purpose. main.ts turns each into a line on standard error and an exit code; any other
+// error is unexpected and is shown with its stack.
+
+import { codeOf } from '../domain/errors.ts';
 
 /** The input is invalid or not allowed here: exit code 2. The message is one line, or one per setting. */
 export class UsageError extends Error {
@@ -41,14 +43,9 @@ export class PromptCancelled extends CommandFailure {
 /** A gateway does not take the credentials, or there were none: exit code 1, unless the command can do with less. */
 export class NotLoggedIn extends CommandFailure {}
 
-/** The code of an error of the system, such as ENOENT. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
-}
-
 /** A file that cannot be written, as the failure of a command. `fate` is a clause about what was changed. */
 export function writeFailure(path: string, cause: unknown, fate = ''): CommandFailure {
-  return new CommandFailure(`${path} cannot be written (${errorCode(cause) ?? 'unknown reason'})${fate}`, {
+  return new CommandFailure(`${path} cannot be written (${codeOf(cause) ?? 'unknown reason'})${fate}`, {
     cause,
   });
 }

@@ -5,9 +5,10 @@ import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { didYouMean } from '../../config/nearest.ts';
+import { codeOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { fields } from '../answers.ts';
-import { CommandFailure, errorCode, NotLoggedIn, UsageError, writeFailure } from '../failures.ts';
+import { CommandFailure, NotLoggedIn, UsageError, writeFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -94,7 +95,7 @@ export class CredentialsFile {
     try {
       return readFileSync(this.path, 'utf8');
     } catch (error) {
-      const code = errorCode(error);
+      const code = codeOf(error);
       if (code === 'ENOENT') return '';
       throw new CommandFailure(`${this.path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
     }
@@ -243,7 +244,7 @@ function read(path: string): Readonly<Record<string, unknown>> {
   try {
     return fields(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    const code = errorCode(error);
+    const code = codeOf(error);
     let reason = code === undefined ? 'it is not JSON' : `cannot be read (${code})`;
     if (code === 'ENOENT') reason = 'there is no such file';
     throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });

@@ -5,8 +5,9 @@
 import { copyFileSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
+import { codeOf } from '../../domain/errors.ts';
 import { lockFile } from '../../persistence/file-lock.ts';
-import { CommandFailure, errorCode, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
 import { runGateway } from '../run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
@@ -118,6 +119,6 @@ function renameIfThere(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
+    if (codeOf(error) !== 'ENOENT') throw error;
   }
 }

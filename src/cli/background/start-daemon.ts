@@ -6,10 +6,10 @@ import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config.ts';
-import { reasonOf } from '../../domain/errors.ts';
+import { codeOf, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { CommandFailure, errorCode, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import {
   DAEMON_MARK,
@@ -194,7 +194,7 @@ function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);
   } catch (error) {
-    if (errorCode(error) === 'ESRCH') return false;
+    if (codeOf(error) === 'ESRCH') return false;
     throw new CommandFailure(`process ${pid} belongs to another user and has to be ended by that user`, {
       cause: error,
     });

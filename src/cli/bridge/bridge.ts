@@ -3,6 +3,7 @@
 // decides nothing that the protocol leaves to client or server.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../domain/errors.ts';
 import { idValue, type JsonRpcId, RPC, readMessage } from '../../domain/jsonrpc.ts';
 import { METHODS } from '../../domain/mcp.ts';
 import { eraHeaders } from '../../transports/handshake.ts';
@@ -346,7 +347,7 @@ export class Bridge {
   }
 
   async #fail(message: BridgeMessage, error: unknown): Promise<void> {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const isUnknown = error instanceof LostRequest;
     const text = isUnknown ? `${reason}; whether it took effect is unknown` : reason;
     this.#options.log(`${message.method || 'a request'} failed: ${text}`);
@@ -365,7 +366,7 @@ export class Bridge {
 
   #report(error: unknown): void {
     if (this.#ended.signal.aborted || (error instanceof Error && error.name === 'AbortError')) return;
-    this.#options.log(error instanceof Error ? error.message : String(error));
+    this.#options.log(messageOf(error));
   }
 }
 

@@ -2,9 +2,10 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { codeOf } from '../../domain/errors.ts';
 import { DAEMON_OPTIONS, type DaemonFiles, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
-import { CommandFailure, errorCode } from '../failures.ts';
+import { CommandFailure } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import { untilSignal } from '../stop-signals.ts';
 
@@ -91,7 +92,7 @@ async function opened(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'r');
   } catch (error) {
-    const isMissing = errorCode(error) === 'ENOENT';
+    const isMissing = codeOf(error) === 'ENOENT';
     throw new CommandFailure(
       isMissing
         ? `no gateway in the background has written a log: ${path} does not exist`

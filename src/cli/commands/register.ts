@@ -3,12 +3,13 @@
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { codeOf } from '../../domain/errors.ts';
 import { lastWords } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, shownReasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, errorCode, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -178,7 +179,7 @@ function contentOf(option: string, folder: string, written: string): string {
     // Editors and `echo` end a file with a line break that is not part of the value.
     return readFileSync(resolve(folder, file), 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
-    const reason = errorCode(error) ?? 'unknown reason';
+    const reason = codeOf(error) ?? 'unknown reason';
     throw new UsageError(`--${option}: "${file}" cannot be read (${reason})`, { cause: error });
   }
 }

@@ -4,9 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { codeOf } from '../../domain/errors.ts';
 import type { Remark } from '../../templates/validate.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, errorCode, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 
@@ -201,7 +202,7 @@ async function placeDefinition(folder: string, id: string, text: string, isForce
     return path;
   } catch (thrown) {
     if (made !== undefined) await rmdir(home).catch(() => undefined); // not empty: another program was here
-    const code = errorCode(thrown) ?? String(thrown);
+    const code = codeOf(thrown) ?? String(thrown);
     if (code === 'EEXIST' && !isForced)
       throw new CommandFailure(`${path} already exists; --force replaces it`, { cause: thrown });
     throw new CommandFailure(`${path} cannot be written (${code})`, { cause: thrown });

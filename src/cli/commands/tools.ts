@@ -1,6 +1,7 @@
 // `stagedoor gateway tools | call`: the tools of a template and their arguments, and a call of one.
 
 import { didYouMean } from '../../config/nearest.ts';
+import { messageOf } from '../../domain/errors.ts';
 import { parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
@@ -212,12 +213,9 @@ function checkedObject(text: string, what: string): string {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(
-      `${what} must be one JSON object: ${error instanceof Error ? error.message : error}`,
-      {
-        cause: error,
-      },
-    );
+    throw new UsageError(`${what} must be one JSON object: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
   throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);

@@ -5,8 +5,9 @@ import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync,
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
+import { codeOf } from '../../domain/errors.ts';
 import type { CommandInput } from '../command.ts';
-import { CommandFailure, errorCode, UsageError, writeFailure } from '../failures.ts';
+import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
@@ -54,7 +55,7 @@ function readConfig(written: string): ConfigText {
     if (error instanceof TypeError && !('errno' in error)) {
       throw new CommandFailure(`${written} is not UTF-8: not edited`, { cause: error });
     }
-    const code = errorCode(error) ?? 'unknown reason';
+    const code = codeOf(error) ?? 'unknown reason';
     if (code === 'ENOENT') return { path: written, text: undefined, mode: 0o600 };
     throw new CommandFailure(`${written} cannot be read (${code}); nothing was changed`, { cause: error });
   }
