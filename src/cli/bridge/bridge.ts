@@ -85,13 +85,8 @@ export class Bridge {
     const signal = AbortSignal.timeout(DELETE_MS);
     const headers = this.#sessionHeaders(session);
     try {
-      const response = await this.#options.link.send({
-        method: 'DELETE',
-        headers,
-        signal,
-        isRepeatable: false,
-      });
-      await response.arrayBuffer();
+      const request = { method: 'DELETE', headers, signal, isRepeatable: false } as const;
+      await (await this.#options.link.send(request)).arrayBuffer();
     } catch {
       // The gateway ends the session by itself when it is idle.
     }
@@ -150,14 +145,7 @@ export class Bridge {
     for (let isFirst = true; !signal.aborted; isFirst = false) {
       const session = message.modernVersion === undefined ? this.#session : undefined;
       const response = await this.#options.link.send(
-        lastEventId === ''
-          ? this.#post(message, session, signal)
-          : {
-              method: 'GET',
-              headers: { ...this.#sessionHeaders(session), ...STREAM, 'last-event-id': lastEventId },
-              signal,
-              isRepeatable: true,
-            },
+        lastEventId === '' ? this.#post(message, session, signal) : this.#get(session, lastEventId, signal),
       );
       if (response.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
@@ -186,6 +174,13 @@ export class Bridge {
       signal,
       isRepeatable: isRepeatable(message),
     };
+  }
+
+  /** Asks for a stream, from the event after the last one on. */
+  #get(session: BridgeSession | undefined, lastEventId: string, signal: AbortSignal): LinkRequest {
+    const after = lastEventId === '' ? {} : { 'last-event-id': lastEventId };
+    const headers = { ...this.#sessionHeaders(session), accept: 'text/event-stream', ...after };
+    return { method: 'GET', headers, signal, isRepeatable: true };
   }
 
   #headersFor({ method, params, modernVersion }: BridgeMessage, session: BridgeSession | undefined) {
@@ -282,7 +277,7 @@ export class Bridge {
     if (this.#initializeRequest === undefined) throw new Error('the session is lost');
     const { signal } = this.#ended;
     const response = await this.#options.link.send(this.#post(this.#initializeRequest, undefined, signal));
-    if (!response.ok) throw new Error(await reasonOf(response));
+    if (!response.ok) throw new Error((await refusalIn(response)).text);
     this.#startSession(response);
     await readMessages(response, async (data) => this.#readInitializeResult(data));
     for (const message of [this.#initialized, ...this.#remembered.values()]) {
@@ -310,16 +305,7 @@ export class Bridge {
     let lastEventId = '';
     while (!signal.aborted) {
       const session = this.#session;
-      const response = await this.#options.link.send({
-        method: 'GET',
-        headers: {
-          ...this.#sessionHeaders(session),
-          ...STREAM,
-          ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }),
-        },
-        signal,
-        isRepeatable: true,
-      });
+      const response = await this.#options.link.send(this.#get(session, lastEventId, signal));
       if (response.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
         return this.#reopen(session); // which opens this stream again
@@ -336,14 +322,9 @@ export class Bridge {
   /** Answers each waiting request with the error that the gateway gave. */
   async #refuseAs(message: BridgeMessage, response: Response): Promise<void> {
     const { status } = response;
-    const body = fields(parsed(Buffer.from(await response.arrayBuffer())));
-    const { error, detail, error_code: code } = body;
-    const { message: rpcMessage, data, code: rpcCode } = fields(error);
-    const text = String([rpcMessage, detail].find((each) => typeof each === 'string') ?? `status ${status}`);
+    const { text, code, data } = await refusalIn(response);
     if (status === 401 || status === 403) this.#options.log(`the gateway refuses the key: ${text}`);
-    const facts = data ?? { status, ...(typeof code === 'string' ? { error_code: code } : {}) };
-    const number = typeof rpcCode === 'number' ? rpcCode : RPC.badRequest;
-    for (const id of message.ids) await this.#refuse(id, number, text, facts);
+    for (const id of message.ids) await this.#refuse(id, code, text, data);
   }
 
   async #fail(message: BridgeMessage, error: unknown): Promise<void> {
@@ -375,7 +356,6 @@ const [CANCELLED, INITIALIZED, LISTEN] = [
   'notifications/initialized',
   'subscriptions/listen',
 ];
-const STREAM = { accept: 'text/event-stream' };
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 /** Resolves when the work has ended, with or without success. */
@@ -401,8 +381,14 @@ function parsed(data: Buffer): unknown {
   }
 }
 
-async function reasonOf(response: Response): Promise<string> {
-  const { error, detail } = fields(parsed(Buffer.from(await response.arrayBuffer())));
-  const { message } = fields(error);
-  return String(message ?? detail ?? `status ${response.status}`);
+/** The JSON-RPC error in a refusal, or one made of the gateway's own error body. */
+async function refusalIn(response: Response): Promise<{ text: string; code: number; data: unknown }> {
+  const { status } = response;
+  const { error, detail, error_code } = fields(parsed(Buffer.from(await response.arrayBuffer())));
+  const { message, data, code } = fields(error);
+  return {
+    text: String([message, detail].find((each) => typeof each === 'string') ?? `status ${status}`),
+    code: typeof code === 'number' ? code : RPC.badRequest,
+    data: data ?? { status, ...(typeof error_code === 'string' ? { error_code } : {}) },
+  };
 }
