@@ -14,25 +14,19 @@ import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
-export interface OpenedDatabase {
-  readonly store: Store;
+export interface OpenedDatabase extends Storage {
   /** For people: without a password, with an absolute path. */
   readonly name: string;
-  /** Where a gateway on it keeps the password of the first admin. */
-  readonly initialPasswordFile: string;
-  /** As in Storage. */
-  readonly protectedPaths: Storage['protectedPaths'];
 }
 
-/** Throws CommandFailure with one line that says what to do. The store is to be closed. */
+/** Throws CommandFailure with one line and what to do. The caller closes the store. */
 export async function openDatabase(config: Config, { folder, env, busy }: Terminal): Promise<OpenedDatabase> {
   const { printable } = describeStored(config, folder);
   try {
-    const opened = await busy(`opening ${printable}`, () =>
+    const storage = await busy(`opening ${printable}`, () =>
       openStorage(config, { folder, env, migrations: 'require' }),
     );
-    const { store, initialPasswordFile, protectedPaths } = opened;
-    return { store, initialPasswordFile, protectedPaths, name: printable };
+    return { ...storage, name: printable };
   } catch (error) {
     throw databaseFailure(error);
   }
@@ -54,7 +48,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** The database that is named. Throws CommandFailure for one in memory: that is in the memory of one gateway. */
+/** The database of the settings. Throws CommandFailure for one in memory, which only its gateway can use. */
 export function describeStored({ databaseUrl }: Config, folder: string): DatabaseDescription {
   let described: DatabaseDescription;
   try {
@@ -78,7 +72,7 @@ export function databaseFailure(error: unknown): unknown {
   if (code === 'INTERNAL_ERROR') return error;
   if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
   if (code === 'DATABASE_UNAVAILABLE') {
-    // A command may have changed something before: the error describes only its own change.
+    // The error describes the last change only: a command may have made others before.
     const why = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
     const fate = facts.delivered === 'no' ? '' : '; the outcome of the last change is unknown';
     return new CommandFailure(`the database does not answer${why}${fate} (${code})`, { cause: error });
@@ -108,13 +102,13 @@ export interface DatabaseReport {
 export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
   const { kind, printable, file } = describeStored(config, terminal.folder);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
-  const away = {
+  const unreachable = {
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
     ...{ migrations: null, counts: null, warnings: exposure === undefined ? [] : [exposure] },
   };
   const found = await outcomeOf(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
-  if ('reason' in found) return { ...away, reason: found.reason };
-  const state = { ...away, is_reachable: true, migrations: found.value };
+  if ('reason' in found) return { ...unreachable, reason: found.reason };
+  const state = { ...unreachable, is_reachable: true, migrations: found.value };
   const reason = reasonAgainst(found.value);
   if (reason !== undefined) return { ...state, reason };
   const counted = await outcomeOf(() => withDatabase(config, terminal, ({ store }) => countsOf(store)));
@@ -164,11 +158,11 @@ async function outcomeOf<T>(
   }
 }
 
+/** Why a gateway of this version does not start on it as it is; undefined when it does. */
 function reasonAgainst({ pending, unknown }: MigrationStatus): string | undefined {
   if (unknown.length > 0) return 'it was changed by a newer version';
-  if (pending.length > 0)
-    return `migrations are pending: run "${ownCommand('db migrate')}", or start the gateway once`;
-  return undefined;
+  if (pending.length === 0) return undefined;
+  return `migrations are pending: run "${ownCommand('db migrate')}", or start the gateway once`;
 }
 
 async function countsOf(store: Store) {
