@@ -35,12 +35,12 @@ for (const [signal, code] of [
 }
 
 test('reports every defect and asks for the end once', async () => {
-  const { source, stop, defects } = listen();
+  const { source, stop, errors } = listen();
   const [one, two] = [new Error('one'), new Error('two')];
   source.emit('uncaughtException', one);
   source.emit('unhandledRejection', two);
-  assert.equal(await stop.first, { kind: 'defect', error: one });
-  assert.equal(defects, [one, two]);
+  assert.equal(await stop.first, { kind: 'error', error: one });
+  assert.equal(errors, [one, two]);
 });
 
 test('survives a report that fails, and does not report what reporting causes', async () => {
@@ -56,13 +56,13 @@ test('survives a report that fails, and does not report what reporting causes', 
   );
   assert.not.throws(() => source.emit('uncaughtException', new Error('one')));
   assert.is(reports, 1);
-  assert.is((await stop.first).kind, 'defect');
+  assert.is((await stop.first).kind, 'error');
 });
 
-test('stops reporting defects that do not end', () => {
-  const { source, defects } = listen();
+test('stops reporting errors that do not end', () => {
+  const { source, errors } = listen();
   for (let index = 0; index < 1_000; index += 1) source.emit('uncaughtException', index);
-  assert.is(defects.length, 100);
+  assert.is(errors.length, 100);
 });
 
 test('lets a signal after a defect end in order, not at once', async () => {
@@ -112,10 +112,10 @@ test.run();
 function listen({ hasTerminal = true } = {}) {
   const source = new EventEmitter();
   const clock = { nowMs: 1000 };
-  const defects: unknown[] = [];
-  const onDefect = (error: unknown) => void defects.push(error);
-  const stop = listenForStop(onDefect, { source, hasTerminal, now: () => clock.nowMs });
-  return { source, clock, defects, stop };
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => void errors.push(error);
+  const stop = listenForStop(onError, { source, hasTerminal, now: () => clock.nowMs });
+  return { source, clock, errors, stop };
 }
 
 async function isPending(promise: Promise<unknown>): Promise<boolean> {

@@ -1,5 +1,5 @@
-// Writes what happens to instances, and to what MCP clients have at them, into the log. Single requests are logged by the
-// HTTP side; probes, calls, and sessions that come and go as they should, are logged at debug level only.
+// Logs the events of instances, and of the sessions and processes of MCP clients. The HTTP side logs requests; probes, calls, and
+// sessions that begin and end normally are logged at debug level only.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { EventName, GatewayEvent, GatewayEvents, Outstanding } from '../domain/events.ts';
@@ -16,7 +16,7 @@ export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): 
   const isLoggedAlready = sameFailureFilter();
   return events$.subscribe((event) => {
     const words = isLoggedAlready(event) ? undefined : wordsOf(event);
-    // Two events per call come this way; building records that no level prints would cost more than the rest of the log.
+    // There are two events per call: records that no level prints would cost more than the rest of the log.
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
     const [level, message] = words ?? ['debug', type];
@@ -25,8 +25,8 @@ export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): 
 }
 
 /**
- * A failed start is two facts, "will be restarted" and then "is unhealthy" for the same reason; true for the second.
- * It remembers one reason per instance that is waiting for its restart.
+ * A failed start makes two events, "will be restarted" and then "is unhealthy", for the same reason; true for the second. Keeps
+ * one reason per instance that waits for its restart.
  */
 function sameFailureFilter(): (event: GatewayEvent) => boolean {
   const reasons = new Map<string, string>();
@@ -49,7 +49,7 @@ function snakeCase(fields: object): Record<string, unknown> {
   );
 }
 
-/** Undefined: at debug level, by its type. */
+/** Undefined for an event at debug level, whose text is its type. */
 function wordsOf(event: GatewayEvent): Words | undefined {
   switch (event.type) {
     case 'session.ended':

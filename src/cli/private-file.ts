@@ -1,4 +1,4 @@
-// Files that hold secrets of one person: tokens, exports. Readable by their owner alone, and never seen half written.
+// Files with secrets of one person, such as tokens and exports: only their owner can read them, and they are replaced as a whole.
 
 import {
   chmodSync,
@@ -35,7 +35,7 @@ export function writePrivateFile(
 /** The same with this mode, in a folder that is there. */
 export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
-  rmSync(draft, { force: true }); // of a process with the same number that was killed in between
+  rmSync(draft, { force: true }); // left by a killed process with the same number
   try {
     // `wx`: never through a link of another user.
     const file = openSync(draft, 'wx', OWNER_ALONE);

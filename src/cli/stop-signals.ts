@@ -1,4 +1,4 @@
-// Listens for the reasons to end the program: a signal, or an uncaught error. run-gateway.ts ends it.
+// Listens for signals and uncaught errors, the reasons to end the program. run-gateway.ts ends it.
 
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
@@ -7,19 +7,17 @@ import { LIMITS } from '../domain/limits.ts';
 /** Why the program should end. */
 export type StopReason =
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
-  | { readonly kind: 'defect'; readonly error: unknown };
+  | { readonly kind: 'error'; readonly error: unknown };
 
-/** What may be waited for. */
 export interface StopSignals {
   /** Resolves with the first signal or uncaught error. */
   readonly first: Promise<StopReason>;
-  /** Resolves with the exit code when a further signal demands the end at once: 130 for SIGINT, 143 for SIGTERM. */
+  /** Resolves with the exit code when a further signal demands an immediate end: 130 for SIGINT, 143 for SIGTERM. */
   readonly urgent: Promise<number>;
   /** Gives the signals back to Node. */
   dispose(): void;
 }
 
-/** The outside world; replaced in specs. */
 export interface StopOptions {
   /** Default: the process. */
   readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
@@ -29,15 +27,15 @@ export interface StopOptions {
   readonly hasTerminal?: boolean;
 }
 
-/** Most defects that are reported: one that causes the next must not fill a disk while the rest is stopped. */
-const REPORTED_DEFECTS = 100;
+/** Most errors that are reported: a loop of errors must not fill a disk during the stop. */
+const MOST_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
  * Starts listening. A signal within LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and
  * by npm. An uncaught error (uncaughtException, unhandledRejection) is reported each time, within a bound, and asks for the end once.
  */
-export function listenForStop(onDefect: (error: unknown) => void, options: StopOptions = {}): StopSignals {
+export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}): StopSignals {
   const { source = process, now = () => performance.now(), hasTerminal = isTerminalAttached() } = options;
   const first = Promise.withResolvers<StopReason>();
   const urgent = Promise.withResolvers<number>();
@@ -48,22 +46,21 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
     else if (now() - firstSignalAtMs >= LIMITS.sameSignalMs) urgent.resolve(128 + constants.signals[signal]);
     first.resolve({ kind: 'signal', signal });
   };
-  // Node ends at a hangup unless it is listened to, and undoes what nohup set up: without a terminal there is none to
-  // have been closed.
+  // Without a listener Node ends at a hangup, even under nohup. Without a terminal, none can have been closed.
   const onHangup = (signal: NodeJS.Signals): void => {
     if (hasTerminal) onSignal(signal);
   };
   let reported = 0;
   let isReporting = false;
   const onUncaught = (error: unknown): void => {
-    first.resolve({ kind: 'defect', error });
-    if (isReporting || reported >= REPORTED_DEFECTS) return;
+    first.resolve({ kind: 'error', error });
+    if (isReporting || reported >= MOST_REPORTED) return;
     reported += 1;
     isReporting = true;
     try {
-      onDefect(error);
+      onError(error);
     } catch {
-      // Reporting is broken. Thrown from here, that would end the process at once, with its children left behind.
+      // Thrown from here, the error would end the process at once and leave its children behind.
     } finally {
       isReporting = false;
     }

@@ -1,6 +1,6 @@
-// Reads a folder of template definitions: one folder per template, named like it, with a template.json inside. Whatever stands in the
-// place of that file (a folder, a pipe, a loop of links, a file that is far too large) is a TemplateError with one issue; nothing
-// blocks, and nothing large is read. The form of a definition is in definition.ts.
+// Reads a folder of template definitions: one folder per template, with its name and a template.json inside. Anything else in the
+// place of that file (a folder, a pipe, a loop of links, a file that is far too large) is a TemplateError with one issue; reading
+// never blocks, and reads nothing large. The form of a definition is in definition.ts.
 
 import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 
-/** The templates of a folder, as far as they can be used. */
+/** The usable templates of a folder. */
 export interface Catalogue {
   /** Sorted by id. */
   readonly templates: readonly TemplateDefinition[];
@@ -21,8 +21,8 @@ export interface Catalogue {
 const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.url));
 
 /**
- * Reads all templates of a folder. A file that cannot be used is a problem, not a failure, and so is a folder that
- * cannot be read; a folder inside without template.json is no template.
+ * Reads all templates of a folder. An unusable file is a problem, not a failure, and so is a folder that cannot be read; a folder
+ * inside without template.json is no template.
  */
 export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise<Catalogue> {
   let names: string[];

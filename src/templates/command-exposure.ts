@@ -1,5 +1,5 @@
-// Whether a command is handed a file or a folder in which the gateway keeps what makes an admin: its database, its key, its
-// state, its configuration. It looks at the file system as it is now; the caller decides what is refused. Source: ADR 51.
+// Finds out whether a command gets a file or a folder that would make its program an admin: the database, the key, the state or the
+// configuration of the gateway. It reads the file system as it is now; the caller decides what is refused. Source: ADR 51.
 
 import { realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceDefinition } from '../domain/instance.ts';
 
-/** A file or a folder that no command may be handed; it need not exist. */
+/** A file or a folder that no command may get; it need not exist. */
 export interface ProtectedPath {
   /** Absolute. */
   readonly path: string;
@@ -15,13 +15,13 @@ export interface ProtectedPath {
   readonly what: string;
 }
 
-/** The parts of an instance that are looked at. */
+/** The checked fields of an instance. */
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
 
 /** Longest wait for the file system, in ms: a folder of the network may not answer. */
 const LOOK_MS = 2_000;
 
-/** What lies beside a SQLite file, and the file. */
+/** A SQLite file and the files beside it. */
 export function protectedDatabase(file: string): ProtectedPath[] {
   const database = ['', '-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`);
   return [
@@ -31,9 +31,9 @@ export function protectedDatabase(file: string): ProtectedPath[] {
 }
 
 /**
- * Why the command may not be registered or started, as one sentence; undefined when it may. Looked at are its working folder,
- * if one is given, its words, and what stands behind each `=` of a word, as paths that start in that folder (default `from`,
- * the gateway's own). Each is followed through links, and must not be one of `paths` or a folder above one of them.
+ * Why the command may not be registered or started, as one sentence; undefined when it may. Checked are its working folder, if it
+ * has one, its words, and the text behind each `=` of a word, as paths that start in that folder (default `from`, the gateway's
+ * own). Links are followed; the path must not be one of `paths` or a folder above one of them.
  */
 export async function exposureOf(
   program: ExposedProgram,
@@ -54,11 +54,11 @@ export async function exposureOf(
     return await Promise.race([firstExposure(named, paths), late]);
   } finally {
     over.abort();
-    late.catch(() => undefined); // it was called off
+    late.catch(() => undefined); // it was aborted
   }
 }
 
-/** A path that a command is given, and how it is written there. */
+/** A path in a command, and its text there. */
 interface NamedPath {
   readonly text: string;
   readonly path: string;
@@ -109,7 +109,7 @@ function unanswered(ms: number): string {
   return `The paths of the command could not be looked at within ${ms / 1000} s; allow it with "force": true (--force).`;
 }
 
-/** The word, and what stands behind each `=` in it, as far as it is short enough to be a path. */
+/** The word, and the text behind each `=` in it, if short enough for a path. */
 function valuesOf(word: string): string[] {
   const values = word.length <= PATH_CHARACTERS ? [word] : [];
   const first = Math.max(0, word.length - PATH_CHARACTERS - 1);
@@ -127,7 +127,7 @@ function pathOf(text: string, folder: string, home: string): string {
   return resolve(text) === text || /^[/\\]/.test(text) ? text : `${folder}/${text}`;
 }
 
-/** The path as it is written, and as it is when the links in it are followed as far as it exists. */
+/** The path as written, and with the links in its existing part followed. */
 async function placesOf(path: string): Promise<string[]> {
   for (const above of upwardsFrom(path)) {
     const real = await realpath(above).catch(() => undefined); // not there: the next one may be

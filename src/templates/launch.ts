@@ -1,6 +1,6 @@
-// From a template definition to what is started: the input that registers an instance, and the program that `npx -y package` stands
-// for when that package is installed beside the gateway: nothing is downloaded, no wrapper process stays in between, and it works on
-// Windows, where npx is a script and no program. It creates no folder and registers nothing; the transports start the process.
+// From a template definition to a program: the input that registers an instance, and the program that replaces `npx -y package` when
+// that package is installed beside the gateway. Then nothing is downloaded, no wrapper process stays, and it works on Windows, where
+// npx is a script and no program. It creates no folder and registers nothing; the transports start the process.
 
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -32,15 +32,15 @@ export function instanceInputOf(
   const filled = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
   const mapped = mappedSettings(template, withDefaults(template, settings));
-  const way = {
+  const target = {
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(transport === undefined ? {} : { transport }),
     ...(endpoint === undefined || isEmpty(mapped.headers) ? {} : { headers: filled(mapped.headers) }),
   };
-  if (command === undefined) return way;
+  if (command === undefined) return target;
   const [program = '', ...args] = [...wordsOf(template), ...mapped.args].map(fill);
   const variables = filled({ ...environment, ...mapped.env });
-  return { ...way, command: program, args, ...(isEmpty(variables) ? {} : { env_vars: variables }) };
+  return { ...target, command: program, args, ...(isEmpty(variables) ? {} : { env_vars: variables }) };
 }
 
 function isEmpty(texts: object): boolean {
@@ -91,8 +91,8 @@ export function launchOf(definition: InstanceDefinition, options?: LaunchOptions
 }
 
 /**
- * With what the template's `environment` says of variables that the instance does not set itself. A value with a placeholder
- * is left out: nothing fills it for an instance that was registered by its command.
+ * Adds the variables of the template's `environment` that the instance does not set itself, except those with a placeholder, which
+ * has no value for an instance that was registered by its command.
  */
 export function withTemplateEnvironment(
   definition: InstanceDefinition,
@@ -123,7 +123,7 @@ function readManifest(path: string): JsonObject | undefined {
     const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
     return isJsonObject(manifest) ? manifest : undefined;
   } catch {
-    return undefined; // not installed here, or broken: npx knows what to do
+    return undefined; // not installed here, or broken: left to npx
   }
 }
 
@@ -147,7 +147,7 @@ function isForNode(path: string): boolean {
       closeSync(file);
     }
   } catch {
-    return false; // npx will say what is wrong with the package
+    return false; // npx reports the problem
   }
   return /^#!\S*\/(env\s+)?node\s*\n/.test(head.toString('latin1'));
 }

@@ -1,11 +1,11 @@
-// What a template requires of the machine, `"requires": ["node>=20"]`: which of it can be checked, and whether it is met where
-// a program is about to be started. Requirements in other forms are for people, and are said to be unchecked.
+// The requirements of a template, such as `"requires": ["node>=20"]`: which can be checked, and whether they are met where a program
+// is to be started. Requirements in other forms are for people; they are reported as unchecked.
 
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import type { InstanceDefinition } from '../domain/instance.ts';
 
-/** Programs that are asked for their version, and the names that each goes by. */
+/** Runtimes whose version can be asked, and the names of their programs. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   node: ['node'],
   python: ['python3', 'python'],
@@ -33,10 +33,10 @@ export function uncheckedRequirements(requires: readonly string[]): string[] {
     .map((text) => `the requirement "${text}" of its template is not checked`);
 }
 
-/** Where a program looks for others. */
+/** The environment of a program. */
 export type ProgramVariables = Readonly<Record<string, string>>;
 
-/** The requirements of the templates of one gateway. It remembers for a minute what runtimes have answered. */
+/** Checks the requirements of the templates of one gateway. The versions of runtimes are cached for a minute. */
 export class Requirements {
   readonly #answers = new Map<string, { readonly atMs: number; readonly version: Promise<Version> }>();
 
@@ -56,7 +56,7 @@ export class Requirements {
   }
 
   async #problemOf({ names, bounds }: Requirement, command: string, environment: ProgramVariables) {
-    // The program itself when it is that runtime, else what would be found where it looks.
+    // The program itself when it is that runtime, else the one in its PATH.
     const own = basename(command).replace(/\.exe$/i, '');
     const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
     let problem: string | undefined;

@@ -1,5 +1,5 @@
-// The settings that an instance of a template takes, as its `config_schema` says: a JSON Schema whose properties also say where
-// a value goes. `env_mapping` is a variable, `command_arg` a word of the command, `header_mapping` a header of HTTP.
+// The settings of the instances of a template, from its `config_schema`: a JSON Schema whose properties also name the place of a
+// value. `env_mapping` is a variable, `command_arg` a word of the command, `header_mapping` a header of HTTP.
 
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import type { TemplateDefinition } from './definition.ts';
@@ -7,7 +7,7 @@ import type { TemplateDefinition } from './definition.ts';
 /** Values by the names of their settings. */
 export type SettingValues = Readonly<Record<string, unknown>>;
 
-/** What settings became. */
+/** The settings at their places. */
 export interface MappedSettings {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export function settingsOf({ config_schema }: Pick<TemplateDefinition, 'config_s
   return isJsonObject(config_schema?.properties) ? config_schema.properties : {};
 }
 
-/** The values; texts become what the schema says when it says a number, a truth value or a list. */
+/** The values, with texts converted where the schema declares a number, a boolean or a list. */
 export function typedValues(definition: TemplateDefinition, values: SettingValues): SettingValues {
   const settings = settingsOf(definition);
   return Object.fromEntries(
@@ -38,7 +38,7 @@ function typed(value: unknown, property: unknown): unknown {
   return isNumber && Number.isFinite(Number(value)) ? Number(value) : value;
 }
 
-/** The values, and the defaults of settings that have a place and no value. */
+/** The values, with the defaults of settings that have a place and no value. */
 export function withDefaults(definition: TemplateDefinition, values: SettingValues): SettingValues {
   const defaults = Object.entries(settingsOf(definition)).flatMap(([name, property]): [string, unknown][] => {
     const value = isJsonObject(property) ? property.default : undefined;
@@ -47,12 +47,12 @@ export function withDefaults(definition: TemplateDefinition, values: SettingValu
   return { ...Object.fromEntries(defaults), ...values };
 }
 
-/** Where the values go; values are not checked here. */
+/** Puts each value at its place; checks no value. */
 export function mappedSettings(definition: TemplateDefinition, values: SettingValues): MappedSettings {
   const args: string[] = [];
   const env: Record<string, string> = {};
   const headers: Record<string, string> = {};
-  // In the order of the schema, which is that of the words.
+  // The order of the schema is the order of the words.
   const names = Object.keys(settingsOf(definition)).filter((name) => Object.hasOwn(values, name));
   for (const name of names) {
     const { variable, argument, header, separator } = placesOf(name, definition);
@@ -76,7 +76,7 @@ export function argumentSettings(definition: TemplateDefinition): string[] {
   );
 }
 
-/** The schema as it may be shown: defaults and examples of sensitive settings are masked. */
+/** The schema for display: defaults and examples of sensitive settings are masked. */
 export function withoutSecrets(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (!isJsonObject(schema.properties)) return { ...schema };
   const properties = Object.entries(schema.properties).map(([name, property]) => [
@@ -92,7 +92,7 @@ function masked({ default: value, examples, ...rest }: JsonObject): JsonObject {
 
 interface Places {
   readonly variable: string | undefined;
-  /** Empty: the value alone is a word; else the option before it. */
+  /** The option before the value; empty when the value alone is a word. */
   readonly argument: string | undefined;
   readonly header: string | undefined;
   readonly separator: string | undefined;
@@ -103,7 +103,7 @@ function hasPlace(name: string, definition: TemplateDefinition): boolean {
   return variable !== undefined || argument !== undefined || header !== undefined;
 }
 
-/** Without a mapping, a variable of the template's environment that is named like the setting in capitals. */
+/** Without a mapping, the place is the variable of the template's environment whose name is that of the setting in capitals. */
 function placesOf(name: string, definition: TemplateDefinition): Places {
   const property = settingsOf(definition)[name];
   const { env_mapping, command_arg, header_mapping, env_separator, sensitive } = isJsonObject(property)

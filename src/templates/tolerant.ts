@@ -1,10 +1,10 @@
-// Brings definitions of other platforms into the form of our schema: `ports` as an object, `capabilities` as descriptions,
-// `docker_image` with `docker_tag`, `transport` as an object and so on. Says what was read how. Source: ADR 57.
+// Converts definitions of other platforms to the form of our schema: `ports` as an object, `capabilities` as descriptions,
+// `docker_image` with `docker_tag`, `transport` as an object and so on, and reports each conversion. Source: ADR 57.
 
 import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 
-/** One thing that was read in another form than it was written. */
+/** A value that was converted. */
 interface TolerantReading {
   /** JSON pointer to where it was written. */
   readonly pointer: string;
@@ -12,13 +12,13 @@ interface TolerantReading {
   readonly message: string;
 }
 
-/** A definition as the schema wants it, as far as that could be found out. */
+/** A definition in the form of the schema, as far as its values can be converted. */
 export interface Tolerated {
   readonly value: unknown;
   readonly readings: readonly TolerantReading[];
 }
 
-/** `folder` is the name of the definition's folder, which stands in for a missing id. What is in our form stays as it is. */
+/** `folder` is the name of the definition's folder, the default of the id. Values in our form stay unchanged. */
 export function tolerated(value: unknown, folder?: string): Tolerated {
   if (!isJsonObject(value)) return { value, readings: [] };
   const readings: TolerantReading[] = [];

@@ -1,5 +1,5 @@
-// Holds the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and reports
-// where each violation is. The gateway itself reads definitions with definition.ts, which is lighter and says less.
+// Checks the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and reports
+// the place of each violation. The gateway itself reads definitions with definition.ts, which is lighter and reports less.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ import { tolerated } from './tolerant.ts';
 /** The published schema; templates name it as `$schema`. */
 export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
 
-/** Something at one place of a definition. */
+/** A message about one place of a definition. */
 export interface Remark {
   /** JSON pointer; empty for the whole document. */
   readonly pointer: string;
@@ -25,12 +25,12 @@ export interface Validation {
   readonly violations: readonly Remark[];
   /** Properties that have no effect. */
   readonly warnings: readonly Remark[];
-  /** Values that were read in another form than written; only when that is tolerated. */
+  /** Values that were converted from the form of another platform; only with `isTolerant`. */
   readonly readings: readonly Remark[];
 }
 
 export interface ValidationOptions {
-  /** Whether the forms of other platforms are read, as the gateway does. Default false. */
+  /** Whether the forms of other platforms are converted, as the gateway does. Default false. */
   readonly isTolerant?: boolean;
   /** Name of the definition's folder. */
   readonly folder?: string;
