@@ -7,7 +7,7 @@ import { ConfigError, ConfigErrors } from './config/config-error.ts';
 import { type ListenAddress, resolveListeners } from './config/listeners.ts';
 import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
-import { type Found, openSources, type SourcesInput, unknownVariables } from './config/sources.ts';
+import { type Found, Sources, type SourcesInput, unknownVariables } from './config/sources.ts';
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 
@@ -52,7 +52,7 @@ const LONGEST_QUOTE = 60;
 export function loadConfig(input: SourcesInput): Config {
   const errors = new ConfigErrors();
   const keys = ALL_SETTINGS.map(({ key }) => key);
-  const sources = openSources(input, keys, errors.attempt);
+  const sources = new Sources(input, keys, errors.attempt);
   const rows: ConfigRow[] = [];
   const { listeners, portsDefaulted, warnings } = errors.attempt(
     () =>

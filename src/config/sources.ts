@@ -40,99 +40,93 @@ const OWN_PREFIX = 'MCP_GATEWAY_';
 const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 
-export interface Sources {
-  flag(names: SettingNames): Found | undefined;
-  /** One variable; of a secret also the file that `<variable>_FILE` names. */
-  variable(prefix: Prefix, names: SettingNames): Found | undefined;
-  /** The variable with either prefix. Throws ConfigError when both are set and differ. */
-  environment(names: SettingNames): Found | undefined;
-  file(names: SettingNames): Found | undefined;
-  /** The first of flag, environment and file. */
-  find(names: SettingNames): Found | undefined;
+/** The values of one gateway as they were written. */
+export class Sources {
   /** Absolute paths of the files that were read by now. */
-  readonly files: readonly string[];
-}
+  readonly files: string[] = [];
+  readonly #input: SourcesInput;
+  readonly #file: { readonly name: string; readonly values: ReadonlyMap<string, FileValue> } | undefined;
 
-/**
- * Opens the sources; reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists).
- * `attempt` records the error of a file that cannot be read, and of each unknown key in it.
- */
-export function openSources(input: SourcesInput, keys: readonly string[], attempt: Attempt): Sources {
-  const { flags = {}, env = {}, cwd, readFile = readTextFile } = input;
-  const files: string[] = [];
-  const file = attempt(openFile, undefined);
-
-  return {
-    files,
-    flag,
-    variable,
-    environment,
-    file: fromFile,
-    find: (names) => flag(names) ?? environment(names) ?? fromFile(names),
-  };
-
-  function flag(names: SettingNames): Found | undefined {
-    const raw = names.flag === undefined ? undefined : flags[names.flag];
-    return raw === undefined ? undefined : { raw, source: `--${names.flag}`, folder: cwd };
+  /**
+   * Reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists). `attempt` records the error of a
+   * file that cannot be read, and of each unknown key in it.
+   */
+  constructor(input: SourcesInput, keys: readonly string[], attempt: Attempt) {
+    this.#input = input;
+    this.#file = attempt(() => this.#openFile(keys, attempt), undefined);
   }
 
-  function variable(prefix: Prefix, names: SettingNames): Found | undefined {
-    const source = prefix + names.variable;
-    const raw = env[source] || undefined;
-    const secretFile = names.secret ? env[`${source}_FILE`] || undefined : undefined;
-    if (secretFile === undefined) return raw === undefined ? undefined : { raw, source, folder: cwd };
-    if (raw !== undefined) throw new ConfigError(`${source} and ${source}_FILE are both set: keep one`);
-    const secret = readOrThrow(secretFile, `${source}_FILE`, secretFile);
-    // Editors and `echo` end a file with a line break that is not part of the secret.
-    return { raw: secret.replace(/[\r\n]+$/, ''), source: `${source}_FILE`, folder: cwd };
+  /** The first of flag, environment and file. */
+  find(names: SettingNames): Found | undefined {
+    return this.flag(names) ?? this.environment(names) ?? this.file(names);
   }
 
-  function environment(names: SettingNames): Found | undefined {
-    const a = variable(OWN_PREFIX, names);
-    const b = variable(SHARED_PREFIX, names);
+  flag({ flag }: SettingNames): Found | undefined {
+    const raw = flag === undefined ? undefined : this.#input.flags?.[flag];
+    return raw === undefined ? undefined : { raw, source: `--${flag}`, folder: this.#input.cwd };
+  }
+
+  /** The variable with either prefix. Throws ConfigError when both are set and differ. */
+  environment(names: SettingNames): Found | undefined {
+    const a = this.variable(OWN_PREFIX, names);
+    const b = this.variable(SHARED_PREFIX, names);
     if (a !== undefined && b !== undefined && a.raw !== b.raw) {
       throw new ConfigError(`${a.source} and ${b.source} differ: they mean the same setting, keep one`);
     }
     return a ?? b;
   }
 
-  function fromFile(names: SettingNames): Found | undefined {
-    const written = file?.values.get(names.key);
-    if (file === undefined || written === undefined) return undefined;
+  /** One variable; of a secret also the file that `<variable>_FILE` names. */
+  variable(prefix: Prefix, { variable, secret }: SettingNames): Found | undefined {
+    const { env = {}, cwd: folder } = this.#input;
+    const source = prefix + variable;
+    const raw = env[source] || undefined;
+    const secretFile = secret ? env[`${source}_FILE`] || undefined : undefined;
+    if (secretFile === undefined) return raw === undefined ? undefined : { raw, source, folder };
+    if (raw !== undefined) throw new ConfigError(`${source} and ${source}_FILE are both set: keep one`);
+    const text = this.#readRequired(secretFile, `${source}_FILE`);
+    // Editors and `echo` end a file with a line break that is not part of the secret.
+    return { raw: text.replace(/[\r\n]+$/, ''), source: `${source}_FILE`, folder };
+  }
+
+  file({ key }: SettingNames): Found | undefined {
+    const written = this.#file?.values.get(key);
+    if (this.#file === undefined || written === undefined) return undefined;
+    const { name } = this.#file;
     return {
       raw: written.value,
-      source: `${file.name}, ${names.key}`,
-      place: `${written.place}, ${names.key}`,
-      folder: dirname(resolve(cwd, file.name)),
+      source: `${name}, ${key}`,
+      place: `${written.place}, ${key}`,
+      folder: dirname(resolve(this.#input.cwd, name)),
     };
   }
 
-  function openFile(): { name: string; values: ReadonlyMap<string, FileValue> } | undefined {
-    const named = flags.config;
+  #openFile(keys: readonly string[], attempt: Attempt) {
+    const named = this.#input.flags?.config;
     if (named !== undefined && (typeof named !== 'string' || named === '')) {
       throw new ConfigError('--config needs the name of a file');
     }
     const name = named ?? 'gateway.yaml';
-    const text = named === undefined ? tryRead(name, name) : readOrThrow(named, '--config', named);
+    const text = named === undefined ? this.#read(name, name) : this.#readRequired(named, '--config');
     return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, attempt }) };
   }
 
-  function readOrThrow(path: string, source: string, shown: string): string {
-    const text = tryRead(path, source);
-    if (text === undefined) throw new ConfigError(`${source}: there is no file ${JSON.stringify(shown)}`);
+  #readRequired(path: string, source: string): string {
+    const text = this.#read(path, source);
+    if (text === undefined) throw new ConfigError(`${source}: there is no file ${JSON.stringify(path)}`);
     return text;
   }
 
-  function tryRead(path: string, source: string): string | undefined {
+  #read(path: string, source: string): string | undefined {
+    const { cwd, readFile = readTextFile } = this.#input;
+    const absolute = resolve(cwd, path);
     try {
-      const text = readFile(resolve(cwd, path));
-      if (text !== undefined && !files.includes(resolve(cwd, path))) files.push(resolve(cwd, path));
+      const text = readFile(absolute);
+      if (text !== undefined && !this.files.includes(absolute)) this.files.push(absolute);
       return text;
     } catch (thrown) {
-      throw new ConfigError(
-        `${source}: the file cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,
-        thrown,
-      );
+      const reason = codeOf(thrown) ?? 'unknown reason';
+      throw new ConfigError(`${source}: the file cannot be read (${reason})`, thrown);
     }
   }
 }
