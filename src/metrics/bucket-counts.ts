@@ -1,12 +1,12 @@
-// The counts of one Prometheus histogram: how many durations were at most so long, their number and their sum.
+// The counts of one Prometheus histogram: durations by bucket, their number and their sum.
 
-/** Upper bounds of the buckets, in seconds. A last bucket has what takes longer. */
+/** Upper bounds of the buckets, in seconds. Longer durations are only in the number and the sum. */
 export const BUCKET_SECONDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
 export class BucketCounts {
-  /** Per bucket, not summed up. */
+  /** Per bucket, not cumulative. */
   readonly #counts = new Float64Array(BUCKET_SECONDS.length);
   #count = 0;
   #sumSeconds = 0;
@@ -27,7 +27,7 @@ export class BucketCounts {
     if (bucket >= 0) this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
   }
 
-  /** For each bound, how many took at most so long. */
+  /** For each bound, the number of durations up to it. */
   cumulative(): number[] {
     let sum = 0;
     return Array.from(this.#counts, (count) => {

@@ -1,11 +1,11 @@
-// How long things took, for percentiles: counts in buckets that grow by a fixed factor, so that a value is known to within 3 %
-// and recording costs a few nanoseconds.
+// Durations, for percentiles: counts in buckets that grow by a fixed factor, so that a percentile is exact to within 3 % and
+// recording costs a few nanoseconds.
 
 /** Buckets for each doubling of the duration. */
 const PER_OCTAVE = 16;
 /** The first bucket ends at this duration, in ms. */
 const SHORTEST_MS = 0.01;
-/** Up to about an hour and a half; what takes longer is in the last bucket. */
+/** Up to about an hour and a half; longer durations are in the last bucket. */
 const BUCKETS = 29 * PER_OCTAVE;
 
 export class DurationHistogram {
@@ -18,7 +18,7 @@ export class DurationHistogram {
     this.#count(Math.min(Math.max(bucket, 0), BUCKETS - 1), 1);
   }
 
-  /** Adds what the other one has recorded. */
+  /** Adds the durations of another histogram. */
   add(other: DurationHistogram): void {
     this.#total += other.#total;
     for (const [bucket, count] of other.#counts.entries()) this.#count(bucket, count);

@@ -1,6 +1,6 @@
-// TABLE of all metrics of the gateway itself: name, kind, labels, and where the numbers come from. docs/guides/observability.md
-// is made from it. Names and units follow the conventions of Prometheus and OpenMetrics; labels are bounded by the registry and by
-// catalogues, and never name a principal or an argument. `instance_id`, because Prometheus gives `instance` to the gateway.
+// TABLE of all metrics of the gateway itself: name, kind, labels, and the source of the numbers. docs/guides/observability.md is
+// generated from it. Names and units follow the conventions of Prometheus and OpenMetrics; labels are bounded by the registry and by
+// catalogues, and never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';

@@ -1,5 +1,5 @@
-// Answers a listener of its own for Prometheus: `GET /metrics` and nothing else, without credentials. The address it is bound to decides
-// what can reach it; on loopback the Host must be this machine, so that no web page reads it through a name of its own.
+// The handler of a dedicated listener for Prometheus: serves `GET /metrics` only, without credentials. The bound address decides who
+// can reach it; on loopback the Host must be this machine, so that no web page reads it by DNS rebinding.
 
 import type { RequestListener } from 'node:http';
 import { isLoopback } from '../config/listeners.ts';

@@ -1,6 +1,6 @@
 // `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the event stream.
-// Nothing is computed without a reader. One sample is made for all readers; its parts are written as text when they change, and
-// each reader gets those that it may see and that changed since its last sample. Source: ADR 75.
+// Nothing is computed without a reader. One sample is made for all readers; its parts are serialized when they change, and each
+// reader gets the parts that it may see and that changed since its last sample. Source: ADR 75.
 
 import {
   defer,
@@ -46,7 +46,7 @@ export class Samples {
   }
 
   /**
-   * Cold: the texts of the samples, the first at once and with everything, until the gateway is closed. While `reader` is behind
+   * Cold: the samples as text until the gateway is closed; the first one comes at once and with all parts. While `reader` is behind
    * it gets none, and the next one has all changes.
    */
   read(selection: SampleSelection, reader: { readonly isBehind: boolean }): Observable<string> {
@@ -137,7 +137,7 @@ function countIn(tally: Tally, isFailure: boolean): void {
   if (isFailure) tally.failures += 1;
 }
 
-/** A template or an instance as text, and the number of the sample in which that text was new. */
+/** A template or an instance as text, and the number of the sample in which the text last changed. */
 interface Part {
   readonly text: string;
   readonly changedIn: number;

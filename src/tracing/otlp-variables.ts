@@ -1,7 +1,6 @@
 // The standard variables of OpenTelemetry that decide whether and how spans are sent. Cheap to import: otlp.ts is loaded only when
-// they name a collector. The exporter reads the others of OTEL_EXPORTER_OTLP_* itself. Source: ADR 76.
+// they name a collector. The exporter itself reads the other variables OTEL_EXPORTER_OTLP_*. Source: ADR 76.
 
-/** Those that are read here. */
 const NAMES = [
   'OTEL_SDK_DISABLED',
   'OTEL_TRACES_EXPORTER',
@@ -19,11 +18,11 @@ const NAMES = [
 
 export type OtelVariables = { readonly [Name in (typeof NAMES)[number]]?: string | undefined };
 
-/** Undefined unless they name a collector, and tracing is not turned off. An empty variable is one that is not set. */
+/** Undefined unless they name a collector and tracing is not disabled. An empty variable counts as not set. */
 export function otelVariables(env: Readonly<Record<string, string | undefined>>): OtelVariables | undefined {
   const variables: OtelVariables = Object.fromEntries(NAMES.map((name) => [name, env[name]?.trim()]));
   const { OTEL_EXPORTER_OTLP_ENDPOINT: all, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ofTraces } = variables;
-  const isOff = variables.OTEL_SDK_DISABLED?.toLowerCase() === 'true';
-  const isElsewhere = variables.OTEL_TRACES_EXPORTER === 'none';
-  return isOff || isElsewhere || !(ofTraces || all) ? undefined : variables;
+  const isDisabled = variables.OTEL_SDK_DISABLED?.toLowerCase() === 'true';
+  const hasNoExporter = variables.OTEL_TRACES_EXPORTER === 'none';
+  return isDisabled || hasNoExporter || !(ofTraces || all) ? undefined : variables;
 }

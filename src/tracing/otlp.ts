@@ -1,5 +1,5 @@
-// Sends the spans of this process to an OTLP collector over HTTP, as the variables OTEL_* say. Loaded only where they name a
-// collector: the SDK and the exporter cost 80 ms and 25 MB. Names and defaults are those of OpenTelemetry. Source: ADR 76.
+// Sends the spans of this process to an OTLP collector over HTTP, as configured by the variables OTEL_*. Loaded only where they
+// name a collector: the SDK and the exporter cost 80 ms and 25 MB. Names and defaults are those of OpenTelemetry. Source: ADR 76.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { DiagLogLevel, diag, trace } from '@opentelemetry/api';
@@ -18,38 +18,38 @@ import type { Logger } from 'pino';
 import { VERSION } from '../domain/version.ts';
 import type { OtelVariables } from './otlp-variables.ts';
 
-/** Longest wait of a stop for a collector that is slow to take the last spans, in ms. */
+/** Longest wait for the collector to accept the last spans at a stop, in ms. */
 const FLUSH_MS = 2_000;
-/** Shortest time between two lines about a collector that takes none, in ms. */
-const COMPLAINT_MS = 60_000;
+/** Shortest time between two log lines about problems, in ms. */
+const REPORT_MS = 60_000;
 
 type Log = Pick<Logger, 'warn'>;
 
-/** What sends the spans. */
+/** The running exporter. */
 export interface Otlp {
-  /** Sends what is left, for at most FLUSH_MS, and registers nothing any more. */
+  /** Unregisters the provider and sends the remaining spans, for at most FLUSH_MS. */
   close(): Promise<void>;
 }
 
-/** Starts it. Undefined when the program has a tracer provider already: that one gets the spans. */
+/** Starts the exporter. Undefined when the program has registered another tracer provider, which gets the spans then. */
 export async function startOtlp(variables: OtelVariables, log: Log): Promise<Otlp | undefined> {
-  const complain = complainer(log);
+  const report = reporterFor(log);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'stagedoor', 'service.version': VERSION }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
-    sampler: samplerOf(variables, complain),
+    sampler: samplerOf(variables, report),
     spanProcessors: [
-      new BatchSpanProcessor({ exporter: await exporterOf(variables, complain), ...batching(variables) }),
+      new BatchSpanProcessor({ exporter: await exporterOf(variables, report), ...batching(variables) }),
     ],
   });
   if (!trace.setGlobalTracerProvider(provider)) {
     await provider.shutdown();
     return undefined;
   }
-  const quiet = (): void => {};
+  const ignore = (): void => {};
   diag.setLogger(
-    { error: complain, warn: complain, info: quiet, debug: quiet, verbose: quiet },
+    { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   return {
@@ -64,7 +64,7 @@ export async function startOtlp(variables: OtelVariables, log: Log): Promise<Otl
 /** `http/protobuf` unless JSON is asked for. */
 async function exporterOf(
   { OTEL_EXPORTER_OTLP_PROTOCOL: general, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: own }: OtelVariables,
-  complain: Complain,
+  report: Report,
 ): Promise<SpanExporter> {
   const protocol = own || general || 'http/protobuf';
   if (protocol === 'http/json') {
@@ -72,7 +72,7 @@ async function exporterOf(
     return new OTLPTraceExporter();
   }
   if (protocol !== 'http/protobuf')
-    complain(`the protocol ${protocol} is not supported; http/protobuf is used`);
+    report(`the protocol ${protocol} is not supported; http/protobuf is used`);
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   return new OTLPTraceExporter();
 }
@@ -80,12 +80,12 @@ async function exporterOf(
 /** Source: OpenTelemetry, environment variable specification, "General SDK configuration". */
 function samplerOf(
   { OTEL_TRACES_SAMPLER: name = '', OTEL_TRACES_SAMPLER_ARG: argument = '' }: OtelVariables,
-  complain: Complain,
+  report: Report,
 ): Sampler {
   const isParentBased = name === '' || name.startsWith('parentbased_');
   const root = rootSampler(name.replace(/^parentbased_/, '') || 'always_on', argument);
   if (root !== undefined) return isParentBased ? new ParentBasedSampler({ root }) : root;
-  complain(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
+  report(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
   return new ParentBasedSampler({ root: new AlwaysOnSampler() });
 }
 
@@ -110,26 +110,26 @@ function batching(variables: OtelVariables) {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-type Complain = (message: string) => void;
+type Report = (message: string) => void;
 
 /** Only the first line of a message: what follows may be a stack, or the answer of a collector. */
-function complainer(log: Log): Complain {
-  let silentUntilMs = Number.NEGATIVE_INFINITY;
+function reporterFor(log: Log): Report {
+  let quietUntilMs = Number.NEGATIVE_INFINITY;
   return (message) => {
     const now = performance.now();
-    if (now < silentUntilMs) return;
-    silentUntilMs = now + COMPLAINT_MS;
+    if (now < quietUntilMs) return;
+    quietUntilMs = now + REPORT_MS;
     log.warn({ reason: reasonIn(message) }, 'traces: OpenTelemetry reports a problem');
   };
 }
 
-/** The SDK hands an error over as JSON. */
+/** The SDK reports an error as JSON. */
 function reasonIn(message: string): string {
   try {
     const { message: inner }: { readonly message?: unknown } = Object(JSON.parse(message));
     if (typeof inner === 'string') return inner.slice(0, 200);
   } catch {
-    // It was plain text.
+    // The message is plain text.
   }
   return message.split('\n', 1).join('').slice(0, 200);
 }

@@ -1,6 +1,6 @@
-// The spans that the gateway makes: one per HTTP request (SERVER), one per attempt at an instance (CLIENT), and one per exchange of
-// an attempt over HTTP (CLIENT). Names and attributes are those of the semantic conventions for MCP and HTTP; those of the gateway
-// begin with `stagedoor.`. No span has an argument, a result, a query or a credential. Source: ADR 76.
+// The spans of the gateway: one per HTTP request (SERVER), one per attempt at an instance (CLIENT), and one per HTTP exchange of an
+// attempt (CLIENT). Names and attributes follow the semantic conventions for MCP and HTTP; those of the gateway begin with
+// `stagedoor.`. No span contains an argument, a result, a query or a credential. Source: ADR 76.
 
 import {
   type Attributes,
@@ -30,26 +30,26 @@ import { readTrace, traceFields } from './trace-context.ts';
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose it. */
 const NAME_UNITS = 128;
 
-/** Makes spans with the registered provider. */
+/** Starts spans with the registered provider. */
 export class Spans {
   /** The span of an HTTP request that arrives now. */
   request(headers: RequestHeaders): RequestSpan {
-    return new RequestSpan(tracerNow(), headers);
+    return new RequestSpan(currentTracer(), headers);
   }
 
-  /** For calls of an embedding program: their attempts are below its active span. */
+  /** For calls of an embedding program: its active span is the parent of their attempts. */
   embedded(): RequestTrace {
     const parent = context.active();
-    const tracer = tracerNow();
+    const tracer = currentTracer();
     return { attempt: (facts) => new AttemptSpan(tracer, new SpanClock(), parent, facts) };
   }
 }
 
-function tracerNow(): Tracer {
+function currentTracer(): Tracer {
   return trace.getTracer('stagedoor', VERSION);
 }
 
-/** Times of a span and those below it: wall clock at its start, exact from there on. Milliseconds since 1970. */
+/** The clock of a span and its children: wall clock at the start, monotonic from there on. Milliseconds since 1970. */
 class SpanClock {
   readonly startMs = Date.now();
   readonly #startedAt = performance.now();
@@ -63,20 +63,20 @@ class SpanClock {
 
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The MCP request in it. */
-export interface AskedRequest {
+/** The MCP request in an HTTP request. */
+export interface McpRequestInfo {
   readonly method: string;
   readonly params?: JsonFields | undefined;
-  /** Of the JSON-RPC message. */
+  /** Id of the JSON-RPC message. */
   readonly id?: unknown;
 }
 
-/** What is known of a request at its end. */
+/** Facts about a request at its end. */
 export interface RequestEnd {
   readonly httpMethod: string;
   /** The pattern of its path; undefined when no route matched. */
   readonly route: string | undefined;
-  /** Of the answer. */
+  /** Status of the response. */
   readonly status: number;
   readonly requestId: string;
   readonly template: string | undefined;
@@ -104,41 +104,41 @@ export class RequestSpan implements RequestTrace {
     this.#headers = headers;
   }
 
-  /** Begins it for that MCP request; without one, for HTTP alone. Only the first call counts. */
-  begin(asked?: AskedRequest): Span {
+  /** Begins the span for an MCP request; without one, for HTTP alone. Only the first call counts. */
+  begin(mcp?: McpRequestInfo): Span {
     if (this.#span !== undefined) return this.#span;
     const { traceparent, tracestate, 'mcp-protocol-version': revision } = this.#headers;
-    const meta = isFields(asked?.params?._meta) ? asked.params._meta : {};
+    const meta = isFields(mcp?.params?._meta) ? mcp.params._meta : {};
     const ofHeader = readTrace(traceparent, tracestate);
     const ofMeta = readTrace(meta.traceparent, meta.tracestate);
     const parent = ofMeta ?? ofHeader;
-    const around = context.active();
+    const active = context.active();
     const span = this.#tracer.startSpan(
-      asked === undefined ? 'HTTP' : nameOf(asked.method, nameIn(asked)),
+      mcp === undefined ? 'HTTP' : nameOf(mcp.method, nameIn(mcp)),
       {
         kind: SpanKind.SERVER,
         startTime: this.#clock.startMs,
         attributes: {
-          ...(asked === undefined ? {} : mcpAttributes(asked.method, nameIn(asked))),
-          ...(asked?.id === undefined ? {} : { 'jsonrpc.request.id': String(asked.id).slice(0, NAME_UNITS) }),
+          ...(mcp === undefined ? {} : mcpAttributes(mcp.method, nameIn(mcp))),
+          ...(mcp?.id === undefined ? {} : { 'jsonrpc.request.id': String(mcp.id).slice(0, NAME_UNITS) }),
           ...(typeof revision === 'string' ? { 'mcp.protocol.version': revision.slice(0, NAME_UNITS) } : {}),
           'network.transport': 'tcp',
           'network.protocol.name': 'http',
         },
-        // The way that the message came, where another span sent it than made it.
+        // The span of the HTTP client, where it is not the one that made the message.
         ...(ofMeta !== undefined && ofHeader !== undefined && ofMeta.spanId !== ofHeader.spanId
           ? { links: [{ context: ofHeader }] }
           : {}),
       },
-      parent === undefined ? around : trace.setSpanContext(around, parent),
+      parent === undefined ? active : trace.setSpanContext(active, parent),
     );
-    this.#isMcp = asked !== undefined;
+    this.#isMcp = mcp !== undefined;
     this.#span = span;
-    this.#context = trace.setSpan(around, span);
+    this.#context = trace.setSpan(active, span);
     return span;
   }
 
-  /** Of the trace, once it has begun. */
+  /** Undefined before `begin`. */
   get traceId(): string | undefined {
     return this.#span?.spanContext().traceId;
   }
@@ -275,8 +275,8 @@ function networkOf(transport: TransportKind): Attributes {
   return hasProcesses ? { 'network.transport': 'pipe' } : {};
 }
 
-/** Of a tool or a prompt; a URI of a resource is an argument. */
-function nameIn({ method, params }: Pick<AskedRequest, 'method' | 'params'>): string | undefined {
+/** The name of a tool or a prompt; the URI of a resource is an argument, which no span contains. */
+function nameIn({ method, params }: Pick<McpRequestInfo, 'method' | 'params'>): string | undefined {
   const isNamed = method === 'tools/call' || method === 'prompts/get';
   return isNamed && typeof params?.name === 'string' ? params.name : undefined;
 }
@@ -297,7 +297,7 @@ function mcpAttributes(method: string, name: string | undefined): Attributes {
   return attributes;
 }
 
-/** A number is the code of a JSON-RPC error. */
+/** Marks the span as failed. A number is the code of a JSON-RPC error. */
 function fail(span: Span, error: string | number): void {
   span.setAttribute('error.type', String(error));
   if (typeof error === 'number') span.setAttribute('rpc.response.status_code', String(error));

@@ -1,5 +1,5 @@
-// W3C Trace Context: reads and writes `traceparent` and `tracestate`. Done here and not by the registered propagator, because MCP
-// reserves exactly these names in `_meta`. Baggage is not read. Source: https://www.w3.org/TR/trace-context/; SEP-414; ADR 76.
+// W3C Trace Context: reads and writes `traceparent` and `tracestate`, without the registered propagator, because MCP reserves
+// exactly these names in `_meta`. Baggage is not read. Source: https://www.w3.org/TR/trace-context/; SEP-414; ADR 76.
 
 import { createTraceState, isSpanContextValid, type SpanContext, TraceFlags } from '@opentelemetry/api';
 import type { TraceFields } from '../domain/trace.ts';
@@ -15,18 +15,18 @@ export function readTrace(parent: unknown, state?: unknown): SpanContext | undef
   if (typeof parent !== 'string' || parent.length > LONGEST_PARENT) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(parent.trim()) ?? [];
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
-  const isStated = typeof state === 'string' && state !== '' && state.length <= LONGEST_STATE;
+  const hasState = typeof state === 'string' && state !== '' && state.length <= LONGEST_STATE;
   const context: SpanContext = {
     traceId,
     spanId,
     traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED,
     isRemote: true,
-    ...(isStated ? { traceState: createTraceState(state) } : {}),
+    ...(hasState ? { traceState: createTraceState(state) } : {}),
   };
   return isSpanContextValid(context) ? context : undefined;
 }
 
-/** What continues below that span. */
+/** The fields that make a span the parent of others. */
 export function traceFields({ traceId, spanId, traceFlags, traceState }: SpanContext): TraceFields {
   const flags = (traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0');
   const fields = { traceparent: `00-${traceId}-${spanId}-${flags}` };

@@ -1,9 +1,9 @@
-// Whether this process traces, asked once per request. The API of OpenTelemetry costs 14 ms and 6 MB, so it is loaded when a
-// program has registered a tracer provider there: an embedding program its own, or otlp.ts. Source: ADR 76.
+// Whether this process traces, checked once per request. The API of OpenTelemetry costs 14 ms and 6 MB, so it is loaded only after
+// a tracer provider is registered, by an embedding program or by otlp.ts. Source: ADR 76.
 
 import type { Spans } from './spans.ts';
 
-/** Where every copy of the API keeps what is registered with it. */
+/** The global property under which every copy of the API registers providers. */
 const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
 /** The spans of one gateway or app. */
