@@ -144,6 +144,7 @@ interface Part {
 }
 
 interface TemplatePart extends Part {
+  readonly load: Load;
   readonly instances: ReadonlyMap<string, Part>;
 }
 
@@ -154,18 +155,15 @@ class Sample {
   readonly number: number;
   readonly parts: Parts;
   readonly #head: string;
-  /** For the totals of each template. */
-  readonly #loads: readonly Load[];
   /** Texts by viewer, template and last sample: readers of the same kind share one. */
   readonly #texts = new Map<string, string>();
 
   constructor(number: number, interval: Interval, snapshots: readonly TemplateSnapshot[], before: Parts) {
     this.number = number;
     this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${interval.passedMs}`;
-    this.#loads = snapshots.map((snapshot) => loadOf(snapshot, interval));
-    const parts = this.#loads.map((load) => {
-      const { template } = load.snapshot;
-      return [template, this.#partOf(load, interval, before.get(template))] as const;
+    const parts = snapshots.map((snapshot) => {
+      const { template } = snapshot;
+      return [template, this.#partOf(loadOf(snapshot, interval), interval, before.get(template))] as const;
     });
     this.parts = new Map(parts);
   }
@@ -175,19 +173,16 @@ class Sample {
     const isAdmin = mayDo(viewer, ['admin']);
     const { templates } = viewer;
     const key = JSON.stringify([isAdmin, seen, template, templates && [...templates]]);
-    let text = this.#texts.get(key);
-    if (text === undefined) {
+    return getOrInsert(this.#texts, key, () => {
       const isSelected = (name: string): boolean =>
         mayUse(viewer, name) && (template === undefined || template === name);
-      text = this.#textOf(isSelected, isAdmin, seen);
-      this.#texts.set(key, text);
-    }
-    return text;
+      return this.#textOf(isSelected, isAdmin, seen);
+    });
   }
 
   #textOf(isSelected: (template: string) => boolean, isAdmin: boolean, seen: number): string {
-    const loads = this.#loads.filter(({ snapshot }) => isSelected(snapshot.template));
-    const parts = [...this.parts].flatMap(([template, part]) => (isSelected(template) ? [part] : []));
+    const parts = [...this.parts.values()].filter(({ load }) => isSelected(load.snapshot.template));
+    const loads = parts.map(({ load }) => load);
     const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
     const instances = parts.flatMap((part) => [...part.instances.values()]);
     return (
@@ -207,7 +202,7 @@ class Sample {
       const instanceText = JSON.stringify(instanceView(instance, interval.instances.get(serverId)));
       return [serverId, this.#renewed(instanceText, before?.instances.get(serverId))] as const;
     });
-    return { ...this.#renewed(text, before), instances: new Map(instances) };
+    return { ...this.#renewed(text, before), load, instances: new Map(instances) };
   }
 
   #renewed(text: string, before: Part | undefined): Part {

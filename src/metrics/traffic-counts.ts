@@ -25,8 +25,6 @@ export interface TemplateTraffic {
 
 /** Counts of one instance. */
 export interface InstanceTraffic {
-  readonly template: string;
-  readonly instanceId: string;
   /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
   readonly exchanges: Map<RequestOutcome, number>;
   /** `failed`: after a failure. `planned`: as requested. */
@@ -47,8 +45,7 @@ export class TrafficCounts {
   constructor(gateway: TrafficSource) {
     this.#gateway = gateway;
     for (const { instances } of gateway.snapshot())
-      for (const { serverId, template, id, state } of instances)
-        if (state !== 'stopped') this.#open(serverId, template, id);
+      for (const { serverId, state } of instances) if (state !== 'stopped') this.#open(serverId);
     gateway.events$.subscribe((event) => this.#count(event)); // they complete when the gateway is closed
   }
 
@@ -99,7 +96,7 @@ export class TrafficCounts {
         break;
       }
       case 'instance.starting':
-        this.#open(event.serverId, event.template, event.instanceId);
+        this.#open(event.serverId);
         break;
       case 'instance.stopped': // it broke and starts anew, or another node has it
       case 'instance.deregistered':
@@ -152,10 +149,8 @@ export class TrafficCounts {
     }));
   }
 
-  #open(serverId: string, template: string, instanceId: string): void {
+  #open(serverId: string): void {
     getOrInsert(this.#instances, serverId, () => ({
-      template,
-      instanceId,
       exchanges: new Map(),
       restarts: { failed: 0, planned: 0 },
       probes: { passed: 0, failed: 0 },
