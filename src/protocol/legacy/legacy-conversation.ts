@@ -145,7 +145,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. */
   ask(request: ServerRequest, call?: LegacyCall): void {
-    const id = this.#questionsOf().add(request, call);
+    this.#questions ??= new LegacyQuestions(() => this.#deps.nextNumber());
+    const id = this.#questions.add(request, call);
     if (id === undefined) return;
     let message: string;
     try {
@@ -230,11 +231,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       isPending: (question) => this.#questions?.has(question) ?? false,
     });
     return this.#listener;
-  }
-
-  #questionsOf(): LegacyQuestions {
-    this.#questions ??= new LegacyQuestions(() => this.#deps.nextNumber());
-    return this.#questions;
   }
 
   #streamDeps() {

@@ -59,7 +59,8 @@ export class ListCache {
   serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
     return defer(() => {
       const cached = this.#find(key);
-      if (cached !== undefined && this.#isFresh(cached)) return of(cached.answer);
+      const isFresh = cached !== undefined && cached.freshUntilMs > this.#now();
+      if (isFresh && this.#isThere(cached.answer.instanceId)) return of(cached.answer);
       return this.#load(key, load).pipe(catchError((thrown) => this.#staleAnswer(key, thrown)));
     });
   }
@@ -75,10 +76,6 @@ export class ListCache {
   forget(): void {
     for (const list of LISTS) this.change(list);
     this.#lists.clear();
-  }
-
-  #isFresh({ freshUntilMs, answer }: CachedList): boolean {
-    return freshUntilMs > this.#now() && this.#isThere(answer.instanceId);
   }
 
   #load(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
