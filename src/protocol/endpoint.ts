@@ -88,14 +88,14 @@ export type Classified =
 export function classifyRequest(parsed: unknown, headers: RequestHeaders): Classified {
   const isHeaderModern = namesModern(headers);
   if (Array.isArray(parsed)) {
-    if (!isHeaderModern && !parsed.some(hasClaim)) return LEGACY;
+    if (!isHeaderModern && parsed.every((message) => claimOf(message) === undefined)) return LEGACY;
     throw invalidRequest('batches are not part of this protocol revision');
   }
   if (isHandshake(parsed)) {
     if (!isHeaderModern) return LEGACY;
     throw headerMismatch('MCP-Protocol-Version', 'names a revision without `initialize`');
   }
-  if (!isHeaderModern && !hasClaim(parsed)) return LEGACY;
+  if (!isHeaderModern && claimOf(parsed) === undefined) return LEGACY;
   const message = readClientMessage(parsed);
   if (message.kind === 'answer') throw invalidRequest('answers are not part of this protocol revision');
   return { era: 'modern', message };
@@ -115,11 +115,7 @@ function isModernVersion(version: string): boolean {
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** True when `_meta` names any revision, which does not happen in the legacy era. */
-function hasClaim(message: unknown): boolean {
-  return claimOf(message) !== undefined;
-}
-
+/** The revision that `_meta` names, which does not happen in the legacy era. */
 function claimOf(message: unknown): unknown {
   const params = isJsonObject(message) ? message.params : undefined;
   const meta = isJsonObject(params) ? params._meta : undefined;

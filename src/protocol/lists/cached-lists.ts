@@ -27,7 +27,6 @@ import {
   LIST_NOTICES,
   type ListField,
   listOf,
-  NOTICED_LISTS,
   type Peer,
 } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
@@ -133,8 +132,8 @@ class CachedSession implements McpSession {
     return this.#inner.logLevel;
   }
   get messages$() {
-    const announced = announcedLists(this.#greeted);
-    const changes$ = this.#deps.changes$.pipe(filter((list) => announced.has(list)));
+    const { capabilities } = this.#greeted;
+    const changes$ = this.#deps.changes$.pipe(filter((list) => announcesChanges(capabilities, list)));
     return withListNotices(this.#inner.messages$, changes$);
   }
   get opening() {
@@ -179,10 +178,6 @@ class CachedSession implements McpSession {
   close(): Promise<void> {
     return this.#inner.close();
   }
-}
-
-function announcedLists({ capabilities }: Peer): ReadonlySet<ListField> {
-  return new Set(NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list)));
 }
 
 /** Numbers conversations in their order. */

@@ -43,7 +43,9 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObjec
  * announces notices: there one instance is enough. `tasks` is left out, because the eras define it differently.
  */
 export function commonCapabilities(peers: readonly Peer[]): JsonObject {
-  const [first, ...others] = peers.map(({ capabilities }) => toJson(capabilities));
+  const [first, ...others] = peers.map(({ capabilities }) =>
+    isJsonObject(capabilities) ? capabilities : {},
+  );
   const common = others.reduce<JsonObject>((common, next) => inBoth(common, next), first ?? {});
   const { tasks: _, ...capabilities } = common;
   return capabilities;
@@ -75,10 +77,4 @@ export function serverInfoIn({ serverInfo, _meta }: JsonObject): JsonObject | un
   const inMeta = isJsonObject(_meta) ? _meta[META.serverInfo] : undefined;
   if (isJsonObject(inMeta)) return inMeta;
   return isJsonObject(serverInfo) ? serverInfo : undefined;
-}
-
-/** Capabilities are JSON, which their type does not say. */
-function toJson(capabilities: Peer['capabilities']): JsonObject {
-  const value: unknown = JSON.parse(JSON.stringify(capabilities));
-  return isJsonObject(value) ? value : {};
 }
