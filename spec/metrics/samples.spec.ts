@@ -84,7 +84,7 @@ test('count the calls that ended in the interval, with their times', () => {
   );
 });
 
-test('show callers without the scope admin no sessions, and nobody the templates of others', () => {
+test('show no sessions without the scope admin, and no caller the templates of others', () => {
   const mine = read({ viewer: { ...USER, templates: new Set(['other']) } });
   const all = read({ viewer: USER });
   const one = read({ viewer: ADMIN, template: 'demo' });

@@ -1,4 +1,4 @@
-// Which era a request is of, and what is refused before anybody looks at it.
+// How requests are classified by protocol era, and which ones are refused before that.
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -70,7 +70,7 @@ test('a batch of either era in the wrong place is refused', async () => {
   assert.is(outcomeOf(await post(Array(101).fill(ping), types)), '400 -32600');
 });
 
-test('who hears of a fault cannot break the answer', async () => {
+test('an error of the fault listener does not affect the answer', async () => {
   const harness = modernHarness();
   Object.assign(harness.faults, {
     push: () => {

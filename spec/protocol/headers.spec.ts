@@ -1,4 +1,4 @@
-// Headers of clients: how they are read, the types that they have to take and send, and those that repeat the body.
+// Headers of requests: reading them, media types, and the headers that repeat fields of the body.
 
 import * as assert from 'uvu/assert';
 import {
@@ -76,7 +76,7 @@ const HEADERS = { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/call', '
 const OTHER_NAME = 'Mcp-Name names something else than the body';
 const NOT_CANONICAL = 'Mcp-Name is not canonical Base64 of UTF-8';
 
-test('that repeat the body must be there and say what the body says', () => {
+test('mirrored headers must be present and equal the body', () => {
   const table: (readonly [change: Record<string, string | undefined>, expected: string])[] = [
     [{}, 'passes'],
     [{ 'mcp-protocol-version': ` ${VERSION}\t` }, 'passes'],

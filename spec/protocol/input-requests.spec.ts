@@ -1,4 +1,4 @@
-// The questions of an `input_required` result, and which capabilities they need. What becomes of them is in
+// The requests of an `input_required` result, and the capabilities that they need. Their further handling is in
 // legacy-over-modern.spec.ts.
 
 import * as assert from 'uvu/assert';
@@ -49,7 +49,7 @@ test('state alone is enough, even an empty one', () => {
   assert.equal(read(undefined, ''), { requests: [], requestState: '' });
 });
 
-test('what nobody could answer is a sentence', () => {
+test('an unanswerable result gives a reason', () => {
   const roots = { method: 'roots/list' };
   const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`k${index}`, roots]));
   const rows: unknown[] = [
@@ -95,7 +95,7 @@ test('need capabilities, which are missing when the client did not declare them'
   }
 });
 
-test('need capabilities that are told together', () => {
+test('name all missing capabilities together', () => {
   assert.equal(missingCapabilities([form, url, sampling, tools, roots], { roots: {} }), {
     elicitation: { form: {}, url: {} },
     sampling: { tools: {} },

@@ -1,5 +1,5 @@
-// Backends and sessions for specs of what stands in front of them: they list what they are given, call nothing, and
-// record what they were asked. Answers come when the spec says so, or at once.
+// Backends and sessions for specs: they list given items, call nothing, and record requests. Answers come at once, or when the
+// spec sends them.
 
 import { map, NEVER, type Observable, of, ReplaySubject, Subject } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
@@ -27,7 +27,7 @@ export function answered(result: JsonObject, instanceId = 'one'): Answer {
   return { event: { kind: 'result', result: JsonText.ofValue(result) }, instanceId, serverId: instanceId };
 }
 
-/** A tool of which only the name was known, as it stands in a joined list. */
+/** A tool that was listed with a name only, as the list of all templates shows it. */
 export const shownTool = (name: string) => ({ name, inputSchema: { type: 'object' } });
 
 export class ListingBackends implements Backends {

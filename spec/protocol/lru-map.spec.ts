@@ -1,4 +1,4 @@
-// What maps forget when they are full, of all and of one owner.
+// Which entries a full map evicts, in all and per owner.
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
@@ -22,7 +22,7 @@ test('keeps what is read or put in again', () => {
   }
 });
 
-test('forgets the oldest when it is told to, and says so', () => {
+test('evicts the oldest entry on request, and reports it', () => {
   const forgotten: string[] = [];
   const map = new LruMap<string>(3, (value) => forgotten.push(value));
   for (const key of ['a', 'b']) map.set(key, key);
@@ -38,7 +38,7 @@ test('replaces and removes', () => {
   assert.equal([...map.values()], ['x']);
 });
 
-test('tells what it forgot, not what was removed or replaced', () => {
+test('reports evicted values, not deleted or replaced ones', () => {
   const forgotten: string[] = [];
   const map = new LruMap<string>(1, (value) => forgotten.push(value));
   map.set('a', 'a');
@@ -65,7 +65,7 @@ test('keeps entries of owners apart', () => {
   assert.is(map.size, 2);
 });
 
-test('who has more than his quarter makes room himself: what he has not used for longest', () => {
+test('an owner with more than a quarter loses its own least recently used entry', () => {
   const forgotten: string[] = [];
   const map = new QuotaLruMap<string>(12, (value) => forgotten.push(value));
   put(map, 'ann', 'a');
@@ -76,7 +76,7 @@ test('who has more than his quarter makes room himself: what he has not used for
   assert.equal([map.size, forgotten], [4, ['eve b', 'eve c', 'eve a']]);
 });
 
-test('when it is full who has most makes room', () => {
+test('a full map evicts an entry of the owner with most entries', () => {
   const map = new QuotaLruMap<string>(8);
   put(map, 'dan', 'a');
   for (const owner of ['ann', 'bob', 'cat']) put(map, owner, 'a', 'b');
@@ -86,7 +86,7 @@ test('when it is full who has most makes room', () => {
   assert.equal([map.size, keysOf(map, 'dan', 'a')], [8, '']);
 });
 
-test('callers who are all one owner have no share', () => {
+test('callers that are all one owner have no share', () => {
   const map = new QuotaLruMap<string>(8);
   put(map, ANONYMOUS.id, ...'abcdefghij');
   assert.equal([map.size, keysOf(map, ANONYMOUS.id, 'abcdefghij')], [8, 'cdefghij']);

@@ -1,4 +1,4 @@
-// Headers that repeat arguments of a tool: what is compared, and by which list of tools.
+// Headers that repeat arguments of a tool: the comparison with the body, and the list of tools that decides.
 
 import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
@@ -59,7 +59,7 @@ test('are found among others', () => {
   assert.is(paramHeadersIn({ accept: 'x', 'mcp-parameter': 'y' }), undefined);
 });
 
-test('pass when they say what the body says', () => {
+test('pass when they equal the body', () => {
   assert.is(outcome(written), 'passes');
   assert.is(outcome({ ...written, 'mcp-param-size': '42.0' }), 'passes');
   assert.is(outcome({ ...written, 'mcp-param-size': ' 42 ' }), 'passes');
@@ -118,7 +118,7 @@ async function refusalOf(check: () => Promise<void> | undefined): Promise<string
 const OLD = { 'mcp-param-old': 'x' };
 const NEW = { 'mcp-param-new': 'x' };
 
-test('by a list: that are right are so at once, and nobody is asked', () => {
+test('right headers pass at once, without a new list', () => {
   const { backends, check } = known();
   assert.is(check(OLD), undefined);
   assert.is(check({}, { method: 'prompts/get' }), undefined);
@@ -127,7 +127,7 @@ test('by a list: that are right are so at once, and nobody is asked', () => {
   assert.equal(backends.relistings, []);
 });
 
-test('by a list: that are wrong by what is known are right when a new list says so', async () => {
+test('headers that differ from the known list pass by a new list', async () => {
   const { backends, check } = known();
   backends.onRelist = async () => [asking('New')];
   const checked = check(NEW);

@@ -70,7 +70,7 @@ test('refuses what is not UTF-8 instead of replacing it', () => {
   assert.is(refusal(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])), '400 -32700');
 });
 
-test('does not repeat the body in what it says', () => {
+test('does not repeat the body in its message', () => {
   try {
     readBody(Buffer.from('{"token":"s3cret" oops'));
     assert.unreachable();

@@ -1,4 +1,4 @@
-// Records what the MCP endpoint answers to one request, as a client would find it. It honours the contract of
+// Records the answer of the MCP endpoint to one request, as a client would see it. It honours the contract of
 // protocol/endpoint-types.ts: a second answer is an error.
 
 import type { JsonObject } from '../../src/domain/json.ts';

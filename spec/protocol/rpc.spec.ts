@@ -1,5 +1,5 @@
-// Messages of clients and to clients, their bounds, and how failures of the gateway look to MCP clients: nothing of how
-// instances are run. What is refused, and how, is in legacy-refusals.spec.ts.
+// Messages of clients and to clients, their bounds, and the failures of the gateway as MCP clients see them. Refusals are in
+// legacy-refusals.spec.ts.
 
 import * as assert from 'uvu/assert';
 import {
@@ -56,7 +56,7 @@ test('a retry is offered in a header only when nothing can have happened', () =>
   assert.is(failureOf(rateLimitExceeded(1000, 30)).headers[0], 'Retry-After');
 });
 
-test('nothing is told of how instances are run', () => {
+test('the answer does not show how instances are run', () => {
   const stderr = ['secret'];
   const body = failureOf(backendUnavailable('cannot read /etc/secret', { delivered: 'no', stderr })).body;
   assert.not(body.includes('secret'));

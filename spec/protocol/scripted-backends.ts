@@ -1,5 +1,5 @@
-// Backends for the specs of the endpoint of the legacy era, and the exchanges of both eras: their sessions answer when the spec says so, and record what they were
-// asked. They honour the contracts of protocol/ports.ts.
+// Backends for the specs of the legacy endpoint, and the exchanges of both eras: their sessions answer when the spec says so, and
+// record requests. They honour the contracts of protocol/ports.ts.
 
 import { NEVER, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';

@@ -1,5 +1,5 @@
-// Which instance runs a task: what is remembered for its owner, where one is looked for that was not heard of, and that no search
-// shows anybody what is another’s.
+// The instance that runs a task: what is remembered for its owner, how an unknown task is searched for, and that a search shows no
+// task of another owner.
 
 import { mock } from 'node:test';
 import { NEVER, type Observable, of, Subject, throwError } from 'rxjs';
@@ -40,16 +40,16 @@ function setUp(instanceIds: readonly string[], knowing: readonly string[], gone:
   };
   const seek = (template: string | undefined, ownerId = 'ann') => {
     const question = { taskId: '1', owner: { id: ownerId }, template, backends, meta: { x: 1 } };
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const found$ = finder.seek(question);
-    found$?.subscribe((found) => heard.push(found));
-    return found$ === undefined ? 'no choice' : heard;
+    found$?.subscribe((found) => received.push(found));
+    return found$ === undefined ? 'no choice' : received;
   };
   const askedIds = () => asked.splice(0).map(([, { instanceId }]) => instanceId);
   return { finder, seek, asked, askedIds };
 }
 
-test('asks who may know, in the words of the client, and remembers for him who does', () => {
+test('asks the possible instances with the `_meta` of the client, and remembers the result for the owner', () => {
   const { finder, seek, asked, askedIds } = setUp(['a', 'b'], ['b'], ['a']);
   assert.equal(seek('t'), ['b']);
   assert.equal(asked[1], [
@@ -61,7 +61,7 @@ test('asks who may know, in the words of the client, and remembers for him who d
   assert.is(finder.memory.find({ ownerId: 'eve', template: 't' }, '1'), undefined);
 });
 
-test('takes what two templates know for nobody’s, and remembers neither', () => {
+test('takes an id that two templates know for undecided, and remembers neither', () => {
   const { finder, seek } = setUp(['t/a', 'u/a'], ['t/a', 'u/a']);
   assert.equal(seek(undefined), [undefined]);
   assert.is(finder.memory.size, 0);
@@ -81,7 +81,7 @@ for (const [template, where, named] of [
   });
 }
 
-test('does not look again at once for what nobody knew, and tells whether all have said so', () => {
+test('does not repeat a fruitless search at once, and distinguishes denial from silence', () => {
   const all = setUp(['t/a', 'u/a'], []);
   assert.equal(
     [all.seek(undefined), all.seek(undefined), all.askedIds()],
@@ -105,30 +105,30 @@ test.after.each(() => {
 
 /** Searches; what was found so far, `done` at the end. */
 function search(answers: Readonly<Record<string, Observable<ExchangeEvent>>>, template?: string): unknown[] {
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   instanceOfTask(template, Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
-    next: (found) => heard.push(found),
-    complete: () => heard.push('done'),
+    next: (found) => received.push(found),
+    complete: () => received.push('done'),
   });
-  return heard;
+  return received;
 }
 
 test('gives a search up after five seconds, and lets go of those that were asked', () => {
   const slow = new Subject<ExchangeEvent>();
-  const heard = search({ a: slow }, 't');
+  const received = search({ a: slow }, 't');
   mock.timers.tick(4_999);
-  assert.equal([heard, slow.observed], [[], true]);
+  assert.equal([received, slow.observed], [[], true]);
   mock.timers.tick(1);
-  assert.equal([heard, slow.observed], [[undefined, 'done'], false]);
+  assert.equal([received, slow.observed], [[undefined, 'done'], false]);
 });
 
 test('over all templates hears everybody out, since two of them may have given the id', () => {
   const late = new Subject<ExchangeEvent>();
-  const heard = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) });
-  assert.equal(heard, []);
+  const received = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) });
+  assert.equal(received, []);
   late.next(UNKNOWN);
   late.complete();
-  assert.equal(heard, ['a/1', 'done']);
+  assert.equal(received, ['a/1', 'done']);
   assert.equal(search({ 'a/1': of(KNOWN), 'b/1': of(KNOWN) }), [undefined, 'done']);
   assert.equal(search({ 'a/1': of(UNKNOWN) }), [undefined, 'done']);
 });
@@ -136,13 +136,13 @@ test('over all templates hears everybody out, since two of them may have given t
 test('over all templates takes those of one for one, and waits a second for the others once it is found', () => {
   const [first, silent] = [new Subject<ExchangeEvent>(), new Subject<ExchangeEvent>()];
   const answers = { 'a/1': first, 'a/2': of(UNKNOWN), 'b/1': silent };
-  const heard = search(answers);
+  const received = search(answers);
   mock.timers.tick(3_000);
   first.next(KNOWN);
   mock.timers.tick(999);
-  assert.equal([heard, silent.observed], [[], true]);
+  assert.equal([received, silent.observed], [[], true]);
   mock.timers.tick(1);
-  assert.equal([heard, silent.observed], [['a/1', 'done'], false]);
+  assert.equal([received, silent.observed], [['a/1', 'done'], false]);
   const both = { 'a/1': of(KNOWN), 'a/2': of(KNOWN), 'b/1': silent };
   const replicas = search(both);
   mock.timers.tick(1_000);
@@ -157,18 +157,18 @@ function searching() {
   const searches = new TaskSearches(() => nowMs);
   const begun: Subject<string | undefined>[] = [];
   const ask = (taskId: string, asker = ANN) => {
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const begin = () => {
       const search = new Subject<string | undefined>();
       begun.push(search);
       return search;
     };
     const subscription = searches.search(asker, taskId, begin).subscribe({
-      next: (found) => heard.push(found),
-      error: (error: unknown) => heard.push(hasCode(error, 'QUEUE_FULL') ? 'full' : error),
-      complete: () => heard.push('done'),
+      next: (found) => received.push(found),
+      error: (error: unknown) => received.push(hasCode(error, 'QUEUE_FULL') ? 'full' : error),
+      complete: () => received.push('done'),
     });
-    return { heard, subscription };
+    return { received, subscription };
   };
   const end = (index: number, found?: string) => {
     begun[index]?.next(found);
@@ -177,7 +177,7 @@ function searching() {
   return { searches, begun, ask, end, wait: (ms: number) => (nowMs += ms) };
 }
 
-test('equal searches of one owner are one, and end when nobody waits for it', () => {
+test('equal searches of one owner are one, which ends without subscribers', () => {
   const { searches, begun, ask, end } = searching();
   const [first, second] = [ask('1'), ask('1')];
   ask('1', { ...ANN, ownerId: 'eve' });
@@ -185,32 +185,32 @@ test('equal searches of one owner are one, and end when nobody waits for it', ()
   assert.is(begun.length, 3);
   first.subscription.unsubscribe();
   end(0, 'a');
-  assert.equal([first.heard, second.heard, searches.size], [[], ['a', 'done'], 2]);
+  assert.equal([first.received, second.received, searches.size], [[], ['a', 'done'], 2]);
   const left = ask('2');
   left.subscription.unsubscribe();
   assert.equal([begun[3]?.observed, searches.size], [false, 2]);
 });
 
-test('one owner has four under way, all have sixty-four, and callers who are all one have sixty-four, too', () => {
+test('an owner may have four searches under way, all owners sixty-four, and the anonymous owner sixty-four, too', () => {
   const { searches, ask, end } = searching();
   const told = (ownerId: string) =>
-    Array.from({ length: 20 }, (_, id) => ask(`${id}`, { ...ANN, ownerId }).heard[0]).indexOf('full');
+    Array.from({ length: 20 }, (_, id) => ask(`${id}`, { ...ANN, ownerId }).received[0]).indexOf('full');
   const owners = ['ann', ...Array.from({ length: 16 }, (_, index) => `owner ${index}`)];
   assert.equal(owners.map(told), [...Array.from({ length: 16 }, () => 4), 0]);
   assert.is(searches.size, 64);
   end(0);
-  assert.equal([ask('20').heard, ask('21').heard, searches.size], [[], ['full'], 64]);
+  assert.equal([ask('20').received, ask('21').received, searches.size], [[], ['full'], 64]);
   const anonymous = searching();
   for (let id = 0; id < 65; id += 1) anonymous.ask(`${id}`, { ...ANN, ownerId: ANONYMOUS.id });
   assert.equal([anonymous.searches.size, anonymous.begun.length], [64, 64]);
 });
 
-test('a task that nobody knew is not looked for within a second, by him', () => {
+test('an owner does not repeat a fruitless search within a second', () => {
   const { searches, begun, ask, end, wait } = searching();
   ask('1');
   end(0);
   wait(999);
-  assert.equal([ask('1').heard, begun.length], [[undefined, 'done'], 1]);
+  assert.equal([ask('1').received, begun.length], [[undefined, 'done'], 1]);
   ask('1', { ...ANN, ownerId: 'eve' });
   wait(1);
   ask('1');
@@ -220,7 +220,7 @@ test('a task that nobody knew is not looked for within a second, by him', () => 
 const EVERYWHERE = { ownerId: 'ann', template: undefined };
 const EVE = { ownerId: 'eve', template: 't' };
 
-test('knows an id at each instance that gave it, which may be another’s at each', () => {
+test('distinguishes the owners of one id by instance', () => {
   const memory = new TaskMemory();
   memory.begun(ANN, '1', 'one');
   memory.begun(EVE, '1', 'two');
@@ -247,7 +247,7 @@ test('remembers 10,000 tasks, and forgets the one that was not asked about for l
   assert.equal([isTaskId(tooLong), memory.find(ANN, tooLong)], [false, undefined]);
 });
 
-test('nobody makes it forget the tasks of another one', () => {
+test('an owner does not evict the tasks of another owner', () => {
   const memory = new TaskMemory();
   memory.begun(ANN, '1', 'one');
   for (let number = 0; number < 10_100; number += 1) memory.begun(EVE, `eve ${number}`, 'one');
@@ -261,7 +261,7 @@ test('remembers eight instances that gave one client the same id', () => {
   assert.equal(others, [false, ...Array(8).fill(true)]);
 });
 
-test('does not look up what is too long to be an id', () => {
+test('does not look up an id that is too long', () => {
   const memory = new TaskMemory();
   const taskId = 'x'.repeat(4_000_000);
   const beganMs = performance.now();
@@ -272,7 +272,7 @@ test('does not look up what is too long to be an id', () => {
   assert.ok(performance.now() - beganMs < 1_000); // 15 ms each when it is part of a key
 });
 
-test('reads the id of a task that a result says was begun', () => {
+test('reads the id of the task that a result reports as begun', () => {
   const read = (result: JsonObject) => taskIdIn(JsonText.ofValue(result));
   assert.equal(
     [
@@ -287,7 +287,7 @@ test('reads the id of a task that a result says was begun', () => {
   );
 });
 
-test('names all instances that gave its owner the id, the latest last', () => {
+test('returns all instances that gave the owner the id, the latest last', () => {
   const memory = new TaskMemory();
   memory.begun(ANN, '1', 'one');
   memory.begun({ ...ANN, template: 'u' }, '1', 'one');

@@ -12,7 +12,7 @@ import type { Owner, SessionTable, TableSession, WantedChanges } from '../../../
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
-const test = suite('joined backends');
+const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 const serverInfo = { name: 'stagedoor', version: '1' };
@@ -46,7 +46,7 @@ function setUp() {
     used: () => {},
     remove: ({ id }) => table.delete(id),
   };
-  const joined = new AggregateBackends({
+  const aggregated = new AggregateBackends({
     templates: () => templates,
     backendsOf: (template) => (template === 'a' ? a : b),
     callTimeoutMs: () => 30_000,
@@ -58,21 +58,21 @@ function setUp() {
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(
-      joined.exchange(request, { owner, profile: PROFILE, instanceId }),
+      aggregated.exchange(request, { owner, profile: PROFILE, instanceId }),
     );
     return { ...from, said: event.kind === 'result' ? event.result.value : event };
   };
-  return { a, b, joined, ask, listChanges$, templates };
+  return { a, b, aggregated, ask, listChanges$, templates };
 }
 
-test('always has lists, and offers what any of them offers to who may use it', () => {
-  const { joined } = setUp();
+test('always has lists, and offers what any template of the caller offers', () => {
+  const { aggregated } = setUp();
   const capabilitiesFor = (owner: Owner) =>
-    joined.peers(owner).map(({ capabilities }) => Object.keys(capabilities));
+    aggregated.peers(owner).map(({ capabilities }) => Object.keys(capabilities));
   const lists = ['tools', 'prompts', 'resources'];
   assert.equal(capabilitiesFor(ADA), [[...lists, 'logging']]);
   assert.equal(capabilitiesFor({ id: 'key:1', templates: new Set(['b']) }), [lists]);
-  assert.equal(joined.peers(ADA)[0]?.greeting.serverInfo, serverInfo);
+  assert.equal(aggregated.peers(ADA)[0]?.greeting.serverInfo, serverInfo);
 });
 
 test('lists all, calls the owner, and names the instance with its template', async () => {
@@ -103,54 +103,56 @@ test('refuses what is outside of a caller’s templates in the words for what is
 });
 
 test('waits for changes of all, and for updates of the owner of a resource only', async () => {
-  const { joined, a, b } = setUp();
-  const heard: ServerNotification[] = [];
+  const { aggregated, a, b } = setUp();
+  const received: ServerNotification[] = [];
   const wanted = { lists: new Set<ListField>(['tools']), resources: new Set(['a:1', 'nobody:1']) };
-  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe((message) => heard.push(message));
+  const subscription = aggregated
+    .changes(ADA, PROFILE, wanted)
+    .subscribe((message) => received.push(message));
   await new Promise(setImmediate);
   assert.equal(a.wantedUris, [[], ['a:1']]);
   assert.equal(b.wantedUris, [[]]);
   const message: ServerNotification = { kind: 'notification', method: 'x', params: {} };
   b.told.next(message);
-  assert.equal(heard, [message]);
+  assert.equal(received, [message]);
   subscription.unsubscribe();
   assert.equal([a.told.observed, b.told.observed], [false, false]);
 });
 
-test('tells of a template that comes later, to who may use it, once, and hears it from then on', () => {
-  const { joined, b, listChanges$, templates } = setUp();
+test('reports a later template once to its owners, and then its changes', () => {
+  const { aggregated, b, listChanges$, templates } = setUp();
   templates.pop();
   const tools = new Set<ListField>(['tools']);
   const listen = (owner: Owner) => {
-    const heard: string[] = [];
+    const received: string[] = [];
     const wanted = { lists: tools, resources: new Set<string>() };
     let isOver = false;
-    joined.changes(owner, PROFILE, wanted).subscribe({
-      next: ({ method }) => heard.push(method),
+    aggregated.changes(owner, PROFILE, wanted).subscribe({
+      next: ({ method }) => received.push(method),
       complete: () => {
         isOver = true;
       },
     });
-    return { heard, isOver: () => isOver };
+    return { received, isOver: () => isOver };
   };
   const [ada, key] = [listen(ADA), listen({ id: 'key:1', templates: new Set(['a', 'c']) })];
   templates.push('b');
   for (let turn = 0; turn < 3; turn += 1) listChanges$.next({ template: 'b', list: 'tools' });
   listChanges$.next({ template: 'b', list: 'prompts' });
   mock.timers.tick(5_000);
-  assert.equal([ada.heard, key.heard], [['notifications/tools/list_changed'], []]);
+  assert.equal([ada.received, key.received], [['notifications/tools/list_changed'], []]);
   assert.equal(b.wanted, [{ lists: tools, resources: new Set() }]);
   b.told.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
   mock.timers.tick(5_000);
-  assert.equal([ada.heard.length, key.heard.length], [2, 0]);
+  assert.equal([ada.received.length, key.received.length], [2, 0]);
   listChanges$.complete();
   assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
 });
 
 test('subscribes to a resource when its template is there', async () => {
-  const { joined, b, listChanges$ } = setUp();
+  const { aggregated, b, listChanges$ } = setUp();
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
-  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
   assert.equal(b.wantedUris, [[]]);
   b.lists = { resources: [{ uri: 'b:1' }] };
@@ -166,67 +168,67 @@ test('subscribes to a resource when its template is there', async () => {
   assert.is(listChanges$.observed, false);
 });
 
-test('looks up who owns what once, however much is listened to', async () => {
-  const { joined, a, b } = setUp();
+test('looks up the owners of resources once for any number of subscribed URIs', async () => {
+  const { aggregated, a, b } = setUp();
   const uris = Array.from({ length: 100 }, (_, number) => `nobody:${number}`);
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'a:2', ...uris]) };
   a.lists = { resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
-  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
   assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
   assert.equal(a.wantedUris, [[], ['a:1', 'a:2']]);
   subscription.unsubscribe();
 });
 
-test('tells which lists changed', () => {
-  const { joined, listChanges$ } = setUp();
+test('reports which lists changed', () => {
+  const { aggregated, listChanges$ } = setUp();
   const lists: ListField[] = [];
-  joined.listChanged$.subscribe((list) => lists.push(list));
+  aggregated.listChanged$.subscribe((list) => lists.push(list));
   listChanges$.next({ template: 'a', list: 'prompts' });
   assert.equal(lists, ['prompts']);
 });
 
-test('knows a tool by its joined name', () => {
-  const { joined } = setUp();
-  const found = ['a__x', 'a__y', 'c__x', 'x'].map((name) => joined.tool(name, ADA)?.name);
+test('finds a tool by its aggregate name', () => {
+  const { aggregated } = setUp();
+  const found = ['a__x', 'a__y', 'c__x', 'x'].map((name) => aggregated.tool(name, ADA)?.name);
   assert.equal(found, ['x', undefined, undefined, undefined]);
   const owner = { id: 'key:1', templates: new Set(['b']) };
-  assert.equal([joined.tool('a__x', owner), joined.tool('b__x', owner)], [undefined, { name: 'x' }]);
-  assert.is(joined.tool('a__x'), undefined);
+  assert.equal([aggregated.tool('a__x', owner), aggregated.tool('b__x', owner)], [undefined, { name: 'x' }]);
+  assert.is(aggregated.tool('a__x'), undefined);
 });
 
-test('asks again for a tool by its joined name, and only where its caller may', async () => {
-  const { joined } = setUp();
-  assert.equal(await joined.relisted('a__x', ADA), [{ name: 'x' }]);
-  for (const name of ['a__y', 'c__x', 'x']) assert.equal(await joined.relisted(name, ADA), []);
+test('lists a tool again by its aggregate name, only for a permitted template', async () => {
+  const { aggregated } = setUp();
+  assert.equal(await aggregated.relisted('a__x', ADA), [{ name: 'x' }]);
+  for (const name of ['a__y', 'c__x', 'x']) assert.equal(await aggregated.relisted(name, ADA), []);
   const owner = { id: 'key:1', templates: new Set(['b']) };
-  assert.equal([await joined.relisted('a__x', owner), await joined.relisted('a__x')], [[], []]);
+  assert.equal([await aggregated.relisted('a__x', owner), await aggregated.relisted('a__x')], [[], []]);
 });
 
-test('a session is served as its owner is by now, and for him only', async () => {
-  const { joined, a } = setUp();
-  const { id } = await joined.openSession(ADA, PROFILE);
+test('a session has the current permissions of its own owner', async () => {
+  const { aggregated, a } = setUp();
+  const { id } = await aggregated.openSession(ADA, PROFILE);
   const call = async (owner: Owner) => {
-    const session = joined.session(id, owner);
+    const session = aggregated.session(id, owner);
     assert.ok(session);
     const request = { method: 'tools/call', params: { name: 'a__x' } };
     const { event } = await firstValueFrom(session.exchange(request));
     return event.kind;
   };
   assert.is(await call(ADA), 'result');
-  joined.session(id, { id: 'key:1', templates: new Set(['b']) });
+  aggregated.session(id, { id: 'key:1', templates: new Set(['b']) });
   assert.is(await call(ADA), 'result');
   assert.is(await call({ ...ADA, templates: new Set(['b']) }), 'error');
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? of('open')), 'closed');
 });
 
 test('passes cancelling on', async () => {
-  const { joined, a } = setUp();
+  const { aggregated, a } = setUp();
   const source = new Subject<never>();
   const request = { method: 'resources/read', params: { uri: 'a:1' } };
-  await firstValueFrom(joined.exchange(request, { owner: ADA, profile: PROFILE }));
+  await firstValueFrom(aggregated.exchange(request, { owner: ADA, profile: PROFILE }));
   a.instead = source;
-  const subscription = joined.exchange(request, { owner: ADA, profile: PROFILE }).subscribe();
+  const subscription = aggregated.exchange(request, { owner: ADA, profile: PROFILE }).subscribe();
   await new Promise(setImmediate);
   assert.is(source.observed, true);
   subscription.unsubscribe();
@@ -234,22 +236,22 @@ test('passes cancelling on', async () => {
 });
 
 test('names the instances of servers that run tasks, in templates that he may use, one of each in turn', () => {
-  const { joined, a, b } = setUp();
+  const { aggregated, a, b } = setUp();
   a.instanceIds = ['1', '2', '3'];
   b.instanceIds = ['1', '2'];
-  assert.equal(joined.modernInstanceIds(ADA), []);
+  assert.equal(aggregated.modernInstanceIds(ADA), []);
   a.peer = { ...a.peer, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } };
-  assert.equal(joined.modernInstanceIds(ADA), ['a/1', 'a/2', 'a/3']);
+  assert.equal(aggregated.modernInstanceIds(ADA), ['a/1', 'a/2', 'a/3']);
   b.peer = { ...b.peer, capabilities: { tasks: {} } };
-  assert.equal(joined.modernInstanceIds(ADA), ['a/1', 'b/1', 'a/2', 'b/2', 'a/3']);
-  assert.equal(joined.modernInstanceIds({ ...ADA, templates: new Set(['b']) }), ['b/1', 'b/2']);
+  assert.equal(aggregated.modernInstanceIds(ADA), ['a/1', 'b/1', 'a/2', 'b/2', 'a/3']);
+  assert.equal(aggregated.modernInstanceIds({ ...ADA, templates: new Set(['b']) }), ['b/1', 'b/2']);
 });
 
 test('asks an instance of a template that he may use, and of no other', async () => {
-  const { joined, a } = setUp();
+  const { aggregated, a } = setUp();
   const request = { method: 'tasks/get', params: { taskId: '1' } };
   const inquire = (owner: Owner, instanceId: string) =>
-    firstValueFrom(joined.inquire(request, { owner, instanceId })).then(
+    firstValueFrom(aggregated.inquire(request, { owner, instanceId })).then(
       ({ kind }) => kind,
       ({ code }) => code,
     );

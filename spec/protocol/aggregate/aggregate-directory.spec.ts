@@ -1,4 +1,4 @@
-// All templates as one: joined names, who owns what is named, items that no client refuses, and where each request goes.
+// All templates as one server: aggregate names, owners of names and resources, acceptable items, and the destination of requests.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -43,12 +43,12 @@ function setUp(visible = ['a', 'b']) {
   ]);
   const of = (template: string) => all.get(template) ?? new ListingBackends({});
   const directory = new AggregateDirectory(new AggregateLists(of), () => visible);
-  const named = (joined: string) => directory.ownerOfName(joined, 'tools', CLIENT);
+  const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
   return { directory, named, resource, all };
 }
 
-test('lists everything under joined names', async () => {
+test('lists everything under aggregate names', async () => {
   const { directory } = setUp();
   assert.equal(await directory.list('tools', CLIENT), [
     { ...shownTool('a__read'), title: 'A' },
@@ -81,7 +81,7 @@ test('looks a name up once that only looks like a cut one', async () => {
   assert.is(b.asked.length, length);
 });
 
-test('lists a name once, and means the first who has it', async () => {
+test('lists a name once, for the first item that has it', async () => {
   const { directory, named, all } = setUp();
   const a = all.get('a');
   assert.ok(a);
@@ -104,7 +104,7 @@ test('lists a name once, and means the first who has it', async () => {
   assert.equal(await named(cut), { template: 'a', name: LONG });
 });
 
-test('gives no resource to a template where nobody is any more', async () => {
+test('assigns no resource to a template without instances', async () => {
   const { resource, all } = setUp();
   assert.is(await resource('file:///both'), 'a');
   const a = all.get('a');
@@ -114,7 +114,7 @@ test('gives no resource to a template where nobody is any more', async () => {
   assert.is(await resource('a://7/data'), undefined);
 });
 
-test('gives a resource to the first who lists it, then to whose template fits', async () => {
+test('assigns a resource to the first template that lists it, else by URI template', async () => {
   const { resource } = setUp();
   assert.is(await resource('b:1'), 'b');
   assert.is(await resource('file:///both'), 'a');
@@ -123,7 +123,7 @@ test('gives a resource to the first who lists it, then to whose template fits', 
     assert.is(await resource(unknown), undefined);
 });
 
-test('asks the only template there is for what nobody lists', async () => {
+test('assigns an unlisted resource to the only template', async () => {
   assert.is(await setUp(['b']).resource('c:1'), 'b');
 });
 
@@ -140,16 +140,16 @@ test('joins names and splits them, whatever underscores a tool has', () => {
 test('makes a name that is never longer than clients accept, and is stable', () => {
   fc.assert(
     fc.property(templateNames, toolNames, (template, name) => {
-      const joined = aggregateName({ template, name });
-      assert.ok(joined.length <= MOST_NAME_CHARACTERS);
-      assert.is(joined, aggregateName({ template, name }));
-      if (joined === `${template}__${name}`) assert.equal(splitName(joined), { template, name });
-      else assert.ok(mayBeCut(joined), joined);
+      const aggregated = aggregateName({ template, name });
+      assert.ok(aggregated.length <= MOST_NAME_CHARACTERS);
+      assert.is(aggregated, aggregateName({ template, name }));
+      if (aggregated === `${template}__${name}`) assert.equal(splitName(aggregated), { template, name });
+      else assert.ok(mayBeCut(aggregated), aggregated);
     }),
   );
 });
 
-test('tells long names apart', () => {
+test('gives different aggregate names to different long names', () => {
   const long = 'x'.repeat(100);
   const cut = [
     aggregateName({ template: 'a', name: `${long}1` }),
@@ -165,12 +165,12 @@ test('tells long names apart', () => {
 });
 
 test('never leaves half a character', () => {
-  const joined = aggregateName({ template: 'a', name: `x${'😀'.repeat(60)}` });
-  assert.is(joined.isWellFormed(), true);
-  assert.ok(joined.length <= MOST_NAME_CHARACTERS);
+  const aggregated = aggregateName({ template: 'a', name: `x${'😀'.repeat(60)}` });
+  assert.is(aggregated.isWellFormed(), true);
+  assert.ok(aggregated.length <= MOST_NAME_CHARACTERS);
 });
 
-test('names an instance with its template, and tells the two apart', () => {
+test('joins template and instance in a name, and splits it', () => {
   const seen = seenFrom('t')({ ...answered({}, 'a/b'), isRemembered: true });
   assert.equal([seen.instanceId, seen.isRemembered], ['t/a/b', true]);
   assert.is(aggregateInstance({ template: 't', instanceId: 'a/b' }), 't/a/b');
@@ -189,7 +189,7 @@ test('adds to items what clients insist on', () => {
   assert.equal(aggregateItem('resourceTemplates', 't', { uriTemplate: 'a:{x}' })?.key, 'a:{x}');
 });
 
-test('leaves out items that nobody could ask for', () => {
+test('leaves out items without a usable name', () => {
   for (const name of [undefined, 7, '', 'x'.repeat(100_000)])
     assert.is(aggregateItem('tools', 't', name === undefined ? {} : { name }), undefined);
   for (const uri of [7, '']) assert.is(aggregateItem('resources', 't', { uri, name: 'x' }), undefined);
@@ -197,8 +197,8 @@ test('leaves out items that nobody could ask for', () => {
 });
 
 const ofAll = new ListingBackends({ resources: [{ uri: 'a:1' }] });
-const joined = new AggregateDirectory(new AggregateLists(() => ofAll), () => ['a', 'b']);
-const find = (request: ExchangeRequest) => destinationOf(request, joined, CLIENT);
+const aggregated = new AggregateDirectory(new AggregateLists(() => ofAll), () => ['a', 'b']);
+const find = (request: ExchangeRequest) => destinationOf(request, aggregated, CLIENT);
 
 test('answers requests for lists from all', async () => {
   for (const [method, list] of [
@@ -225,7 +225,7 @@ test('gives calls and prompts their own name back, and leaves the rest as it is'
   });
 });
 
-test('sends resources to who has them', async () => {
+test('sends a request for a resource to its template', async () => {
   for (const method of ['resources/read', 'resources/subscribe', 'resources/unsubscribe']) {
     const request = { method, params: { uri: 'a:1' } };
     assert.equal(await find(request), { kind: 'template', template: 'a', request });
@@ -244,7 +244,7 @@ test('completes the arguments of prompts and of resources', async () => {
   assert.equal(await find(request), { kind: 'template', template: 'a', request });
 });
 
-test('refuses what is nobody’s, with the code of its kind', async () => {
+test('refuses unknown names and resources with the code of their kind', async () => {
   const cases: [ExchangeRequest, number][] = [
     [{ method: 'tools/call', params: { name: 'x' } }, -32602],
     [{ method: 'tools/call', params: { name: 7 } }, -32602],
@@ -270,7 +270,7 @@ test('refuses what is nobody’s, with the code of its kind', async () => {
 test('sends what goes on with an instance to its template, and knows no other task', async () => {
   for (const method of ['tasks/get', 'tasks/cancel', 'vendor/x']) {
     const request = { method, params: { taskId: '1' } };
-    assert.equal(await destinationOf(request, joined, CLIENT, 'b'), {
+    assert.equal(await destinationOf(request, aggregated, CLIENT, 'b'), {
       kind: 'template',
       template: 'b',
       request,

@@ -1,4 +1,4 @@
-// Joined lists: nobody waits for a template that is slow, nothing is lost for one that is dead, and what is taken is bounded.
+// Lists of all templates: slow templates delay no caller, failed templates keep their last list, and everything is bounded.
 
 import { mock } from 'node:test';
 import { NEVER, of, Subject, throwError } from 'rxjs';
@@ -40,7 +40,7 @@ test('gathers what every template lists, in their order', async () => {
   assert.equal(names(await setUp().gather()), ['fast: f', 'slow: s']);
 });
 
-test('waits a second for a slow one, and tells when it answers after all', async () => {
+test('waits a second for a slow template, and reports its late answer', async () => {
   const { slow, late, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
@@ -54,7 +54,7 @@ test('waits a second for a slow one, and tells when it answers after all', async
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
 });
 
-test('waits once for one that hangs, whoever asks, and again for the next answer', async () => {
+test('all callers wait once for a template that hangs, and again for its next answer', async () => {
   const { slow, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
@@ -78,7 +78,7 @@ test('waits once for one that hangs, whoever asks, and again for the next answer
   assert.equal(names(await second), ['fast: f', 'slow: s']);
 });
 
-test('asks nobody for what nobody announced, nor where nobody is', async () => {
+test('does not ask for a list that is not announced, nor without an instance', async () => {
   const { fast, slow, lists } = setUp();
   fast.peer = { ...fast.peer, capabilities: { resources: {} } };
   slow.peer = { ...slow.peer, era: 'bare', capabilities: {} };
@@ -101,7 +101,7 @@ test('leaves no timer behind', async () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
 });
 
-test('says nothing when the late answer is the known one', async () => {
+test('reports no change when the late answer equals the known list', async () => {
   const { slow, late, gather } = setUp();
   await gather();
   const answer = new Subject<Answer>();
@@ -129,7 +129,7 @@ test('lists what a dead one listed last, and nothing of one that never did', asy
   assert.equal(names(await gathered), ['fast: f', 'slow: s']);
 });
 
-test('asks a template once for all who ask at the same time', async () => {
+test('asks a template once for all callers at the same time', async () => {
   const { slow, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
@@ -168,13 +168,13 @@ test('asks again when the list changed meanwhile, and forgets what it was before
   assert.equal(names(await gather()), ['fast: f', 'slow: new']);
 });
 
-test('what cannot be written spoils nobody else’s list', async () => {
+test('an item that cannot be serialized does not spoil the list of others', async () => {
   const { slow, gather } = setUp();
   slow.lists = { tools: [{ name: 's' }, { name: 'deep', x: nestedTooDeeply() }] };
   assert.equal(names(await gather()), ['fast: f', 'slow: ']);
 });
 
-test('all together have 64 MiB: who comes after that lists nothing', async () => {
+test('all lists together have 64 MiB: later templates list nothing', async () => {
   const { fast, slow, lists } = setUp();
   fast.lists = { tools: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
   const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];

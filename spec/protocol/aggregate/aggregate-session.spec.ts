@@ -1,4 +1,4 @@
-// One client’s session with all templates: which inner sessions it opens, what it hears of them, and how it ends.
+// One client’s session with all templates: the inner sessions it opens, the messages it passes on, and how it ends.
 
 import { mock } from 'node:test';
 import { firstValueFrom, Subject } from 'rxjs';
@@ -61,7 +61,7 @@ test('opens a session with a template when it is first used, once', async () => 
   assert.equal([a.sessions.length, b.sessions.length], [1, 0]);
 });
 
-test('names who answered with the template', async () => {
+test('names the answering instance with its template', async () => {
   const { session } = setUp();
   const request = { method: 'tools/call', params: { name: 'a__x' } };
   assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
@@ -107,7 +107,7 @@ test('lets a call wait for a session no longer than for its answer, and opens it
   assert.is(session.park(), true);
 });
 
-test('tells the log level to those that log, now or when they are opened', async () => {
+test('sends the log level to the sessions that log, now or when they are opened', async () => {
   const { a, b, session, ask, call } = setUp();
   await call('a__x');
   const request = { method: 'logging/setLevel', params: { level: 'debug' } };
@@ -122,9 +122,9 @@ test('tells the log level to those that log, now or when they are opened', async
 test('hears its inner sessions, those opened later too, and the lists of its templates', async () => {
   const { a, b, session, call, listChanges$ } = setUp({ id: 'key:1', templates: new Set(['a', 'b']) });
   await call('a__x');
-  const heard: ServerMessage[] = [];
+  const received: ServerMessage[] = [];
   let isOver = false;
-  session.messages$.subscribe({ next: (message) => heard.push(message), complete: () => (isOver = true) });
+  session.messages$.subscribe({ next: (message) => received.push(message), complete: () => (isOver = true) });
   await call('b__y');
   const message = (method: string): ServerMessage => ({ kind: 'notification', method, params: {} });
   a.sessions[0]?.messages$.next(message('of a'));
@@ -133,7 +133,7 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   listChanges$.next({ template: 'not theirs', list: 'tools' });
   a.sessions[0]?.messages$.next(message('notifications/resources/list_changed'));
   mock.timers.tick(5_000);
-  const found = heard.map((one) => one.method);
+  const found = received.map((one) => one.method);
   assert.equal(found, ['of a', 'of b', 'notifications/resources/list_changed']);
   assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [1, 1], 'they do not expire meanwhile');
   assert.is(session.opening, undefined);
@@ -145,23 +145,23 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   assert.equal([a.sessions[0]?.messages$.observed, listChanges$.observed], [false, false]);
 });
 
-test('tells that its lists are others when its owner may use other templates, also who listens later', async () => {
+test('reports list changes when the permissions change, to a later subscriber, too', async () => {
   const { session } = setUp({ id: 'key:1', templates: new Set(['a']) });
-  const heard: string[] = [];
-  const listen = () => session.messages$.subscribe(({ method }) => heard.push(method));
+  const received: string[] = [];
+  const listen = () => session.messages$.subscribe(({ method }) => received.push(method));
   session.updateOwner({ id: 'key:1', templates: new Set(['a']) });
   const first = listen();
   mock.timers.tick(5_000);
-  assert.equal(heard, [], 'they are the same ones, however often they are read');
+  assert.equal(received, [], 'they are the same ones, however often they are read');
   session.updateOwner({ id: 'key:1', templates: new Set(['b']) });
   mock.timers.tick(50);
   const all = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
-  assert.equal(heard.splice(0), all);
+  assert.equal(received.splice(0), all);
   first.unsubscribe();
   session.updateOwner({ id: 'key:1', templates: new Set(['a', 'b']) });
   listen();
   mock.timers.tick(50);
-  assert.equal(heard, all);
+  assert.equal(received, all);
 });
 
 test('is held while a call runs', async () => {
@@ -180,7 +180,7 @@ test('is held while a call runs', async () => {
   assert.is(session.park(), true);
 });
 
-test('counts its calls, and not what only holds it, and tells its table of the end of each', async () => {
+test('counts its calls and not its holds, and reports the end of each call to its table', async () => {
   const { a, session, call, uses } = setUp();
   const letGo = session.hold();
   assert.is(session.calls, 0);
@@ -219,17 +219,17 @@ test('ends what its owner may use no longer, and offers it no more', async () =>
   const { a, b, session, ask, call, listChanges$ } = setUp();
   await call('a__x');
   await call('b__y');
-  const heard: ServerMessage[] = [];
-  session.messages$.subscribe((message) => heard.push(message));
+  const received: ServerMessage[] = [];
+  session.messages$.subscribe((message) => received.push(message));
   session.updateOwner({ ...ADA, templates: new Set(['b']) });
   await settled();
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
   a.sessions[0]?.messages$.next({ kind: 'notification', method: 'x', params: {} });
   mock.timers.tick(5_000);
-  heard.length = 0;
+  received.length = 0;
   listChanges$.next({ template: 'a', list: 'tools' });
   mock.timers.tick(5_000);
-  assert.equal(heard, []);
+  assert.equal(received, []);
   const unknown = { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } };
   assert.equal(await call('a__x'), unknown);
   assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('b__y')] });
@@ -254,7 +254,7 @@ test('a session that was being opened while its template was taken away is close
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
 });
 
-test('refuses what is nobody’s', async () => {
+test('refuses an unknown name', async () => {
   const { call } = setUp();
   assert.equal(await call('x'), { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } });
 });

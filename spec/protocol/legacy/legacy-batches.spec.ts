@@ -1,4 +1,4 @@
-// Arrays of messages, which only revision 2025-03-26 has: never passed on as arrays, answered on one stream, one by one.
+// Arrays of messages, which only revision 2025-03-26 has: never forwarded as arrays, answered on one stream, one by one.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

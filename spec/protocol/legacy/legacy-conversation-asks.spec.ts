@@ -1,5 +1,5 @@
-// What the server of a legacy session asks and says by itself: which stream it takes, and what waits for one. Played through
-// the endpoint, as a client would.
+// Questions and other messages of the server of a legacy session: which stream carries them, and which of them wait. Tested
+// through the endpoint, as a client would.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -56,7 +56,7 @@ test('questions of two calls, and of two sessions, have ids of their own', () =>
   assert.equal(found, [[], [{ result: { of: 'second' } }], []]);
 });
 
-test('a question that its call did not wait for is taken back', () => {
+test('a question of a finished call is cancelled', () => {
   const { call, post, session, endpoint } = legacyHarness(ASKABLE);
   const { reply } = call(0);
   session.last.ask('elicitation/create');
@@ -90,7 +90,7 @@ test('a question outside of any call goes to the listening stream, and only ther
   assert.equal(replies, [{ result: { roots: [] } }]);
 });
 
-test('a message that cannot be written is dropped and told of; a question has its answer at once', () => {
+test('a message that cannot be serialized is dropped and reported; a question is answered at once', () => {
   const faults: unknown[] = [];
   const { call, listen, session } = legacyHarness(ASKABLE, 'one', (error) => faults.push(error));
   const open = listen();
@@ -111,7 +111,7 @@ test('a message that cannot be written is dropped and told of; a question has it
   assert.equal(seen, [true, true]);
 });
 
-test('a question that the server takes back is not passed on: it has another id there', () => {
+test('the cancellation of a question is not passed on: its id differs there', () => {
   const { call, listen, session } = legacyHarness(ASKABLE);
   const { reply } = call(0);
   session.last.ask('elicitation/create');
@@ -138,7 +138,7 @@ test('without a listening stream it goes to an open call', () => {
   assert.is(gone.reply.isAnswered, false);
 });
 
-test('without either it waits for the next listening stream', () => {
+test('without any stream a question waits for the next listening stream', () => {
   const { call, listen, session } = legacyHarness(ASKABLE);
   session.isShared = false;
   call(0);
@@ -149,7 +149,7 @@ test('without either it waits for the next listening stream', () => {
   assert.equal(reply.events.methods, ['roots/list', 'notifications/tools/list_changed']);
 });
 
-test('what waits is bounded, and questions push notifications out', () => {
+test('waiting messages are bounded, and questions replace notifications', () => {
   const { call, listen, session } = legacyHarness(ASKABLE);
   session.isShared = false;
   call(0);
@@ -168,7 +168,7 @@ test('what waits is bounded, and questions push notifications out', () => {
   assert.is(reply.events.messages.length, 64);
 });
 
-test('a question that nobody answers is given up', () => {
+test('a question without an answer expires', () => {
   const { call, listen, session } = legacyHarness(ASKABLE);
   const open = listen();
   const { reply } = call(0);
@@ -259,7 +259,7 @@ test('a lost listening stream is resumed with what was missed', () => {
   assert.is(session.holds, 1);
 });
 
-test('one that is not kept any more begins anew', () => {
+test('a stream that is not stored any more begins anew', () => {
   const { listen, session } = legacyHarness();
   const { reply } = listen();
   reply.lose();
@@ -284,7 +284,7 @@ test('it ends with the session', () => {
   assert.equal([reply.events.isEnded, session.holds, endpoint.conversations], [true, 0, 0]);
 });
 
-test('calls of clients that can be asked nothing do not listen', () => {
+test('calls of clients without capabilities do not subscribe to messages', () => {
   for (const [profile, isShared] of [
     [{}, false],
     [ASKABLE, true],

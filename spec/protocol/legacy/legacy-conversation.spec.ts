@@ -1,5 +1,5 @@
-// What a legacy session remembers of its calls: streams that begin a few in a turn, are lost and resumed, and how they are
-// forgotten. Questions and the stream of a GET are in legacy-conversation-asks.spec.ts.
+// The state of a legacy session: streams that begin a few in a turn, are lost and resumed, and are discarded. Questions and the
+// stream of a GET are in legacy-conversation-asks.spec.ts.
 
 import { mock } from 'node:test';
 import { NEVER } from 'rxjs';
@@ -72,7 +72,7 @@ test('a lost connection is resumed: what was missed comes again, then what is ne
   assert.is(endpoint.conversations, 0);
 });
 
-test('an answer that nobody was there for is kept for a minute', async () => {
+test('an answer to a disconnected client is stored for a minute', async () => {
   const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
@@ -98,7 +98,7 @@ test('after that minute it is gone', async () => {
   assert.equal(await listen(reply.events.lastEventId).done, { status: 400, code: -32000, id: null });
 });
 
-test('what a connection has taken when the stream ends may not be with its client: it is kept for 15 s', async () => {
+test('a stream whose connection accepted all events is stored for 15 s: the client may not have them', async () => {
   const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
@@ -148,7 +148,7 @@ test('a backend that wants to be polled is polled by the client, too', () => {
   assert.equal(again.reply.events.methods, ['later', 1]);
 });
 
-test('whether a client polls, its request says', () => {
+test('the revision of the request decides whether its client polls', () => {
   const { post, session } = legacyHarness();
   const { reply } = post(request(1, 'tools/call'), { 'mcp-protocol-version': '2025-03-26' });
   session.last.interrupt(700);
@@ -226,7 +226,7 @@ test('a client whose call is not answered yet, or that listens, is not away', as
   assert.equal(session.away, [true, false]);
 });
 
-test('the error of a call that gave its place up is kept for its client', async () => {
+test('the error of a call that yielded its place is stored for its client', async () => {
   const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');

@@ -19,7 +19,7 @@ const HELLO = {
 };
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
-test('initialize opens a session and says what its backend said', async () => {
+test('initialize opens a session and answers with the result of its backend', async () => {
   const { post, backends, charges } = legacyHarness();
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   assert.is(await done, undefined);
@@ -74,7 +74,7 @@ test('initialize after a lost session opens another', async () => {
   assert.is(reply.status, 200);
 });
 
-test('a stream begins when that of the backend is open, with what was said meanwhile', async () => {
+test('a stream begins when the stream of the backend is open, with the messages since then', async () => {
   const { listen, session } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   session.opening = opening.promise;
@@ -163,7 +163,7 @@ test('a failure on the way is an answer with status 200', async () => {
   assert.is(endpoint.conversations, 0);
 });
 
-test('a session that ended under a call is told by status', async () => {
+test('a session that ended during a call is reported by the status', async () => {
   const { call, session } = legacyHarness();
   const { reply } = call(3);
   session.last.fail(sessionLost('its instance is gone'));
@@ -246,7 +246,7 @@ test('DELETE ends the session, and what was open in it', async () => {
   assert.equal(await send('DELETE', undefined).done, { status: 404, code: -32001, id: null });
 });
 
-test('DELETE waits for no backend, and a failure behind it is told', async () => {
+test('DELETE waits for no backend, whose failure is reported', async () => {
   const faults: unknown[] = [];
   const { send, session } = legacyHarness({}, 'one', (fault) => faults.push(fault));
   const closing = Promise.withResolvers<void>();
@@ -293,7 +293,7 @@ test('a client that leaves does not cancel its call', async () => {
   session.last.result();
 });
 
-test('of calls that failed, only faults of ours are told', () => {
+test('only internal errors of failed calls are reported', () => {
   const faults: unknown[] = [];
   const { call, session } = legacyHarness({}, 'one', (error) => faults.push(error));
   const bug = new TypeError('a bug');
@@ -379,7 +379,7 @@ test('a cancelled call is cancelled on the backend and gets no answer', async ()
   assert.is(endpoint.conversations, 0);
 });
 
-test('while a call is cancelled its backend can be told what the client says, and not before or after', async () => {
+test('the cancel reason of the client is available only while its call is cancelled', async () => {
   const { call, post, session } = legacyHarness();
   const reasons: (string | undefined)[] = [];
   for (const [id, reason] of [

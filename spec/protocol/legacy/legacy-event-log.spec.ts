@@ -1,4 +1,4 @@
-// What is kept of streams, and the room for it: what is spare goes first, oldest first, and never without need.
+// Stored events of streams and their memory budget: evictable parts are discarded first, oldest first, and never without need.
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -38,7 +38,7 @@ function twoOf(all: EventBudget): [EventBudget, EventBudget] {
   return [new EventBudget(bounds, all), new EventBudget(bounds, all)];
 }
 
-test('spares go for what needs their room, oldest first, and only as many as that takes', () => {
+test('evictable parts are discarded for needed room, oldest first, and no more than necessary', () => {
   const budget = new EventBudget({ ...WIDE, bytes: 40 });
   const gone = withEvictables(budget, 'a', 'b', 'c');
   assert.equal([budget.makeRoom(10), gone], [true, []]);
@@ -47,7 +47,7 @@ test('spares go for what needs their room, oldest first, and only as many as tha
   assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.evictables], [true, ['a', 'b', 'c'], 0, 0]);
 });
 
-test('what a session lacks is its own; what is lacking in all is the oldest, whose ever it is', () => {
+test('a session evicts its own parts; the whole budget evicts the oldest of any session', () => {
   const all = new EventBudget({ ...WIDE, bytes: 60 });
   const [one, two] = twoOf(all);
   const gone = withEvictables(two, 'old');
@@ -62,7 +62,7 @@ test('what a session lacks is its own; what is lacking in all is the oldest, who
   assert.equal([others, one.bytes, all.bytes], [['a', 'b'], 30, 50]);
 });
 
-test('so many of them, and bytes of them, stay: of a session and of all', () => {
+test('evictable parts are bounded in number and bytes, per session and in all', () => {
   const bounds = { bytes: 1_000, evictableBytes: 50, evictables: 3 };
   for (const budget of [new EventBudget(bounds), new EventBudget(WIDE, new EventBudget(bounds))]) {
     const gone = withEvictables(budget, 'a', 'b', 'c', 'd');
@@ -72,7 +72,7 @@ test('so many of them, and bytes of them, stay: of a session and of all', () => 
   }
 });
 
-test('64 and 1 MiB of them stay in a session, 4,096 and 64 MiB in all', () => {
+test('64 parts and 1 MiB are evictable in a session, 4,096 and 64 MiB in all', () => {
   const all = EventBudget.ofAll();
   const session = EventBudget.ofSession(all);
   for (let count = 0; count < 70; count += 1) session.addEvictable(kept(session, `${count}`, 1));
@@ -91,7 +91,7 @@ test('64 and 1 MiB of them stay in a session, 4,096 and 64 MiB in all', () => {
   assert.is(all.evictables, 4_096);
 });
 
-test('whatever comes and goes: nothing that is needed is refused for what is spare, and nothing is exceeded', () => {
+test('in any order: needed bytes are never refused because of evictable ones, and no bound is exceeded', () => {
   const step = fc.record({
     bytes: fc.integer({ min: 1, max: 40 }),
     session: fc.integer({ min: 0, max: 2 }),
@@ -145,7 +145,7 @@ test('4 MiB of all streams of a session stay', () => {
   assert.is(logs[4]?.append(2, Buffer.alloc(MIB)), true);
 });
 
-test('room for an event is made of its own events, never of those of others', () => {
+test('a log makes room with its own events, never with those of others', () => {
   const budget = EventBudget.ofSession();
   const [full, tight] = [newLog(budget), newLog(budget)];
   budget.count(3 * MIB);
@@ -161,7 +161,7 @@ test('bytes of an event are counted, not characters', () => {
   assert.is(log.bytes, 5);
 });
 
-test('what is spare goes before an event of its own, and before one is refused', () => {
+test('evictable parts are discarded before events of the log, and before a refusal', () => {
   const budget = EventBudget.ofSession();
   const log = newLog(budget);
   budget.count(3 * MIB + 10);
@@ -172,7 +172,7 @@ test('what is spare goes before an event of its own, and before one is refused',
   assert.is(log.append(3, Buffer.alloc(MIB)), false);
 });
 
-test('what all sessions hold is bounded, too', () => {
+test('the bytes of all sessions are bounded, too', () => {
   const all = EventBudget.ofAll();
   const [log, other] = [newLog(EventBudget.ofSession(all)), newLog(EventBudget.ofSession(all))];
   all.count(254 * MIB);

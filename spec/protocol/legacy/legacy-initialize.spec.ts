@@ -1,4 +1,4 @@
-// What clients say in the handshake and are told, and in which revision. What is refused is in legacy-refusals.spec.ts.
+// The handshake of legacy clients: profile, result and revision. Refusals are in legacy-refusals.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
@@ -23,7 +23,7 @@ function resultWith(peer: Peer, isShared = true, protocolVersion = '2025-06-18')
   return initializeResult(session);
 }
 
-test('a client is what it says, with every field', () => {
+test('the profile has every field of the client', () => {
   const clientInfo = { name: 'c', version: '1', title: 'C', icons: [] };
   const capabilities = { elicitation: { url: {} }, experimental: { x: 1 } };
   assert.equal(profileOf({ protocolVersion: '2024-11-05', capabilities, clientInfo, _meta: {} }), {
@@ -39,7 +39,7 @@ test('a legacy greeting is passed on with the revision of the session', () => {
   assert.is(resultWith({ ...PEER, protocolVersion: '2024-11-05' }, false).protocolVersion, '2024-11-05');
 });
 
-test('of a modern greeting what has a place is told', () => {
+test('a modern handshake result is reduced to the fields of `initialize`', () => {
   const greeting = {
     resultType: 'complete',
     supportedVersions: ['2026-07-28'],

@@ -1,4 +1,4 @@
-// A legacy client at a backend of the modern era: what is said for it, and the rounds of questions in the middle of a call.
+// A legacy client at a backend of the modern era: the metadata of its requests, and the rounds of questions during a call.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -68,7 +68,7 @@ test('a legacy backend is asked as it is', () => {
   assert.is(session.last.request, CALL);
 });
 
-test('a modern backend hears who the client is and what it can do', () => {
+test('a modern backend gets client info and capabilities', () => {
   const { run, session } = modern({ capabilities: { roots: {} }, clientInfo: { name: 'c', version: '1' } });
   session.logLevel = 'debug';
   run({ method: 'tools/list', params: { _meta: { progressToken: 7 } } });
@@ -179,7 +179,7 @@ test('notifications on the way go through in every round', () => {
   assert.equal(methods, ['a', 'elicitation/create', 'b']);
 });
 
-test('a client that cannot be asked gets a result that says so', () => {
+test('a client without the capability gets a result with the reason', () => {
   const { run, session, require, questions, end } = modern({ capabilities: { elicitation: {} } });
   run();
   require({ a: QUESTION, b: { method: 'roots/list' } });
@@ -246,11 +246,11 @@ test('cancelling while the client is asked leaves nothing behind', () => {
   const { run, session, require, answer, events } = modern();
   const subscription = run();
   require({ a: QUESTION });
-  const heard = events.length;
+  const received = events.length;
   subscription.unsubscribe();
   answer(0, { result: 1 });
   mock.timers.tick(10 * 60_000);
-  assert.equal([session.exchanges.length, events.length], [1, heard]);
+  assert.equal([session.exchanges.length, events.length], [1, received]);
 });
 
 test('cancelling between two rounds gives up the place', () => {

@@ -1,4 +1,4 @@
-// Bad input to the legacy endpoint: status and code of each, and that the session is none the worse for it.
+// Bad input to the legacy endpoint: status and code of each, and that the session remains usable.
 // Statuses and codes are those of the SDK's servers. Media types are in media-types.spec.ts.
 
 import * as assert from 'uvu/assert';

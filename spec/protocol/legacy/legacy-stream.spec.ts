@@ -1,4 +1,4 @@
-// What is kept of a session's streams for clients that come back: bounds of time and bytes, and what goes first.
+// Stored streams of a session for clients that resume them: bounds of time and bytes, and the order of eviction.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -25,14 +25,14 @@ function begun() {
   return { stream, reply, budget };
 }
 
-test('what is no event id is none', () => {
+test('rejects texts that are no event ids', () => {
   const texts = [
     ...['', '1', 'k1.', '.1', 'k1.1.1', 'k1.-1', 'K1.1', 'k1.9999999999', ' k1.1', `${'k'.repeat(30)}.1`],
   ];
   for (const text of texts) assert.is(positionOf(text), undefined, text);
 });
 
-test('a client that does not read goes without notifications, but not without an answer', () => {
+test('a client that does not read misses notifications, but not the answer', () => {
   const { stream, reply } = begun();
   reply.events.unsentBytes = MIB + 1;
   stream.notify('{"n":1}');
@@ -41,7 +41,7 @@ test('a client that does not read goes without notifications, but not without an
   assert.equal(reply.events.messages, [{ q: 1 }, { r: 1 }]);
 });
 
-test('an answer that is too large to be kept is told as an error to who comes back', () => {
+test('an answer that is too large to be stored is an error for a client that resumes', () => {
   const { stream, reply } = begun();
   const large = Buffer.from(`"${'x'.repeat(MIB)}"`);
   stream.send('{"q":1}');
@@ -72,7 +72,7 @@ test('nothing is held after it is discarded', () => {
   assert.equal([reply.events.isEnded, budget.bytes, stream.isDiscarded], [true, 0, true]);
 });
 
-test('is forsaken when its client stays away for a minute', () => {
+test('is abandoned when its client does not resume it for a minute', () => {
   const { stream, reply } = begun();
   mock.timers.tick(100_000);
   assert.is(stream.isAbandoned(Date.now() + 60_000), false);
@@ -112,7 +112,7 @@ function setUp() {
   return { streams, budget, begin, take, resume };
 }
 
-test('those that were taken are kept for 15 s: their client may not have them', () => {
+test('delivered streams are stored for 15 s: their client may not have the events', () => {
   const { streams, take, resume } = setUp();
   const key = take('{"a":1}');
   streams.expire(Date.now() + 14_999);
@@ -123,7 +123,7 @@ test('those that were taken are kept for 15 s: their client may not have them', 
   assert.equal([streams.size, resume(key)], [0, undefined]);
 });
 
-test('those that are taken slowly are so from the end of that on', () => {
+test('the time of a slow delivery counts from its end', () => {
   const { streams, begin, resume } = setUp();
   const { reply, stream } = begin();
   reply.events.unsentBytes = 10;
@@ -136,7 +136,7 @@ test('those that are taken slowly are so from the end of that on', () => {
   assert.is(resume(stream.key)?.isEnded, true);
 });
 
-test('one whose connection turns out to have broken off was missed, and does not give way', () => {
+test('a stream whose connection broke off after all is undelivered, and not evictable', () => {
   const { streams, budget, begin, resume } = setUp();
   const { reply, stream } = begin();
   stream.finish();
@@ -148,7 +148,7 @@ test('one whose connection turns out to have broken off was missed, and does not
   assert.is(resume(stream.key)?.messages.length, 1);
 });
 
-test('one that is resumed in vain was missed', () => {
+test('a stream that is resumed in vain is undelivered', () => {
   const { streams, budget, take, resume } = setUp();
   const key = take();
   const gone = new RecordedReply();
@@ -160,7 +160,7 @@ test('one that is resumed in vain was missed', () => {
   assert.is(resume(key)?.messages.length, 1);
 });
 
-test('one whose client was told no event to come back with is forgotten as soon as it was taken', () => {
+test('a stream whose client has no event id to resume with is discarded after delivery', () => {
   const { streams, budget } = setUp();
   const [one, two] = [streams.open(), streams.open()];
   for (const stream of [one, two]) stream.begin(new RecordedReply(), false);
@@ -171,7 +171,7 @@ test('one whose client was told no event to come back with is forgotten as soon 
   assert.equal([one.isDiscarded, two.isDiscarded, streams.size, budget.evictables], [true, false, 1, 1]);
 });
 
-test('those that were taken give way to what is not with its client yet, oldest first', () => {
+test('delivered streams are evicted for undelivered events, oldest first', () => {
   const { streams, budget, begin, take, resume } = setUp();
   const texts = Array.from({ length: 4 }, (_, index) => `"${index}${'x'.repeat(MIB / 4 - 10)}"`);
   const [oldest = '', second = ''] = texts.map((text) => take(text));
@@ -189,7 +189,7 @@ test('those that were taken give way to what is not with its client yet, oldest 
   assert.ok(budget.bytes <= 4 * MIB);
 });
 
-test('those that went for others are not kept by name', () => {
+test('evicted streams leave no entry behind', () => {
   const { streams, budget, take } = setUp();
   for (let count = 0; count < 1_000; count += 1) take();
   assert.equal([streams.size, budget.evictables, budget.bytes], [64, 64, 128]);
@@ -208,7 +208,7 @@ function undelivered(budget = EventBudget.ofSession()) {
   return { keep, taken };
 }
 
-test('messages that wait have room for 64: the oldest notification makes room, a question never', () => {
+test('64 messages may wait: the oldest notification makes room, a question never', () => {
   const { keep, taken } = undelivered();
   keep('a');
   keep('b');
@@ -224,7 +224,7 @@ test('messages that wait have room for 64: the oldest notification makes room, a
   );
 });
 
-test('messages that wait have room for 1 MiB', () => {
+test('1 MiB of messages may wait', () => {
   const { keep, taken } = undelivered();
   assert.is(keep('x'.repeat(MIB + 1)), false);
   assert.is(keep('a'.repeat(MIB / 2)), true);
@@ -236,7 +236,7 @@ test('messages that wait have room for 1 MiB', () => {
   assert.equal(taken(), ['d']);
 });
 
-test('messages that wait count as a part of what the session may hold, until they are sent; a refused one evicts none', () => {
+test('waiting messages count in the budget of the session until they are sent; a refused one evicts none', () => {
   const budget = new EventBudget({ bytes: 10, evictableBytes: 10, evictables: 1 });
   const { keep, taken } = undelivered(budget);
   budget.count(5);
@@ -245,7 +245,7 @@ test('messages that wait count as a part of what the session may hold, until the
   assert.equal([budget.bytes, taken(), budget.bytes], [10, ['d'], 5]);
 });
 
-test('what is spare goes before a notification that waits does', () => {
+test('evictable parts are discarded before a waiting notification', () => {
   const budget = new EventBudget({ bytes: 10, evictableBytes: 10, evictables: 1 });
   const { keep, taken } = undelivered(budget);
   const spare = {
@@ -261,7 +261,7 @@ test('what is spare goes before a notification that waits does', () => {
   assert.equal(taken(), ['a', 'b']);
 });
 
-test('messages that wait come with the next stream, but for questions that are settled', () => {
+test('waiting messages are sent on the next stream, except settled questions', () => {
   const listener = new LegacyListener({
     canPoll: true,
     budget: EventBudget.ofSession(),

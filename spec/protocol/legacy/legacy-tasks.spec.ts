@@ -1,4 +1,4 @@
-// What sessions have to do with tasks; at which instance they are is known only when they ask there.
+// Requests about tasks in sessions; the instance of a session is known only when the request is sent.
 
 import { mock } from 'node:test';
 import { of } from 'rxjs';
@@ -29,7 +29,7 @@ function refusedTo(ownerId: string, tasks: LegacyTasks, request: ExchangeRequest
   return event?.kind === 'error' ? event.error.code : undefined;
 }
 
-test('a task that another one began is none where he began it', () => {
+test('a task that another owner began is unknown at its instance', () => {
   const finder = new TaskFinder();
   const { memory } = finder;
   const tasks = new LegacyTasks(finder);
@@ -41,14 +41,14 @@ test('a task that another one began is none where he began it', () => {
   assert.equal(found, [undefined, undefined]);
 });
 
-test('one that is begun after the request was made is looked at when it is sent', () => {
+test('a task that begins after the request was made is checked when the request is sent', () => {
   const finder = new TaskFinder();
   const { refusedAt } = new LegacyTasks(finder).withTaskCheck(get('1'), sessionOf('eve'), 't');
   finder.memory.begun(ANN, '1', 'a');
   assert.is(refusedAt?.('a')?.kind, 'error');
 });
 
-test('tasks are listed only where a server tells sessions apart', () => {
+test('tasks are listed only where a server distinguishes sessions', () => {
   const session = sessionOf('ann');
   const { refusedAt } = new LegacyTasks(new TaskFinder()).withTaskCheck(
     { method: 'tasks/list' },
@@ -62,7 +62,7 @@ test('tasks are listed only where a server tells sessions apart', () => {
   assert.equal(refused, [false, true, true]);
 });
 
-test('what is about no task, or about a text that is no id of one, is left as it is', () => {
+test('requests without a valid task id are unchanged', () => {
   const tasks = new LegacyTasks(new TaskFinder());
   const session = sessionOf('ann');
   for (const request of [begin, { ...get('1'), method: 'vendor/x' }, get(7), get('x'.repeat(2_000))]) {
@@ -70,7 +70,7 @@ test('what is about no task, or about a text that is no id of one, is left as it
   }
 });
 
-test('learns of the task that is begun by who asks for one, or by who takes one unasked', () => {
+test('remembers a task that the client requested, or accepts unasked', () => {
   const finder = new TaskFinder();
   const { memory } = finder;
   const tasks = new LegacyTasks(finder);
@@ -97,12 +97,12 @@ function setUp(where: { readonly template: string | undefined } = { template: 't
   const backends = new ModernScriptedBackends();
   const path = { owner: { id: 'ann' }, backends, ...where };
   const ask = (taskId: string) => {
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const subscription = tasks.exchange(get(taskId), session, path).subscribe({
-      next: ({ event, instanceId }) => heard.push(instanceId, event.kind),
-      error: (error) => heard.push(error.code),
+      next: ({ event, instanceId }) => received.push(instanceId, event.kind),
+      error: (error) => received.push(error.code),
     });
-    return { heard, subscription };
+    return { received, subscription };
   };
   const asked = () => backends.exchanges.map(({ request, options }) => [request.method, options.instanceId]);
   return { memory, session, backends, ask, asked };
@@ -119,10 +119,10 @@ test('a task goes where the session is if its owner has it there, else to the in
   assert.equal([session.exchanges.length, asked()], [1, [['tasks/get', 'two']]]);
 });
 
-test('a request that goes elsewhere is told who the client is, and keeps the session meanwhile', () => {
+test('a request to another instance has the metadata of the client, and holds the session meanwhile', () => {
   const { memory, session, backends, ask } = setUp();
   memory.begun(ANN, '1', 'two');
-  const { heard } = ask('1');
+  const { received } = ask('1');
   const { params, options } = backends.last;
   const _meta = {
     'io.modelcontextprotocol/clientCapabilities': {},
@@ -132,12 +132,12 @@ test('a request that goes elsewhere is told who the client is, and keeps the ses
   assert.equal(options, { owner: { id: 'ann' }, profile: session.profile, instanceId: 'two' });
   assert.equal([session.holds, session.carries], [1, 1], 'it is a call of the session');
   backends.last.result({ taskId: '1' }, 'two');
-  assert.equal([heard, session.holds], [['two', 'result'], 0]);
+  assert.equal([received, session.holds], [['two', 'result'], 0]);
   ask('1').subscription.unsubscribe();
   assert.equal([backends.last.isCancelled, session.holds], [true, 0]);
 });
 
-test('who cannot be reached is stood in for by the session’s own instance', () => {
+test('the instance of the session is asked when the known instance is unreachable', () => {
   for (const error of [serverNotFound('two'), backendUnavailable('it is gone', { delivered: 'no' })]) {
     const { memory, session, backends, ask } = setUp();
     memory.begun(ANN, '1', 'two');
@@ -147,20 +147,20 @@ test('who cannot be reached is stood in for by the session’s own instance', ()
   }
 });
 
-test('nobody stands in for who may have heard it, nor for who is only away where all templates are one', () => {
+test('no other instance is asked after a possible delivery, nor for all templates together while the instance exists', () => {
   for (const [template, delivered] of [
     ['t', 'unknown'],
     [undefined, 'no'],
   ] as const) {
     const { memory, session, backends, ask } = setUp({ template });
     memory.begun(ANN, '1', 'two');
-    const { heard } = ask('1');
+    const { received } = ask('1');
     backends.last.fail(backendUnavailable('it broke', { delivered }));
-    assert.equal([heard, session.exchanges.length], [['BACKEND_UNAVAILABLE'], 0]);
+    assert.equal([received, session.exchanges.length], [['BACKEND_UNAVAILABLE'], 0]);
   }
 });
 
-test('a task that nobody is known to have is looked for, and asked for in the session if nobody has it', () => {
+test('an unknown task is searched for, and requested in the session if no instance has it', () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   try {
     const { session, backends, ask, asked } = setUp();
@@ -175,7 +175,7 @@ test('a task that nobody is known to have is looked for, and asked for in the se
     for (const looking of backends.exchanges.slice()) looking.refuse(-32602);
     assert.equal([session.exchanges.length, asked()], [1, everywhere]);
     session.peer = { ...PEER, era: 'modern' };
-    assert.equal(ask('2').heard, ['', 'error'], 'in that very conversation it was asked');
+    assert.equal(ask('2').received, ['', 'error'], 'in that very conversation it was asked');
     session.isShared = false;
     ask('2');
     assert.is(session.exchanges.length, 2);

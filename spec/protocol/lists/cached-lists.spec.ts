@@ -1,4 +1,4 @@
-// Which requests are answered from memory, per capabilities and caller, and what is told when a list changes.
+// Which requests are answered from the cache, per capabilities and caller, and the notices when a list changes.
 
 import { mock } from 'node:test';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';
@@ -35,7 +35,7 @@ test('asks for a list once', async () => {
   assert.is(inner.asked.length, 1);
 });
 
-test('tells apart who asks, what he declared, the page, the instance and the list', async () => {
+test('distinguishes owner, capabilities, page, instance and list', async () => {
   const { inner, ask } = setUp();
   await ask({ method: 'tools/list' });
   await ask({ method: 'tools/list' }, { owner: { id: 'user:bo' } });
@@ -82,7 +82,7 @@ test('serves sessions that share a conversation, and lets the others ask', async
   assert.is(session.isShared, false);
 });
 
-test('lets nothing stand in when nobody is, or ever was, there', async () => {
+test('serves no stale list when no instance is or was connected', async () => {
   const { inner, ask } = setUp();
   await ask({ method: 'tools/list' });
   inner.instead = throwError(() => noHealthyInstance('t', 'none'));
@@ -96,14 +96,14 @@ test('lets nothing stand in when nobody is, or ever was, there', async () => {
   assert.is(code, 'NO_HEALTHY_INSTANCE');
 });
 
-test('tells sessions when the template lists something else, as far as they were told that they would hear', async () => {
+test('notifies sessions of changed lists as far as the handshake announced it', async () => {
   const { inner, openSession } = setUp();
   inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
   const session = await openSession();
-  const heard: string[] = [];
+  const received: string[] = [];
   let isOver = false;
   session.messages$.subscribe({
-    next: ({ method }) => heard.push(method),
+    next: ({ method }) => received.push(method),
     complete: () => {
       isOver = true;
     },
@@ -116,7 +116,7 @@ test('tells sessions when the template lists something else, as far as they were
   inner.sessions[0]?.messages$.next(said);
   for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
   mock.timers.tick(5_000);
-  assert.equal(heard, ['notifications/tools/list_changed'], 'once, whoever says it');
+  assert.equal(received, ['notifications/tools/list_changed'], 'once, whoever says it');
   inner.sessions[0]?.messages$.complete();
   assert.is(isOver, true);
 });
@@ -139,7 +139,7 @@ test('shows a session what its own instance lists, also when that is for everyon
   assert.equal([await listed(other), await listed(one)], [[{ name: 'new' }], [{ name: 'old' }]]);
 });
 
-test('shows the session as it is', async () => {
+test('passes the properties of the session through', async () => {
   const { inner, openSession } = setUp();
   const session = await openSession();
   const [own] = inner.sessions;
@@ -152,7 +152,7 @@ test('shows the session as it is', async () => {
   assert.is(await firstValueFrom(session.ended$), 'closed');
 });
 
-test('is where its session is', async () => {
+test('is found at the instance of its session', async () => {
   const { openSession } = setUp();
   const session = await openSession();
   assert.equal([session.at('one') === session, session.at('two')], [true, undefined]);
@@ -160,30 +160,30 @@ test('is where its session is', async () => {
 
 function noticing() {
   const changes$ = new Subject<ListField>();
-  const heard: string[] = [];
-  const subscription = listNotices(changes$).subscribe(({ method }) => heard.push(method));
-  return { changes$, heard, subscription };
+  const received: string[] = [];
+  const subscription = listNotices(changes$).subscribe(({ method }) => received.push(method));
+  return { changes$, received, subscription };
 }
 
-test('tells no more than one a second of a list that changes all the time, and the last change', () => {
-  const { changes$, heard } = noticing();
+test('sends at most one notice a second for a list that changes all the time, and one for the last change', () => {
+  const { changes$, received } = noticing();
   for (let atMs = 0; atMs < 10_000; atMs += 10) {
     changes$.next('tools');
     mock.timers.tick(10);
   }
-  assert.ok(heard.length >= 9 && heard.length <= 11, `${heard.length} notices`);
-  const before = heard.length;
+  assert.ok(received.length >= 9 && received.length <= 11, `${received.length} notices`);
+  const before = received.length;
   changes$.next('tools');
   mock.timers.tick(1_050);
-  assert.ok(heard.length > before);
+  assert.ok(received.length > before);
 });
 
-test('leaves no timer behind when nobody listens', () => {
-  const { changes$, heard, subscription } = noticing();
+test('leaves no timer behind without a subscriber', () => {
+  const { changes$, received, subscription } = noticing();
   changes$.next('tools');
   subscription.unsubscribe();
   mock.timers.tick(5_000);
-  assert.equal([heard, changes$.observed], [[], false]);
+  assert.equal([received, changes$.observed], [[], false]);
 });
 
 test.run();

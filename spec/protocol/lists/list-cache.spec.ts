@@ -1,4 +1,4 @@
-// Lists in memory: when they are fresh, whose they are, when they stand in, and the room that all caches share.
+// Lists in memory: freshness, owners, stale answers, and the budget that all caches share.
 
 import { firstValueFrom, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -25,12 +25,12 @@ function setUp() {
     return source;
   };
   const ask = (who = 'ada') => {
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const subscription = cache.serve(keyOf(who), load).subscribe({
-      next: ({ event }) => heard.push(event.kind === 'result' ? event.result.value : event.kind),
-      error: (thrown: Error) => heard.push(thrown.message),
+      next: ({ event }) => received.push(event.kind === 'result' ? event.result.value : event.kind),
+      error: (thrown: Error) => received.push(thrown.message),
     });
-    return { heard, subscription };
+    return { received, subscription };
   };
   const answer = (result: JsonObject) => {
     loads.at(-1)?.next(answered(result));
@@ -39,12 +39,12 @@ function setUp() {
   return { clock, loads, cache, ask, answer, gone };
 }
 
-test('asks once for all who ask at the same time', () => {
+test('loads once for all callers at the same time', () => {
   const { loads, ask, answer } = setUp();
   const [first, second] = [ask(), ask()];
   assert.is(loads.length, 1);
   answer({ tools: [] });
-  assert.equal([first.heard, second.heard], [[{ tools: [] }], [{ tools: [] }]]);
+  assert.equal([first.received, second.received], [[{ tools: [] }], [{ tools: [] }]]);
 });
 
 test('goes on for others when one of them leaves, and stops when all have left', () => {
@@ -58,12 +58,12 @@ test('goes on for others when one of them leaves, and stops when all have left',
   assert.is(loads.length, 2);
 });
 
-test('keeps a list that says nothing for half a minute, and one with a time as long as that', () => {
+test('stores a list for half a minute, or for its own `ttlMs`', () => {
   const { clock, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [] });
   clock.nowMs = 29_999;
-  assert.equal(ask().heard, [{ tools: [] }]);
+  assert.equal(ask().received, [{ tools: [] }]);
   clock.nowMs = 30_000;
   ask();
   assert.is(loads.length, 2);
@@ -76,7 +76,7 @@ test('keeps a list that says nothing for half a minute, and one with a time as l
   assert.is(loads.length, 3);
 });
 
-test('asks again for a list that may not be kept', () => {
+test('loads a list again that must not be stored', () => {
   const { loads, ask, answer } = setUp();
   ask();
   answer({ tools: [], ttlMs: 0 });
@@ -88,10 +88,10 @@ test('shows to others only what is public', () => {
   const { loads, ask, answer } = setUp();
   ask('ada');
   answer({ tools: [{ name: 'hers' }] });
-  assert.equal(ask('bo').heard, []);
+  assert.equal(ask('bo').received, []);
   assert.is(loads.length, 2);
   answer({ tools: [], ttlMs: 5_000, cacheScope: 'public' });
-  assert.equal(ask('cy').heard, [{ tools: [], ttlMs: 5_000, cacheScope: 'public' }]);
+  assert.equal(ask('cy').received, [{ tools: [], ttlMs: 5_000, cacheScope: 'public' }]);
 });
 
 test('forgets what changed, also when it was on its way', () => {
@@ -102,27 +102,30 @@ test('forgets what changed, also when it was on its way', () => {
   assert.is(loads.length, 2);
   loads[0]?.next(answered({ tools: [{ name: 'old' }] }));
   answer({ tools: [{ name: 'new' }] });
-  assert.equal([early.heard, late.heard], [[{ tools: [{ name: 'old' }] }], [{ tools: [{ name: 'new' }] }]]);
-  assert.equal(ask().heard, [{ tools: [{ name: 'new' }] }]);
+  assert.equal(
+    [early.received, late.received],
+    [[{ tools: [{ name: 'old' }] }], [{ tools: [{ name: 'new' }] }]],
+  );
+  assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
   cache.change('prompts');
-  assert.equal(ask().heard, [{ tools: [{ name: 'new' }] }]);
+  assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
 });
 
-test('stands in for ten minutes when nobody can list', () => {
+test('serves a stale list for ten minutes when no instance answers', () => {
   const { clock, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [{ name: 'a' }] });
   clock.nowMs = 599_999;
   const served = ask();
   loads.at(-1)?.error(noHealthyInstance('t', 'none'));
-  assert.equal(served.heard, [{ tools: [{ name: 'a' }] }]);
+  assert.equal(served.received, [{ tools: [{ name: 'a' }] }]);
   clock.nowMs = 600_000;
   const refused = ask();
   loads.at(-1)?.error(new Error('gone'));
-  assert.equal(refused.heard, ['gone']);
+  assert.equal(refused.received, ['gone']);
 });
 
-test('asks again when who listed it is there no more, unless nobody else can', () => {
+test('loads again when the listing instance is gone, and serves the stale list if no other answers', () => {
   const { gone, loads, ask, answer } = setUp();
   ask();
   answer({ tools: [{ name: 'a' }], nextCursor: 'of one' });
@@ -130,10 +133,10 @@ test('asks again when who listed it is there no more, unless nobody else can', (
   const served = ask();
   assert.is(loads.length, 2);
   loads.at(-1)?.error(noHealthyInstance('t', 'none'));
-  assert.equal(served.heard, [{ tools: [{ name: 'a' }], nextCursor: 'of one' }]);
+  assert.equal(served.received, [{ tools: [{ name: 'a' }], nextCursor: 'of one' }]);
 });
 
-test('says of an answer that it comes from memory, and of a shared one that it does not', async () => {
+test('marks an answer from the cache, and not one that is shared while it loads', async () => {
   const { cache, clock } = setUp();
   const source = new Subject<Answer>();
   const ask = () => firstValueFrom(cache.serve(keyOf('ada'), () => source));
@@ -157,8 +160,8 @@ test('forgets everything, also what is on its way', () => {
   answer({ tools: [{ name: 'b' }] });
   const refused = ask();
   loads.at(-1)?.error(noHealthyInstance('t', 'none'));
-  assert.is(refused.heard.length, 1);
-  assert.type(refused.heard[0], 'string');
+  assert.is(refused.received.length, 1);
+  assert.type(refused.received[0], 'string');
 });
 
 test('keeps no error and no list that is too large', () => {
@@ -211,7 +214,7 @@ test('lists of all caches share the room, and the one used least recently goes',
   assert.is(memory.bytes, 8 * KIB);
 });
 
-test('a list that is larger than all the room is not kept', () => {
+test('a list that exceeds the whole budget is not stored', () => {
   const { memory, a } = sharing();
   a.set('1', 'small', KIB);
   a.set('2', 'large', 8 * KIB);

@@ -1,4 +1,4 @@
-// Subscriptions of modern clients: what they may hear, what they hear, and how they end.
+// Subscriptions of modern clients: what they are granted, what they receive, and how they end.
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
@@ -13,7 +13,7 @@ const test = suite('listen');
 const notifications = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
 const changed = { kind: 'notification', method: 'notifications/tools/list_changed', params: {} } as const;
 
-test('acknowledges first, then tells what changed, each with the id of the subscription', async () => {
+test('acknowledges first, then sends changes, each with the id of the subscription', async () => {
   const harness = modernHarness();
   const reply = await harness.send('subscriptions/listen', { notifications }, { id: 'sub' });
   const tag = { [KEY.subscriptionId]: 'sub' };
@@ -36,7 +36,7 @@ test('acknowledges first, then tells what changed, each with the id of the subsc
   assert.is(reply.events.isEnded, false);
 });
 
-test('tells nothing that was not asked for, whatever the backends say', async () => {
+test('sends no change that was not requested, whatever the backends send', async () => {
   const harness = modernHarness();
   const reply = await harness.send('subscriptions/listen', { notifications });
   const others = ['prompts/list_changed', 'resources/list_changed', 'message', 'progress', 'vendor'];
@@ -106,7 +106,7 @@ test('a client that reads nothing is let go', async () => {
   assert.equal([reply.events.isEnded, harness.backends.changes$.observed], [true, false]);
 });
 
-test('drops what cannot be written, tells of it, and goes on', async () => {
+test('drops a message that cannot be serialized, reports it, and continues', async () => {
   const harness = modernHarness();
   const reply = await harness.send('subscriptions/listen', { notifications });
   const params = { uri: 'a://b', more: nestedTooDeeply() };
@@ -118,7 +118,7 @@ test('drops what cannot be written, tells of it, and goes on', async () => {
   assert.equal(seen, [true]);
 });
 
-test('refuses what is no filter, and more streams of one owner than his share, unless nobody can be told apart', async () => {
+test('refuses an invalid filter, and streams over the share of an owner, except without authentication', async () => {
   const harness = modernHarness();
   const listen = (owner: string) => harness.send('subscriptions/listen', { notifications }, { owner });
   assert.is(outcomeOf(await harness.send('subscriptions/listen', {})), '200 -32602');

@@ -1,4 +1,4 @@
-// What is read of a modern request: its envelope, and the key that tells whether a retry is the same call.
+// A modern request: its envelope, and the key that decides whether a retry is the same call.
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -36,7 +36,7 @@ function call(
   };
 }
 
-test('a key is the same for the same call, whatever else the request says', () => {
+test('a key is the same for the same call, whatever its other fields are', () => {
   const key = callKey(call());
   assert.is(callKey(call({ id: 'other' })), key);
   assert.is(
@@ -95,7 +95,7 @@ function failure(act: () => unknown): RpcFailure {
   throw new Error('it was accepted');
 }
 
-test('an envelope says who the client is and what it wants to hear', () => {
+test('an envelope has the client, its log level and its progress token', () => {
   const meta = { ...good, [`${P}logLevel`]: 'warning', progressToken: 0, other: 1 };
   assert.equal(readEnvelope({ _meta: meta, name: 'x' }), {
     profile: {
@@ -148,7 +148,7 @@ test('an envelope has at most 32 Ki units of capabilities and client', () => {
   }
 });
 
-test('a call of a revision that is not spoken here is told which are', () => {
+test('the refusal of an unsupported revision names the supported ones', () => {
   checkVersion('2026-07-28');
   for (const requested of ['v999.0.0', '2025-11-25', '2026-07-29', '']) {
     const { status, error } = failure(() => checkVersion(requested));

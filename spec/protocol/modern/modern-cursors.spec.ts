@@ -75,7 +75,7 @@ test('a cursor is refused for another list, owner or path, when it was changed, 
   }
 });
 
-test('a cursor of an instance that is gone says so', async () => {
+test('a cursor of an instance that is gone is refused with that reason', async () => {
   const harness = modernHarness();
   const { nextCursor } = await harness.call('tools/list', {}, { ...page, nextCursor: 'c' }, 'b');
   harness.backends.instances = new Set(['a']);

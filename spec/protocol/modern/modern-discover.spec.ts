@@ -72,7 +72,7 @@ test('the whole result', () => {
   });
 });
 
-test('instructions that differ are not told', () => {
+test('different instructions are left out', () => {
   const peers = [
     peer({}, { greeting: { instructions: 'a' } }),
     peer({}, { greeting: { instructions: 'b' } }),

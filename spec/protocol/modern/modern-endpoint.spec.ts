@@ -1,4 +1,4 @@
-// Requests of the modern era from their headers to the backends, also those that an old list of tools would refuse.
+// Requests of the modern era from their headers to the backends, including those that an old list of tools would refuse.
 
 import * as assert from 'uvu/assert';
 import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
@@ -67,7 +67,7 @@ test('the same id of two clients stays theirs', async () => {
   assert.equal(found, ['ann', 'bob']);
 });
 
-test('what a request lacks or says twice is refused before anybody is asked', async () => {
+test('a request with missing or repeated fields is refused before any backend is asked', async () => {
   const { backends, send, post, charges } = modernHarness();
   const bare = (params?: object) => ({ jsonrpc: '2.0', id: 7, method: 'tools/list', params });
   const list = headersFor('tools/list');
@@ -103,7 +103,7 @@ test('a refusal carries the id of its request', async () => {
   assert.is(reply.message.id, 'mine');
 });
 
-test('methods of the legacy era are unknown, whoever would answer them', async () => {
+test('methods of the legacy era are unknown, even if a backend would answer them', async () => {
   const { backends, send } = modernHarness();
   for (const method of [
     ...['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'],
@@ -153,7 +153,7 @@ test('each request counts one', async () => {
   assert.equal(charges, [1, 1, 1]);
 });
 
-test('whoever is over the limit is told so, at once or late', async () => {
+test('a request over the rate limit is refused, at once or late', async () => {
   for (const charge of [
     () => {
       throw rateLimitExceeded(60, 5);
@@ -188,7 +188,7 @@ test('headers for arguments are compared where the tool is known, and passed on 
   assert.is(backends.exchanges.length, 2);
 });
 
-test('discovery tells what all instances can do', async () => {
+test('discovery has the capabilities that all instances share', async () => {
   const { backends, send } = modernHarness();
   backends.known = [PEER, { ...PEER, capabilities: { tools: {} }, serverName: 'other' }];
   const reply = await send('server/discover');
@@ -279,7 +279,7 @@ test('a call whose client left while the tools were listed is not made', async (
   assert.equal([reply.isAnswered, harness.backends.exchanges.length, harness.charges], [false, 0, []]);
 });
 
-test('whoever is over the limit hears of it after his headers were found right', async () => {
+test('the rate limit refuses a request after its headers were checked', async () => {
   const { harness, reply, handle, list } = relistingHarness();
   harness.charge = () => {
     throw rateLimitExceeded(60, 5);

@@ -68,7 +68,7 @@ test('an error can end a stream, too', async () => {
   assert.not.match(JSON.stringify(last), /code 7/);
 });
 
-test('only what the request opted in to is told before the answer', async () => {
+test('only notifications that the request opted in to come before the answer', async () => {
   const { backends, send } = modernHarness();
   const quiet = await send('tools/call', call);
   const warned = await send('tools/call', call, { meta: { [KEY.logLevel]: 'warning' } });
@@ -82,9 +82,9 @@ test('only what the request opted in to is told before the answer', async () => 
     exchange.result(done);
   }
   assert.is(quiet.opened, undefined);
-  const heard = warned.events.messages.map(({ params }) => JSON.stringify(params));
-  assert.equal(heard.slice(0, 3), ['{"level":"warning"}', '{"level":"error"}', '{"level":"odd"}']);
-  assert.is(heard.length, 4);
+  const received = warned.events.messages.map(({ params }) => JSON.stringify(params));
+  assert.equal(received.slice(0, 3), ['{"level":"warning"}', '{"level":"error"}', '{"level":"odd"}']);
+  assert.is(received.length, 4);
 });
 
 test('a client that reads nothing misses messages, but not the answer', async () => {
@@ -154,7 +154,7 @@ test('failures on the way have a status of their own, unless the request was wro
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
-test('says when it is worth coming back', async () => {
+test('has Retry-After when a retry is useful', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   backends.last.fail(noHealthyInstance('t'));
@@ -181,7 +181,7 @@ test('a resource that a legacy backend does not have is named', async () => {
   assert.equal(reply.message.error, { code: -32602, message: 'no', data: { uri: 'a://b' } });
 });
 
-test('who declares nothing is asked nothing', async () => {
+test('a client without capabilities is asked nothing', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   backends.last.ask('sampling/createMessage');
@@ -197,7 +197,7 @@ test('an answer without an instance names none', async () => {
   assert.is(reply.instanceId, undefined);
 });
 
-test('an answer from memory names none either, and its cursor leads to who gave it', async () => {
+test('an answer from the cache names no instance, and its cursor leads to the instance that gave it', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/list');
   const result = JsonText.ofValue({ tools: [], nextCursor: 'more', resultType: 'complete' });

@@ -1,5 +1,5 @@
-// What the specs of the modern endpoint play against: backends that answer when the spec says so, on the instance it
-// says, and clients that write their requests as the revision wants them. Parked calls are the real ones.
+// Harness of the modern endpoint: backends that answer when the spec says so, at the instance that it names, and clients that
+// write requests of the revision. Parked calls are the real ones.
 
 import { map, Observable, Subject, type Subscriber } from 'rxjs';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';

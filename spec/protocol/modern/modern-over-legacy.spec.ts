@@ -1,4 +1,4 @@
-// What the answers of legacy backends lack for modern clients, found in their bytes.
+// The fields that answers of legacy backends lack for modern clients, found in their bytes.
 
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
@@ -30,7 +30,7 @@ test('a result gets what it lacks, in front of what it is', () => {
   assert.is(finish('tools/call', '{ \n }'), `${head}}`);
 });
 
-test('a list or a resource may not be kept', () => {
+test('a list or a resource must not be cached', () => {
   const methods = [
     'tools/list',
     'prompts/list',
@@ -49,7 +49,7 @@ test('a list or a resource may not be kept', () => {
   });
 });
 
-test('what a result says already is neither repeated nor changed', () => {
+test('fields that a result has are neither repeated nor changed', () => {
   const list = '{"tools":[],"ttlMs":5,"cacheScope":"public","_meta":{"a":1}}';
   assert.is(finish('tools/list', list), `{"resultType":"complete",${list.slice(1)}`);
   assert.is(finish('tools/call', '{"_meta":{"a":1}}'), '{"resultType":"complete","_meta":{"a":1}}');

@@ -57,7 +57,7 @@ test('without a state any instance may go on, and nothing is added', async () =>
   assert.equal(harness.backends.last.params.inputResponses, inputResponses);
 });
 
-test('the order of keys in the arguments, and what `_meta` says, are of no matter', async () => {
+test('the order of keys in the arguments, and `_meta`, do not matter', async () => {
   const harness = modernHarness();
   const requestState = await firstRound(harness);
   const params = { arguments: { c: 3, a: [1, { b: 2 }] }, name: 'ask', requestState };
@@ -100,7 +100,7 @@ test('a state opens on another node with the same key', async () => {
   assert.is(other.backends.last.options.instanceId, 'a');
 });
 
-test('a retry whose instance is gone is told to start again', async () => {
+test('a retry whose instance is gone is refused with the advice to start again', async () => {
   const harness = modernHarness();
   const requestState = await firstRound(harness);
   harness.backends.instances = new Set(['b']);
@@ -231,7 +231,7 @@ test('a parked call is forgotten after ten minutes', async () => {
   assert.equal((await harness.send('tools/call', retry, { capabilities })).message.error, NOT_HERE);
 });
 
-test('a parked call is not at another node, which says so, and goes on where it is', async () => {
+test('a retry at another node is refused with the reason, and the parked call continues', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
   const retry = retryWith(requestState);
@@ -278,7 +278,7 @@ test('a call that is refused until its user has visited an address goes on at th
   assert.is(outcomeOf(unable), '400 -32021');
 });
 
-test('a client that cannot be asked that is told so, and the call is cancelled', async () => {
+test('a question without a declared capability is an error, and the call is cancelled', async () => {
   const harness = modernHarness();
   const reply = await harness.send('tools/call', call, { capabilities: { roots: {} } });
   const { last } = harness.backends;

@@ -42,7 +42,7 @@ test('tasks of two clients may have one id', async () => {
   assert.is(where(harness), 'c');
 });
 
-test('a task of somebody else is none, and its backend is not asked', async () => {
+test('a task of another owner is unknown, and its backend is not asked', async () => {
   const harness = modernHarness();
   await harness.call('tools/call', call, task('1'), 'b');
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
@@ -53,7 +53,7 @@ test('a task of somebody else is none, and its backend is not asked', async () =
   assert.equal([harness.backends.exchanges.length, where(harness)], [2, undefined]);
 });
 
-test('a task of somebody else is looked for only where it is not his, since ids may be given twice', async () => {
+test("an id of another owner's task is looked for at other instances only, since ids may be given twice", async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b', 'c']);
   await harness.call('tools/call', call, task('1'), 'b');
@@ -67,7 +67,7 @@ test('a task of somebody else is looked for only where it is not his, since ids 
   assert.equal([harness.backends.last.request.method, where(harness)], ['tasks/cancel', 'c']);
 });
 
-test('who asks for a task does not begin it, whatever type its result is of', async () => {
+test('a request about a task does not begin it, whatever the type of its result', async () => {
   const harness = modernHarness();
   await harness.call('tasks/get', { taskId: '1' }, task('1'), 'b', { owner: 'eve' });
   await harness.send('tasks/get', { taskId: '1' });
@@ -91,7 +91,7 @@ test('one caller has few searches under way, and the others their own', async ()
   assert.is(harness.backends.exchanges.length, 10);
 });
 
-test('what nobody was found to know is asked of one instance only for a while', async () => {
+test('after a fruitless search requests go to one instance for a while', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b']);
   await harness.send('tasks/get', { taskId: '1' });
@@ -103,7 +103,7 @@ test('what nobody was found to know is asked of one instance only for a while', 
   assert.equal([harness.backends.exchanges.length, where(harness)], [1, undefined]);
 });
 
-test('a task that nobody here knows may be anywhere', async () => {
+test('an unknown task may be at any instance', async () => {
   const harness = modernHarness();
   await harness.call('tools/call', call, { resultType: 'complete', taskId: 'no task' }, 'b');
   await harness.call('tools/call', call, task(7), 'b');
