@@ -18,7 +18,7 @@ import {
   NOTICED_LISTS,
   withoutMeta,
 } from '../../src/domain/mcp.ts';
-import { isAboutOneOf, wholesOf } from '../../src/domain/resource-uris.ts';
+import { enclosingUris, isAboutOneOf } from '../../src/domain/resource-uris.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('mcp');
@@ -113,18 +113,26 @@ test('an update is about a resource, or about a part of it', () => {
     assert.is(isAboutOneOf(uri, wanted), false, String(uri));
 });
 
-test('the wholes of a part are itself, then those around it, with their mark and without', () => {
-  assert.equal(wholesOf('a:b/c?x#y'), ['a:b/c?x#y', 'a:b', 'a:b/', 'a:b/c', 'a:b/c?', 'a:b/c?x', 'a:b/c?x#']);
-  assert.equal(['a/', 'a', '/', ''].map(wholesOf), [['a/', 'a'], ['a'], ['/'], ['']]);
+test('the enclosing URIs of a part are itself, then those around it, with their last character and without', () => {
+  assert.equal(enclosingUris('a:b/c?x#y'), [
+    'a:b/c?x#y',
+    'a:b',
+    'a:b/',
+    'a:b/c',
+    'a:b/c?',
+    'a:b/c?x',
+    'a:b/c?x#',
+  ]);
+  assert.equal(['a/', 'a', '/', ''].map(enclosingUris), [['a/', 'a'], ['a'], ['/'], ['']]);
 });
 
-test('however long a URI is, it has few wholes, the outer ones', () => {
-  const wholes = wholesOf('a/'.repeat(1_000_000));
-  assert.is(wholes.length, 1 + 2 * 64);
-  assert.equal(wholes.slice(1, 4), ['a', 'a/', 'a/a']);
+test('however long a URI is, it has few enclosing URIs, the outer ones', () => {
+  const enclosing = enclosingUris('a/'.repeat(1_000_000));
+  assert.is(enclosing.length, 1 + 2 * 64);
+  assert.equal(enclosing.slice(1, 4), ['a', 'a/', 'a/a']);
   const late = `${'a'.repeat(8 * 1024)}/b`;
   assert.is(isAboutOneOf(late, new Set([late.slice(0, -2)])), true, 'the longest that a client may name');
-  assert.equal(wholesOf(`${'a'.repeat(10_000_000)}/b`).length, 1);
+  assert.equal(enclosingUris(`${'a'.repeat(10_000_000)}/b`).length, 1);
 });
 
 test.run();

@@ -17,7 +17,7 @@ import {
 } from '../domain/account.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
-import { hasUnseen, isCleanText, timestampOf } from '../domain/text.ts';
+import { hasInvisible, isCleanText, timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
@@ -252,7 +252,7 @@ function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
 }
 
 function fieldIssues({ email, password, templates }: UserUpdate): ValidationItem[] {
-  const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasUnseen(email));
+  const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasInvisible(email));
   return [
     ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is no e-mail address')]),
     ...(password === undefined ? [] : passwordIssues(password)),

@@ -6,7 +6,7 @@ import { writeSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { pino } from 'pino';
 import { isoTimes } from '../domain/clock.ts';
-import { withoutUnseen } from '../domain/text.ts';
+import { withoutInvisible } from '../domain/text.ts';
 
 /**
  * Makes the log at a level of pino. It never fails and never waits: lines that no reader takes are dropped. `write`: see
@@ -43,7 +43,7 @@ export function humanLine(line: string): string {
   const { err, ...fields } = rest;
   const details = Object.entries(fields).map(([name, value]) => `${name}=${inline(value)}`);
   const stack = err === undefined ? [] : [`\n${stackOf(err)}`];
-  return withoutUnseen(
+  return withoutInvisible(
     [`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + stack.join(''),
   );
 }

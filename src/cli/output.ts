@@ -3,7 +3,7 @@
 
 import { createRequire } from 'node:module';
 import { stripVTControlCharacters } from 'node:util';
-import { hasUnseen, withoutUnseen } from '../domain/text.ts';
+import { hasInvisible, withoutInvisible } from '../domain/text.ts';
 import type { CommandInput } from './command.ts';
 import { wrapLines } from './help.ts';
 import type { Terminal } from './terminal.ts';
@@ -24,7 +24,7 @@ export function printResult(
 export function json(value: unknown): string {
   const escaped = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(value, null, 2).replace(/[^\n -~]/g, (letter) =>
-    hasUnseen(letter) ? escaped(letter) : letter,
+    hasInvisible(letter) ? escaped(letter) : letter,
   );
 }
 
@@ -133,5 +133,5 @@ const borderless = Object.fromEntries(
 
 /** Text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal; our own colours stay. */
 export function printable(text: string): string {
-  return withoutUnseen(text).replace(/[\n\t]/g, ' ');
+  return withoutInvisible(text).replace(/[\n\t]/g, ' ');
 }

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
-import { withoutUnseen } from '../domain/text.ts';
+import { withoutInvisible } from '../domain/text.ts';
 import { PromptCancelled } from './failures.ts';
 
 /** What a command reads and writes. */
@@ -56,12 +56,12 @@ export function processTerminal(): Terminal {
   process.stderr.on('error', ignore);
   const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
   return {
-    print: (text) => void process.stdout.write(`${withoutUnseen(text)}\n`),
+    print: (text) => void process.stdout.write(`${withoutInvisible(text)}\n`),
     complain,
     note: complain,
     redraw: (text) => {
       // The cursor home, each line with what is left of an older one, and what is below; lines that would scroll are left out.
-      const lines = withoutUnseen(text)
+      const lines = withoutInvisible(text)
         .split('\n')
         .slice(0, Math.max(1, (process.stdout.rows || USUAL_ROWS) - 1));
       process.stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
@@ -86,7 +86,7 @@ export function processTerminal(): Terminal {
 }
 
 function complain(text: string): void {
-  process.stderr.write(`${withoutUnseen(text)}\n`);
+  process.stderr.write(`${withoutInvisible(text)}\n`);
 }
 
 /** EPIPE, EIO, ENOSPC and others: a report would fail in the same way. */
@@ -134,7 +134,7 @@ class BusyLine {
 
   show(text: string): void {
     // One line of the screen: a spinner that wraps flickers.
-    this.#text = withoutUnseen(text)
+    this.#text = withoutInvisible(text)
       .replace(/\s+/g, ' ')
       .slice(0, Math.max(20, this.#stream.columns - 4));
     if (this.#spinner === undefined) void this.#start();

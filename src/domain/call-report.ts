@@ -1,5 +1,5 @@
-// The report of one request of a client: what is known of it at its end, for the log, the audit log and the trace. The room that
-// answers the client opens and ends it; the dispatcher notes on the way where the request was sent.
+// The report of one request of a client for the log, the audit log and the trace. The code that answers the client opens and ends it;
+// the dispatcher records where the request was sent.
 
 import type { ErrorCode } from './errors.ts';
 import type { FinalEvent, Tracker } from './exchange.ts';
@@ -7,11 +7,11 @@ import { asBuffer, isJsonObject, type JsonText } from './json.ts';
 
 /** Of one request. The dispatcher writes its fields as a Tracker. */
 export interface CallReport extends Tracker {
-  /** Its end, before the answer is written. Only the first call counts. */
+  /** Called before the answer is written; only the first call counts. */
   ended(end: CallEnd): void;
 }
 
-/** The answer of the backend; or none, by an error of the gateway, or of JSON-RPC, or because the client went away. */
+/** The answer of the backend; or an error of the gateway, or of JSON-RPC; or the client disconnected. */
 export type CallEnd =
   | FinalEvent
   | { readonly kind: 'failed'; readonly code: ErrorCode | number }
@@ -19,18 +19,17 @@ export type CallEnd =
 
 /**
  * What a client got. `tool_error`: a result with `isError`; `error`: an error of JSON-RPC; `failed`: an error of the gateway;
- * `cancelled`: nothing, because it went away.
+ * `cancelled`: nothing, because it disconnected.
  */
 export type CallOutcome = 'result' | 'tool_error' | 'error' | 'failed' | 'cancelled';
 
-/** The outcome of a request with that method. */
 export function outcomeOf(method: string, end: CallEnd): CallOutcome {
   return end.kind === 'result' && method === 'tools/call' && isToolError(end.result)
     ? 'tool_error'
     : end.kind;
 }
 
-/** Bytes at each end of a long result that are searched for `isError`, which servers write first or last. */
+/** Bytes at each end of a long result that are searched for `isError`, which servers write at its beginning or end. */
 const SEARCHED_BYTES = 8_192;
 /** Results up to this size are parsed to confirm what was found. */
 const PARSED_BYTES = 65_536;
@@ -38,8 +37,8 @@ const KEY = Buffer.from('"isError"');
 const IS_TRUE = /^"isError"\s*:\s*true/;
 
 /**
- * True for a result of a tool with `isError: true`. Most results are not parsed: in a JSON string the quotes of the key would
- * be escaped, so what is found is a key, perhaps one below the top.
+ * True for a result of a tool with `isError: true`. Most results are not parsed: in a JSON string the quotes would be escaped, so
+ * what is found is a key, though perhaps a nested one.
  */
 function isToolError(result: JsonText): boolean {
   const bytes = asBuffer(result.bytes);
@@ -51,7 +50,7 @@ function isToolError(result: JsonText): boolean {
     const { value } = result;
     return isJsonObject(value) && value.isError === true;
   } catch {
-    return false; // transports do not verify every result; one that is no JSON is no error of a tool
+    return false; // not JSON: transports do not verify every result
   }
 }
 

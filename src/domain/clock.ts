@@ -1,40 +1,38 @@
-// The clock, passed to all code that measures time or waits; a spec passes its own. Every call sets one alarm, so it is spared the
-// cost of an Observable.
+// The clock of all code that measures time or waits; specs pass their own. An alarm is no Observable, because every call sets one.
 
 import type { TaskScheduler } from './task-scheduler.ts';
 
 export interface Clock {
   /** Monotonic, in ms. */
   readonly now: () => number;
-  /** Rings once after this many ms, unless the returned function was called before. */
-  readonly alarm: (waitMs: number, ring: () => void) => () => void;
+  /** Calls `callback` once after so many ms. The returned function cancels that. */
+  readonly alarm: (waitMs: number, callback: () => void) => () => void;
 }
 
 export type Alarm = Clock['alarm'];
 
 /**
- * Alarms that spread over several turns of the event loop when thousands are set to the same time. `ring` must be a function
- * of that alarm alone.
+ * Alarms that spread over several turns of the event loop when thousands are due at the same time. Each alarm needs a `callback` of
+ * its own.
  */
 export function alarmOf(scheduler: TaskScheduler): Alarm {
-  return (waitMs, ring) => {
-    const timer = setTimeout(scheduler.run, waitMs, ring);
+  return (waitMs, callback) => {
+    const timer = setTimeout(scheduler.run, waitMs, callback);
     return () => {
       clearTimeout(timer);
-      scheduler.forget(ring);
+      scheduler.forget(callback);
     };
   };
 }
 
-/** The same for the timers of an actor. */
+/** The clock of an actor. */
 export interface ActorClock {
-  setTimeout(ring: () => void, waitMs: number): () => void;
-  clearTimeout(callOff: () => void): void;
+  setTimeout(callback: () => void, waitMs: number): () => void;
+  clearTimeout(cancel: () => void): void;
 }
 
-/** Makes it of alarms. */
 export function clockOf(alarm: Alarm): ActorClock {
-  return { setTimeout: (ring, waitMs) => alarm(waitMs, ring), clearTimeout: (callOff) => callOff() };
+  return { setTimeout: (callback, waitMs) => alarm(waitMs, callback), clearTimeout: (cancel) => cancel() };
 }
 
 /** Writes times in ms since 1970 as ISO 8601. Remembers the last one: many calls end in the same millisecond. */

@@ -1,6 +1,6 @@
-// The command of an instance: how a command line is split into words, without a shell, so that nothing is expanded; which commands a
-// caller without the scope `admin` may register, because a command is code that this machine will run; and which variables of the
-// gateway a program gets. Source: ADR 20, ADR 52.
+// The command of an instance: how it is split into words without a shell, which commands callers without the scope `admin` may
+// register, because a command is code that this machine runs, and which variables of the gateway programs get by default.
+// Source: ADR 20, ADR 52.
 
 /** The words, or why there are none: a quote that is never closed. */
 export type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
@@ -16,11 +16,11 @@ const NETWORK_PATH = /^\\\\[A-Za-z0-9?.]/;
  *
  * - Words are separated by spaces, tabs and line breaks.
  * - `'...'` keeps everything as it is; `"..."` keeps everything but `\"` and `\\`.
- * - Outside quotes a backslash takes the meaning from a following space, quote or backslash, and joins lines. Before
- *   anything else it is an ordinary character, so `C:\tools\run.exe` stays whole (a shell would drop it there).
- * - Two backslashes at the start of a word both stay: `\\server\share` is a network path of Windows.
+ * - Outside quotes a backslash escapes a space, a quote or a backslash, and joins lines. Before any other character it is kept, so
+ *   that `C:\tools\run.exe` is one word (a shell would remove it).
+ * - Two backslashes at the start of a word are kept: `\\server\share` is a network path of Windows.
  *
- * Hence quote a path that ends in a backslash or holds spaces: `'C:\My Tools\'`. Source: ADR 20.
+ * A path that ends in a backslash or contains spaces must be quoted: `'C:\My Tools\'`. Source: ADR 20.
  */
 export function splitCommand(text: string): CommandWords {
   const words: string[] = [];
@@ -49,7 +49,7 @@ export function splitCommand(text: string): CommandWords {
   return { words };
 }
 
-/** A part of a word: what it contributes, and how many characters of the text it took. */
+/** A part of a word, and how many characters of the text it took. */
 interface Part {
   readonly content: string;
   readonly length: number;
@@ -69,7 +69,7 @@ function readQuoted(text: string, start: number, before: string): Part | undefin
   return undefined;
 }
 
-/** One character, or a backslash with the character that it frees from its meaning. */
+/** One character, or a backslash with the character that it escapes. */
 function readPlain(text: string, at: number, before: string, escapable: string): Part {
   const letter = text.charAt(at);
   if (letter !== BACKSLASH || escapable === '') return { content: letter, length: 1 };
@@ -96,12 +96,11 @@ function isQuote(letter: string): boolean {
 }
 
 /**
- * A whole command line. A word is taken as it is; one that begins with `*` stands for any single word that does not begin
- * with `-`: `['npx', '-y', '@scope/server@1.2.3', '*path']`. The program itself is always named.
+ * A command line as words. A word that begins with `*` matches any single word that does not begin with `-`:
+ * `['npx', '-y', '@scope/server@1.2.3', '*path']`. The program is always named.
  */
 export type AllowedCommand = readonly string[];
 
-/** A command to check. */
 export interface WantedCommand {
   /** The program and its arguments, split. */
   readonly words: readonly string[];
@@ -126,7 +125,7 @@ export function commandRefusal(
   }
   if (workingDir !== undefined) return 'Only an admin may choose the working directory of a command.';
   for (const name of Object.keys(env)) {
-    if (CHANGES_THE_PROGRAM.test(name)) {
+    if (LOADS_OTHER_CODE.test(name)) {
       return `Only an admin may set ${name}: it decides what code runs.`;
     }
     if (!declaredNames.includes(name)) return `The template does not declare the variable ${name}.`;
@@ -134,8 +133,8 @@ export function commandRefusal(
   return undefined;
 }
 
-/** Variables by which a loader, a shell or an interpreter runs other code than the command names. */
-const CHANGES_THE_PROGRAM =
+/** Variables that make a loader, a shell or an interpreter run other code. */
+const LOADS_OTHER_CODE =
   /^(?:PATH|PATHEXT|LD_.*|DYLD_.*|NODE_OPTIONS|NODE_PATH|PYTHON.*|BASH_ENV|ENV|PERL5.*|RUBY(?:OPT|LIB)|JAVA_TOOL_OPTIONS)$/i;
 
 function fits(pattern: AllowedCommand, words: readonly string[]): boolean {
@@ -148,7 +147,7 @@ function fitsWord(wanted: string, word: string | undefined, index: number): bool
   return index > 0 && word !== undefined && word !== '' && !word.startsWith('-');
 }
 
-/** Proxies: programs look for them in one case or the other. */
+/** Programs read these in upper or lower case. */
 const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'];
 
 /** Source: ADR 52. */

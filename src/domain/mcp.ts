@@ -1,4 +1,4 @@
-// The Model Context Protocol as tables: its methods, constants, notifications, fields of `_meta` and levels of log lines.
+// The Model Context Protocol as tables: methods, notifications, keys of `_meta` and log levels.
 // Sources: MCP specification revisions 2024-11-05 to 2026-07-28; the levels are those of RFC 5424 section 6.2.1.
 
 import { isFields, isJsonObject, type JsonFields, type JsonObject } from './json.ts';
@@ -11,7 +11,7 @@ export const MODERN_VERSIONS = ['2026-07-28'] as const;
 /** The protocol family of a backend. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 
-/** What one handshake learned about a backend. The next one makes another object, whatever is in it: a restart is known by that. */
+/** The result of one handshake with a backend. Each handshake makes a new object, by which a restart is detected. */
 export interface Peer {
   readonly era: Era;
   /** Negotiated protocol revision; `''` for a bare backend. */
@@ -20,7 +20,7 @@ export interface Peer {
   readonly serverVersion: string;
   /** Capabilities as the server announced them; for a bare backend `{ tools: {} }`. */
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** The whole result of `initialize` or `server/discover`, as it came; empty for a bare backend. */
+  /** The result of `initialize` or `server/discover`; empty for a bare backend. */
   readonly greeting: JsonObject;
 }
 
@@ -28,13 +28,13 @@ export interface Peer {
 export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 
 export interface MethodTraits {
-  /** May be sent again when its delivery is unknown. tools/call depends on the tool's annotations. */
+  /** May be sent again when its delivery is unknown. For tools/call that depends on the tool's annotations. */
   readonly repeatable: boolean;
   /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. Source: also SEP-2663, for tasks. */
   readonly nameField?: 'name' | 'uri' | 'taskId';
 }
 
-/** What the gateway knows of each method; an unknown one is not repeated. */
+/** Unknown methods are not repeated. */
 export const METHODS: Readonly<Record<string, MethodTraits>> = {
   initialize: { repeatable: true },
   'server/discover': { repeatable: true },
@@ -83,12 +83,12 @@ export interface Tool {
   readonly [field: string]: unknown;
 }
 
-/** True when a tool says that calling it twice does no harm. Source: MCP server/tools, annotations. */
+/** True when a tool declares that it is read-only or idempotent. Source: MCP server/tools, annotations. */
 export function isRepeatableTool(tool: Tool | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
 }
 
-/** The list that a method asks for; undefined for every other method. */
+/** The list that a method returns, if any. */
 export function listOf(method: string): ListField | undefined {
   return LISTS.get(method);
 }
@@ -97,10 +97,9 @@ const LISTS: ReadonlyMap<string, ListField> = new Map(
   (['tools', 'prompts', 'resources', 'resourceTemplates'] as const).map((list) => [LIST_METHODS[list], list]),
 );
 
-/** Lists with change notifications; `resources` stands for resource templates, too. */
+/** Lists with change notifications; that of `resources` includes resource templates. */
 export const NOTICED_LISTS = ['tools', 'prompts', 'resources'] as const satisfies readonly ListField[];
 
-/** The notification of a change of each list. */
 export const LIST_NOTICES: Readonly<Record<ListField, string>> = {
   tools: 'notifications/tools/list_changed',
   prompts: 'notifications/prompts/list_changed',
@@ -108,28 +107,28 @@ export const LIST_NOTICES: Readonly<Record<ListField, string>> = {
   resourceTemplates: 'notifications/resources/list_changed',
 };
 
-/** True for a notification that the protocol does not know: a server and a client agreed on it. */
+/** True for a notification that the protocol does not define. */
 export function isCustomNotice(method: string): boolean {
   return !KNOWN.has(method);
 }
 
-/** The list that a notification is about; undefined for any other. */
+/** The list that a notification says has changed, if any. */
 export function changedList(method: string): ListField | undefined {
   return CHANGED.get(method);
 }
 
-/** True when a server with these capabilities says when the list changes. */
+/** True when a server with these capabilities notifies of changes of the list. */
 export function announcesChanges(capabilities: Readonly<Record<string, unknown>>, list: ListField): boolean {
   const offered = capabilities[list];
   return isJsonObject(offered) && offered.listChanged === true;
 }
 
-/** True when a server with these capabilities can be subscribed to for updates of resources. */
+/** True when a server with these capabilities offers subscriptions to resources. */
 export function announcesUpdates({ resources }: Readonly<Record<string, unknown>>): boolean {
   return isJsonObject(resources) && resources.subscribe === true;
 }
 
-/** Of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification and ClientNotification. */
+/** Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification and ClientNotification. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...Object.values(LIST_NOTICES),
   'notifications/initialized',
@@ -147,7 +146,7 @@ const CHANGED: ReadonlyMap<string, ListField> = new Map(
   NOTICED_LISTS.map((list) => [LIST_NOTICES[list], list]),
 );
 
-/** The same parameters without these keys of `_meta`, and without a `_meta` in which nothing is left. */
+/** The params without these keys of `_meta`, and without an empty `_meta`. */
 export function withoutMeta(params: JsonObject, keys: readonly string[]): JsonObject;
 export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFields;
 export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFields {
@@ -173,13 +172,13 @@ export function isLogLevel(level: unknown): level is string {
   return LEVELS.includes(level);
 }
 
-/** The rank of a level, the least severe at 0; undefined for an unknown level. */
+/** The rank of a level, 0 for the least severe; undefined for an unknown level. */
 export function logRankOf(level: unknown): number | undefined {
   const rank = LEVELS.indexOf(level);
   return rank === -1 ? undefined : rank;
 }
 
-/** True when the level `set` includes lines of `level`. It includes an unknown level, so that no line is lost. */
+/** True when the level `set` includes lines of `level`, and for an unknown level. */
 export function includesLevel(set: string, level: unknown): boolean {
   const rank = logRankOf(level);
   return rank === undefined || rank >= LEVELS.indexOf(set);

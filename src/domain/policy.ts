@@ -1,5 +1,5 @@
-// How calls of a template are spread and bounded, as the gateway works with it: complete, in milliseconds. It loads no
-// schema library, because the command line reads these defaults before anything else.
+// How calls of a template are balanced and bounded: all settings, in milliseconds. It imports no schema library, because the command
+// line reads these defaults first.
 
 export const STRATEGY_NAMES = [
   'round_robin',
@@ -11,15 +11,15 @@ export const STRATEGY_NAMES = [
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
 /**
- * Whether MCP sessions share the processes of a template. `auto`: unless the client accepts requests or sets a log
- * level, because neither can be attributed to one client on a shared pipe.
+ * Whether MCP sessions share the processes of a template. `auto`: unless the client accepts requests or sets a log level, which
+ * cannot be attributed to one client of a shared process.
  */
 export const SESSION_SHARING = ['auto', 'shared', 'isolated'] as const;
 export type SessionSharing = (typeof SESSION_SHARING)[number];
 
 /**
- * Whether an MCP session goes on with another instance when its own is gone. `auto`: if it made only reads, and calls of
- * tools that say repeating them does no harm.
+ * Whether an MCP session continues with another instance when its own is gone. `auto`: if it only read, and called tools that are
+ * read-only or idempotent.
  */
 export const SESSION_FAILOVER = ['auto', 'always', 'never'] as const;
 export type SessionFailover = (typeof SESSION_FAILOVER)[number];
@@ -45,7 +45,7 @@ export const DEFAULT_POLICY: BalancerPolicy = {
   sessionFailover: 'auto',
 };
 
-/** The strategy meant by a written name; `weighted` is the spec's short form. */
+/** The strategy of a written name; `weighted` is an alias. */
 export function strategyName(written: StrategyName | 'weighted'): StrategyName {
   return written === 'weighted' ? 'weighted_round_robin' : written;
 }

@@ -1,25 +1,25 @@
-// Reports each call that lasts longer than a second, once. Most calls are shorter, so one timer serves all of them and a
-// short call costs one entry in a map. The call itself decides what to do when it is slow.
+// Reports once each call that takes longer than a second. Most calls are shorter, so one timer serves all of them, and a short call
+// costs one entry in a set.
 
 import { type Linked, LinkedSet } from './call-map.ts';
 import { TaskScheduler } from './task-scheduler.ts';
 
-/** `lasts` is called after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
-const LASTS_MS = 1_000;
+/** `onSlow` is called after TICKS ticks: after SLOW_MS at the earliest, and one tick later at the latest. */
+const SLOW_MS = 1_000;
 const TICKS = 5;
-const TICK_MS = LASTS_MS / TICKS;
+const TICK_MS = SLOW_MS / TICKS;
 
 /** A call that may be slow. */
 export interface Slow extends Linked {
   /** The tick at which it began. Of SlowWatch only. */
   tick?: number | undefined;
-  /** Called when it lasts longer than LASTS_MS; it may have ended in the same turn. */
-  lasts(): void;
+  /** Called when the call takes longer than SLOW_MS; it may have ended in the same turn. */
+  onSlow(): void;
 }
 
 export class SlowWatch {
   readonly #scheduler: TaskScheduler;
-  readonly #began = new LinkedSet<Slow>();
+  readonly #watched = new LinkedSet<Slow>();
   #tick = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -28,40 +28,40 @@ export class SlowWatch {
     this.#scheduler = scheduler;
   }
 
-  /** How many are watched. */
+  /** Number of watched calls. */
   get size(): number {
-    return this.#began.size;
+    return this.#watched.size;
   }
 
-  add(one: Slow): void {
-    one.tick = this.#tick;
-    this.#began.add(one);
-    this.#timer ??= setInterval(this.#look, TICK_MS).unref();
+  add(call: Slow): void {
+    call.tick = this.#tick;
+    this.#watched.add(call);
+    this.#timer ??= setInterval(this.#check, TICK_MS).unref();
   }
 
-  /** It has ended. Nothing happens when it is not watched. */
-  delete(one: Slow): void {
-    this.#began.delete(one);
+  /** The call has ended. */
+  delete(call: Slow): void {
+    this.#watched.delete(call);
   }
 
   /** Forgets all watched calls and reports none of them. */
   close(): void {
-    this.#began.clear();
-    this.#rest();
+    this.#watched.clear();
+    this.#stopTimer();
   }
 
-  readonly #look = (): void => {
+  readonly #check = (): void => {
     this.#tick += 1;
-    for (let oldest = this.#began.first; oldest !== undefined; oldest = this.#began.first) {
-      const one = oldest;
-      if (this.#tick - (one.tick ?? 0) < TICKS) return;
-      this.#began.delete(one);
-      this.#scheduler.run(() => one.lasts());
+    for (let oldest = this.#watched.first; oldest !== undefined; oldest = this.#watched.first) {
+      const call = oldest;
+      if (this.#tick - (call.tick ?? 0) < TICKS) return;
+      this.#watched.delete(call);
+      this.#scheduler.run(() => call.onSlow());
     }
-    this.#rest();
+    this.#stopTimer();
   };
 
-  #rest(): void {
+  #stopTimer(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

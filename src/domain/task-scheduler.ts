@@ -1,15 +1,14 @@
-// Spreads thousands of tasks that come due at the same time, mostly deadlines and ends, over turns of the event loop, so
-// that other work waits for a few of them and not for all. The owner of a task decides what it does and whether it is
-// still needed.
+// Spreads thousands of tasks that are due at the same time, such as deadlines, over several turns of the event loop, so that other
+// work does not wait for all of them.
 
 import { LIMITS } from './limits.ts';
 
 export interface TaskSchedulerOptions {
   /** Tasks in one turn. Default LIMITS.paceTasks. */
   readonly perTurn?: number;
-  /** Time in ms after which a turn begins no further task. Default LIMITS.paceMs. */
+  /** Time in ms after which no other task begins in a turn. Default LIMITS.paceMs. */
   readonly turnMs?: number;
-  /** Runs something in the next turn, and whatever follows from it before the next such thing. Default setImmediate. */
+  /** Runs a function in the next turn, and its promise callbacks before the next function. Default setImmediate. */
   readonly nextTurn?: (run: () => void) => void;
   /** Monotonic clock in ms. */
   readonly now?: () => number;
@@ -17,18 +16,18 @@ export interface TaskSchedulerOptions {
 
 type Task = () => void;
 
-/** The real one: a program's specs may simulate it for a while, and what was arranged then never comes. */
+/** The real one: a spec may simulate setImmediate for a while, and drop what was scheduled meanwhile. */
 const inNextTurn = setImmediate;
 
-/** One scheduler serves a whole gateway, so that the bound holds for all tasks together. Tasks do not throw. */
+/** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
 export class TaskScheduler {
   readonly #perTurn: number;
   readonly #turnMs: number;
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
-  /** In the order of coming. */
+  /** In order of arrival. */
   readonly #waiting = new Set<Task>();
-  /** Tasks that may still begin in this turn, and until when; undefined before the first. */
+  /** Tasks that may still begin in this turn, and until when; undefined before the first task. */
   #left: number;
   #untilMs: number | undefined;
   #isTurning = false;
@@ -48,25 +47,25 @@ export class TaskScheduler {
     return this.#waiting.size;
   }
 
-  /** Does it at once; in a later turn when enough was done in this one, or others wait. Bound: to be handed to a timer. */
+  /** Runs the task at once; in a later turn when this one is used up, or others wait. Bound, so that a timer can call it. */
   readonly run = (task: Task): void => {
-    if (this.#mayGo()) task();
+    if (this.#mayRunNow()) task();
     else this.#wait(task);
   };
 
-  /** Removes a waiting task. Does nothing when the task does not wait. */
+  /** Removes a waiting task, if it is waiting. */
   forget(task: Task): void {
     this.#waiting.delete(task);
   }
 
-  /** Resolves when it is the caller's turn; undefined when it is now. */
+  /** Resolves when the caller may continue; undefined when it may at once. */
   turn(): Promise<void> | undefined {
-    return this.#mayGo() ? undefined : new Promise((resolve) => this.#wait(resolve));
+    return this.#mayRunNow() ? undefined : new Promise((resolve) => this.#wait(resolve));
   }
 
   /**
-   * Visits the items in order, and resolves when all visits have returned and their promises have settled. Rejects with the
-   * error that a visit throws, which ends the walk, or rejects with. Several walks, and single tasks, take turns.
+   * Visits the items in order, and resolves when all visits have returned and their promises have resolved. Rejects with the
+   * first error of a visit; an error that is thrown ends the iteration. Iterations and single tasks alternate.
    */
   each<T>(items: Iterable<T>, visit: (item: T) => unknown): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -90,14 +89,14 @@ export class TaskScheduler {
     return promise;
   }
 
-  #mayGo(): boolean {
+  #mayRunNow(): boolean {
     if (this.#waiting.size > 0 || !this.#hasRoom()) return false;
     this.#left -= 1;
-    this.#turnLater();
+    this.#scheduleTurn();
     return true;
   }
 
-  /** There is always room for one. */
+  /** True for the first task of each turn. */
   #hasRoom(): boolean {
     if (this.#untilMs === undefined) {
       this.#untilMs = this.#now() + this.#turnMs;
@@ -108,10 +107,10 @@ export class TaskScheduler {
 
   #wait(task: Task): void {
     this.#waiting.add(task);
-    this.#turnLater();
+    this.#scheduleTurn();
   }
 
-  #turnLater(): void {
+  #scheduleTurn(): void {
     if (this.#isTurning) return;
     this.#isTurning = true;
     this.#nextTurn(this.#turn);
@@ -122,9 +121,9 @@ export class TaskScheduler {
     this.#left = this.#perTurn;
     this.#untilMs = undefined;
     if (this.#waiting.size === 0) return;
-    // One `nextTurn` per task: the promise callbacks of a task run before the next task, which they may make needless.
-    for (let one = 0; one < this.#perTurn; one += 1) this.#nextTurn(this.#next);
-    this.#turnLater();
+    // One `nextTurn` per task: the promise callbacks of a task run before the next task, which they may cancel.
+    for (let count = 0; count < this.#perTurn; count += 1) this.#nextTurn(this.#next);
+    this.#scheduleTurn();
   };
 
   readonly #next = (): void => {
@@ -136,7 +135,7 @@ export class TaskScheduler {
   };
 }
 
-/** Marks the promise as handled: it is awaited only at the end, and an unhandled rejection ends the process before. */
+/** Marks the promise as handled: it is awaited at the end, and an unhandled rejection would end the process before. */
 function handled(outcome: Promise<unknown>): Promise<unknown> {
   outcome.catch(() => undefined);
   return outcome;

@@ -1,6 +1,5 @@
-// A template: the group name that clients call, and how calls are spread over its instances.
-// Settings as they are written; as the gateway works with them they are in policy.ts. The definition file template.json is
-// read in src/templates.
+// A template: the name that clients call, and the settings for its instances as they are written. policy.ts has the settings as the
+// gateway uses them; src/templates reads the definition file template.json.
 
 import Type, { type Static, type TSchema } from 'typebox';
 import {
@@ -40,7 +39,7 @@ const FIELDS = {
 export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), { ...CLOSED, examples: [EXAMPLE] });
 export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
 
-/** A change of settings: null takes one away, so that the default of the gateway holds again. */
+/** A change of settings: null removes one, so that the default of the gateway applies again. */
 export const LoadBalancerChange = Type.Partial(
   Type.Object({
     strategy: orNull(FIELDS.strategy),
@@ -54,13 +53,13 @@ export const LoadBalancerChange = Type.Partial(
 );
 export type LoadBalancerChange = Static<typeof LoadBalancerChange>;
 
-/** Settings after a change; what is undefined in it was not said. */
+/** Settings after a change; an undefined field changes nothing. */
 export function changedSettings(
   settings: LoadBalancerSettings,
   change: LoadBalancerChange,
 ): LoadBalancerSettings {
-  const said = Object.entries(change).filter(([, value]) => value !== undefined);
-  const entries = Object.entries({ ...settings, ...Object.fromEntries(said) });
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  const entries = Object.entries({ ...settings, ...Object.fromEntries(given) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
 }
 

@@ -5,7 +5,7 @@ import { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { changedList, type Peer } from '../../domain/mcp.ts';
-import { wholesOf } from '../../domain/resource-uris.ts';
+import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { MessageBuffer } from '../message-buffer.ts';
@@ -308,7 +308,7 @@ class SharedBinding implements Binding {
 
   #deliverUpdate(message: ServerMessage, uri: unknown): void {
     if (typeof uri !== 'string') return;
-    const subscribed = wholesOf(uri).filter((candidate) => this.#subscribers.has(candidate));
+    const subscribed = enclosingUris(uri).filter((candidate) => this.#subscribers.has(candidate));
     if (subscribed.length === 0) return;
     for (const listener of [...this.#listeners]) {
       if (subscribed.some((candidate) => listener.uris.has(candidate))) listener.deliver(message);

@@ -200,7 +200,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   }
 
   /** Called by SlowWatch after a second without an event. */
-  lasts(): void {
+  onSlow(): void {
     if (this.#response.headersSent) return;
     this.#begin(this.#tracker?.sentTo?.id);
     this.#response.flushHeaders();

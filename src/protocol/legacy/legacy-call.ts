@@ -56,7 +56,7 @@ export class LegacyCall implements Slow {
   }
 
   /** Called by SlowWatch: begins the stream, which keeps the connection alive and can be resumed. */
-  lasts(): void {
+  onSlow(): void {
     if (this.#isOver) return;
     const { sentTo } = this.#report ?? this.post;
     const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));

@@ -72,7 +72,7 @@ export class ModernExchange implements Slow {
   }
 
   /** Called by SlowWatch: begins the stream, so that client and proxies see that the request is under way. */
-  lasts(): void {
+  onSlow(): void {
     if (this.#isOver || this.#stream !== undefined) return;
     const { report, template } = this.#call;
     const { sentTo } = report ?? this.#call;

@@ -207,7 +207,7 @@ export class Correlator {
 
   /** Fails the exchanges that are pending now and for which there is an error, but none that observers start meanwhile. */
   failAll(errorFor: (exchange: PendingExchange) => GatewayError | undefined): void {
-    for (const exchange of [...this.#pending.values()]) {
+    for (const exchange of this.#pending.values()) {
       const error = errorFor(exchange);
       if (error !== undefined && this.#pending.delete(exchange.id)) exchange.observer.error(error);
     }
