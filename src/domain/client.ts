@@ -1,5 +1,4 @@
-// An MCP client as the gateway sees it: its declarations, and its answers to requests of a server.
-// The permission to call is in account.ts.
+// An MCP client: its declarations, and its answers to requests of a server. Its permissions are in account.ts.
 
 import type { JsonObject, JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
@@ -8,7 +7,7 @@ import type { JsonRpcError } from './jsonrpc.ts';
 export interface ClientProfile {
   /** The revision it speaks. */
   readonly protocolVersion: string;
-  /** Declared to backends on its behalf: they may ask for nothing else. */
+  /** Declared to backends for it; they may request nothing else. */
   readonly capabilities: JsonObject;
   /** `name`, `version` and any other field. */
   readonly clientInfo: JsonObject;
@@ -18,8 +17,8 @@ export interface ClientProfile {
 export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };
 
 /**
- * A request that a legacy server makes of its client: `sampling/createMessage`, `elicitation/create`, `roots/list`.
- * `answer` works once; what is said after that, or after the exchange or the conversation ended, is dropped.
+ * A request of a legacy server to its client: `sampling/createMessage`, `elicitation/create`, `roots/list`. Only the first `answer`
+ * counts, and none after the end of the exchange or the conversation.
  */
 export interface ServerRequest {
   readonly kind: 'request';
@@ -50,7 +49,7 @@ export function answeredOnce(request: ServerRequest, answered: () => void): Serv
   });
 }
 
-/** What a server says outside of any exchange. */
+/** A message of a server that belongs to no exchange. */
 export type ServerMessage = ServerNotification | ServerRequest;
 
 export interface ServerNotification {
@@ -59,10 +58,10 @@ export interface ServerNotification {
   readonly params: JsonObject;
 }
 
-/** Capabilities that let a server ask its client; each needs a conversation that carries no other client's messages. */
+/** Capabilities that let a server send requests; each needs a conversation without messages of other clients. */
 const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
 
-/** True when a server may send requests to this client, which cannot be attributed to one client on a shared pipe. */
+/** True when a server may send requests to this client, which cannot be attributed to one client of a shared process. */
 export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
 }

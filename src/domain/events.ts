@@ -1,5 +1,5 @@
-// What happens in a gateway, as facts in the past tense. Metrics, stats, logs and embedders subscribe to these.
-// No event carries a secret, an argument or a result.
+// The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret, an argument or a
+// result.
 
 import type { ErrorCode } from './errors.ts';
 import type { InstanceDefinition, TransportKind } from './instance.ts';
@@ -12,7 +12,7 @@ interface InstanceFact {
   readonly serverId: string;
 }
 
-/** About the session of an MCP client, and the instance that it is bound to. */
+/** Of the session of an MCP client, and the instance that it is bound to. */
 interface SessionFact extends InstanceFact {
   /** See sessionFingerprint: the id of a session is a credential. */
   readonly session: string;
@@ -20,12 +20,12 @@ interface SessionFact extends InstanceFact {
   readonly principal: string;
 }
 
-/** About a conversation that an instance dedicates to one client: over stdio a process, else a session there. */
+/** Of a conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
 interface UpstreamFact extends InstanceFact {
   readonly transport: TransportKind;
   /** Id of the principal that it serves. */
   readonly principal: string;
-  /** Of the process, where it is one that was started. */
+  /** Process id, if it is a process. */
   readonly pid?: number;
 }
 
@@ -33,7 +33,6 @@ interface Plain {
   readonly atMs: number;
 }
 
-/** About a call. */
 interface CallFact {
   /** Number of the call in this run of the gateway: the same in all of its events. */
   readonly call: number;
@@ -42,19 +41,18 @@ interface CallFact {
   readonly tool?: string | undefined;
   /** Id of the caller; `anonymous` without credentials. */
   readonly principal: string;
-  /** Id of the HTTP request that it came with, if it did. */
+  /** Id of its HTTP request, if any. */
   readonly requestId?: string | undefined;
 }
 
-/** About a call at one instance. */
+/** Of a call at one instance. */
 interface AttemptFact extends InstanceFact, CallFact {
-  /** 1 for the first instance that was asked, and so on. Two may be under way at the same time. */
+  /** 1 for the first instance that was tried, and so on. Two may be under way at the same time. */
   readonly attempt: number;
 }
 
-/** How long a call waited. */
 interface WaitFact {
-  /** From the arrival of the call to the moment when it was sent there, or given up: in the queue, or at other instances. */
+  /** Ms from the arrival of the call until it was sent to this instance, or failed: in the queue, or at other instances. */
   readonly waitMs: number;
 }
 
@@ -62,11 +60,10 @@ interface WaitFact {
 export interface Outstanding {
   /** Calls in flight. */
   readonly calls: number;
-  /** Those of them that wait until their client answers what its server asked it. */
+  /** Those of them that wait for their client to answer a request of its server. */
   readonly unanswered: number;
   /** Sessions of MCP clients with calls under way. */
   readonly sessions: number;
-  /** How long they may take. */
   readonly graceMs: number;
 }
 
@@ -74,11 +71,11 @@ export interface Outstanding {
 export interface Ending {
   /** A clause: "exited with code 1". */
   readonly reason: string;
-  /** Neither its client nor the gateway wanted it. */
+  /** Neither its client nor the gateway ended it. */
   readonly isLost: boolean;
 }
 
-/** Every event by its name. `on(name)` of the gateway narrows to one of them. */
+/** Every event by its name. */
 export interface GatewayEvents {
   'gateway.started': Plain;
   'gateway.closing': Plain & Outstanding;
@@ -98,18 +95,18 @@ export interface GatewayEvents {
   };
   'instance.draining': InstanceFact;
   'instance.stopped': InstanceFact;
-  /** The gateway's actor of the instance failed, by a fault of the gateway: its calls get an answer, and it starts anew. */
+  /** The actor of the instance failed, by a bug of the gateway: its calls are answered, and it is started again. */
   'instance.crashed': InstanceFact & { readonly reason: string };
-  /** Its calls failed or stay silent: it gets none for this time, whatever its health. `reason` is a clause. */
+  /** Its calls failed or are unanswered: it gets no calls for this time, whatever its health. `reason` is a clause. */
   'instance.ejected': InstanceFact & { readonly reason: string; readonly forMs: number };
-  /** It gets calls again: one was answered, or too many others are away. */
+  /** It gets calls again: a trial call was answered, or too many others are ejected. */
   'instance.readmitted': InstanceFact;
   'probe.finished': InstanceFact & { readonly passed: boolean; readonly durationMs: number };
-  /** It says that its list of tools changed, or one was found to ask for other headers than before. */
+  /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
   'tools.changed': InstanceFact;
   /**
-   * Its lists come without the tool, because no client may call it: `reason` is a clause. Sent again only for another
-   * reason, or after a list that had the tool.
+   * The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason, or
+   * after a list that had the tool.
    */
   'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
   /**
@@ -117,9 +114,9 @@ export interface GatewayEvents {
    * with `isLast`, an `exchange.refused` or an `exchange.cancelled`.
    */
   'exchange.started': Plain & CallFact & { readonly template: string };
-  /** No instance takes it, or none any more. */
+  /** No instance could take it. */
   'exchange.refused': Plain & CallFact & WaitFact & { readonly template: string; readonly code: ErrorCode };
-  /** Its caller left while no instance worked on it. */
+  /** Its caller disconnected while no instance worked on it. */
   'exchange.cancelled': Plain & CallFact & WaitFact & { readonly template: string };
   'exchange.finished': AttemptFact &
     WaitFact & {
@@ -127,30 +124,30 @@ export interface GatewayEvents {
       readonly durationMs: number;
       /** The call has ended with it. */
       readonly isLast: boolean;
-      /** Set when the exchange failed on its way. */
+      /** Set for the outcome `failed`. */
       readonly code?: ErrorCode | undefined;
     };
-  /** The call goes on to another instance after this one failed it. */
+  /** The call continues at another instance after this one failed. */
   'exchange.retried': AttemptFact & { readonly code: ErrorCode };
-  /** A client has a session now. A session that cannot be opened is no event: its client gets the error. */
+  /** A client has a session. A session that cannot be opened is no event: its client gets the error. */
   'session.opened': SessionFact;
-  /** It continues at this instance, instead of `fromInstanceId`. The state in its old backend is lost. */
+  /** It continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
   'session.moved': SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string };
-  /** Once per `session.opened`. `isLost`: it was not ended, but no instance could continue it. */
+  /** Once per `session.opened`. `isLost`: no instance could continue it. */
   'session.ended': SessionFact & Ending;
-  /** Ends in one `upstream.ended`. The shared conversation of an instance emits none of these events. */
+  /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
   'upstream.opened': UpstreamFact;
-  /** It could not be opened. Not sent when its client went away meanwhile. */
+  /** It could not be opened. Not emitted when its client disconnected meanwhile. */
   'upstream.failed': UpstreamFact & { readonly code: ErrorCode; readonly reason: string };
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
   'upstream.ended': UpstreamFact & Ending;
   'template.changed': Plain & { readonly template: string };
-  /** What other nodes changed could not be read. It is tried again. Sent once; `registry.current` follows at the end. */
+  /** Changes of other nodes could not be read, which is tried again. Emitted once; `registry.current` follows. */
   'registry.behind': Plain & { readonly code: ErrorCode };
   'registry.current': Plain;
 }
 
-/** `error`: answered with a JSON-RPC error; `failed`: no answer; `cancelled`: the caller went away. */
+/** `error`: answered with a JSON-RPC error; `failed`: no answer; `cancelled`: the caller disconnected. */
 export type ExchangeOutcome = 'result' | 'error' | 'failed' | 'cancelled';
 
 export type EventName = keyof GatewayEvents;
@@ -191,7 +188,7 @@ export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
   'registry.current': true,
 };
 
-/** The part that every fact about an instance has, as of now. */
+/** The fields of every event of an instance, with the present time. */
 export function eventOf({
   template,
   id,

@@ -1,91 +1,89 @@
-// One exchange: a request to a backend and everything that comes back for it.
-// An exchange is an Observable of these events; its errors are GatewayError (errors.ts).
+// One exchange: a request to a backend and all messages that come back for it. It is an Observable of ExchangeEvent; its errors are
+// GatewayError (errors.ts).
 
 import type { ServerMessage } from './client.ts';
 import type { JsonFields, JsonObject, JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 import type { AttemptTrace, RequestTrace } from './trace.ts';
 
-/** A request on its way to a backend. Ids are given by the transport; `_meta` of the caller stays in `params`. */
+/** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {
   readonly method: string;
-  /** Fields that the gateway does not read are kept as the text they came in: ADR 43. */
+  /** Fields that the gateway does not read are kept as text: ADR 43. */
   readonly params?: JsonFields;
-  /** `mcp-param-*` headers in lower case, for HTTP backends of the modern era; others never see them. */
+  /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Id of the calling principal, if any. It is not sent: it selects the receivers of messages that a shared backend
-   *  addresses to no client in particular. */
+  /** Id of the calling principal, if any. Not sent: it selects the receivers of messages that a shared backend does not address
+   *  to one client. */
   readonly caller?: string;
   /**
-   * The answer of a session in place of a request to that instance, known only once the session is bound to it; undefined
-   * when the instance may be asked. It is not sent.
+   * The answer instead of a request to that instance, which is known only once the session is bound to it; undefined when the
+   * request is to be sent. Not sent itself.
    */
   readonly refusedAt?: (instanceId: string) => FinalEvent | undefined;
   /**
-   * When it came, in ms of the gateway's monotonic clock, where it had to wait before it could be sent: its time began then.
-   * It is not sent. Default: it has not waited.
+   * When it arrived, in ms of the gateway's monotonic clock, if it had to wait: its deadline counts from then. Not sent.
+   * Default: now.
    */
   readonly cameAtMs?: number;
-  /** The client, where it can say why it cancels. It is not sent. */
+  /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
   readonly canceller?: Canceller;
-  /** Learns where the request is sent. It is not sent itself. */
+  /** Is updated with the instance that works on the request. Not sent. */
   readonly tracker?: Tracker;
-  /** The span of its attempt, which the call begins. Not sent itself: its fields are, where the era of the backend permits. */
+  /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */
   readonly trace?: AttemptTrace;
-  /** Id of the HTTP request that it came with, for events. It is not sent. */
+  /** Id of the HTTP request, for events. Not sent. */
   readonly requestId?: string | undefined;
 }
 
-/** What the report of a request shows of its call. */
 export interface CallRecord {
-  /** Instances that it was sent to, or could not be sent to because something failed to open before. */
+  /** Number of instances that were tried. */
   readonly attempts: number;
 }
 
-/** How a request is carried. */
 export interface ExchangeOptions {
-  /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */
+  /** Longest wait for the first answer, in ms; each notification restarts it. Default: the template's policy. */
   readonly timeoutMs?: number;
   /** Only this instance may answer: no balancing, no failover. */
   readonly instanceId?: string;
-  /** False: a tool that is in no list is called all the same, and the backend answers. Default true. */
+  /** False: a tool that is in no list is called nevertheless, and the backend answers. Default true. */
   readonly looksUpTools?: boolean;
-  /** True for a request that continues something at that instance, which may be draining or unhealthy. Default false. */
+  /** True for a request that continues earlier work of that instance, which may be draining or unhealthy. Default false. */
   readonly isContinuation?: boolean;
 }
 
-/** Knows the instance that works on a request, before it answers: the last one of several; none while it waits in line. */
+/** Where a request is, before it is answered. */
 export interface Tracker {
+  /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;
   /** The span of the request, if it is traced. */
   readonly trace?: RequestTrace | undefined;
-  /** Of the call that it became; of several, such as the rounds of one request, the latest one. */
+  /** The record of its latest call; a request with several rounds has several calls. */
   record?: CallRecord | undefined;
-  /** Name of the called tool, as its instance knows it. */
+  /** Name of the called tool at its instance. */
   tool?: string | undefined;
 }
 
-/** An instance by its id, and its template. */
 export interface SentTo {
   readonly template: string;
   readonly id: string;
 }
 
-/** Has a reason while a client cancels a request, which is while its exchange is unsubscribed. */
+/** Has a reason while the exchange of a cancelled request is being unsubscribed. */
 export interface Canceller {
   readonly cancelReason: string | undefined;
 }
 
-/** The params of the cancellation of a request whose answer is no longer awaited. */
+/** The params of the notification that cancels a request. */
 export function cancellation(requestId: number, reason = 'no caller waits for the answer'): JsonObject {
   return { requestId, reason };
 }
 
 /**
- * What an exchange emits: zero or more messages on the way, then one result or one error, then it completes.
- * `error` is an answer of the backend (the request was delivered), not a failure of the transport. A `request` only
- * comes from a conversation that declared a client's capabilities. `interrupted`: the backend closed its event stream
- * before the answer and wants to be polled, which the transport does; a client that can poll may get the event.
+ * What an exchange emits: zero or more messages, then one result or error, then it completes. `error` is an answer of the backend,
+ * not a failure of the transport. A `request` comes only in a conversation that declared the capabilities of a client.
+ * `interrupted`: the backend closed its event stream before the answer and wants to be polled, which the transport does; clients
+ * that can poll may get the event.
  */
 export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
 
@@ -100,7 +98,7 @@ interface Interruption {
   readonly retryMs: number | undefined;
 }
 
-/** Name of the tool that a request calls, if it does. */
+/** Name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
@@ -110,12 +108,12 @@ export function isFinal(event: ExchangeEvent): event is FinalEvent {
   return event.kind === 'result' || event.kind === 'error';
 }
 
-/** Emitted by the dispatcher: the event and the instance that said it. */
+/** An event, and the instance that it came from. */
 export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
   readonly serverId: string;
-  /** It comes from memory: no backend was asked, and the instance that sent it may be gone. */
+  /** It was cached: no backend was asked, and the instance may be gone. */
   readonly isRemembered?: true;
 }
 

@@ -1,6 +1,6 @@
-// Bytes that are held at one time: their bounds, in total and for each owner, and how these follow from the memory that the process
-// may use; holdings that count in such a budget, and which of them is cut when there is no room for more: the one with the most
-// bytes times the time it has held them. Slow ones lose to fast ones, large ones to small ones. Source: ADR 42, ADR 45.
+// Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the memory of the process.
+// When a budget is exceeded, the holding with the most bytes times its age is cut, so that slow and large ones lose to fast and
+// small ones. Source: ADR 42, ADR 45.
 
 import { LIMITS } from './limits.ts';
 
@@ -24,12 +24,11 @@ export class ByteBudget {
     return this.#heldBytes;
   }
 
-  /** Bytes held by one owner. */
   heldBy(ownerId: string): number {
     return this.#held.get(ownerId) ?? 0;
   }
 
-  /** Owner that holds the most bytes; undefined while nothing is held. */
+  /** The owner of the most bytes; undefined while nothing is held. */
   get greatestOwner(): string | undefined {
     let greatest: string | undefined;
     for (const [owner, bytes] of this.#held) {
@@ -38,7 +37,7 @@ export class ByteBudget {
     return greatest;
   }
 
-  /** True, and counted, when the bytes are within both bounds; false, and not counted, when they are not. */
+  /** Counts the bytes and returns true if they are within both bounds. */
   take(ownerId: string, bytes: number): boolean {
     const ofOwner = this.heldBy(ownerId) + bytes;
     if (ofOwner > this.bounds.ownerBytes || this.#heldBytes + bytes > this.bounds.totalBytes) return false;
@@ -47,7 +46,6 @@ export class ByteBudget {
     return true;
   }
 
-  /** Returns bytes that were taken. */
   giveBack(ownerId: string, bytes: number): void {
     const left = this.heldBy(ownerId) - bytes;
     if (left > 0) this.#held.set(ownerId, left);
@@ -56,20 +54,19 @@ export class ByteBudget {
   }
 }
 
-/** Bounds of what a gateway holds for calls. */
 export interface MemoryBounds {
-  /** Bodies of requests that are read, queued or in flight. The owner is the principal. */
+  /** Bodies of requests that are being read, queued or in flight. The owner is the principal. */
   readonly requests: ByteBounds;
-  /** Answers of backends that are not complete yet. The owner is the instance. */
+  /** Incomplete answers of backends. The owner is the instance. */
   readonly backendAnswers: ByteBounds;
   /** Answers that clients have not read yet. The owner is the principal. */
   readonly unreadAnswers: ByteBounds;
 }
 
 /**
- * The bounds that fit into `memoryBytes`: an eighth of it for each kind, and a quarter of that for one owner, but always
- * enough for one body or message of the greatest size. The rest is for the program itself (about 150 MB), garbage that is
- * not collected yet, and copies in socket buffers. Source: ADR 42.
+ * The bounds for a process with `memoryBytes`: an eighth for each kind, and a quarter of that for one owner, but always enough for
+ * one body or message of the greatest size. The rest is for the program (about 150 MB), garbage, and copies in socket buffers.
+ * Source: ADR 42.
  */
 export function memoryBounds(memoryBytes: number): MemoryBounds {
   const part = Math.floor(memoryBytes / 8);
@@ -87,23 +84,22 @@ function bounds(bytes: number, greatestBytes: number): ByteBounds {
 }
 
 /**
- * What is held below this size is not counted: most answers never are. It is bounded by the number of calls in flight and of
- * connections.
+ * Smaller holdings, which most answers are, are not counted. The numbers of calls in flight and of connections bound them.
  */
 export const UNCOUNTED_BYTES = 16 * 1024;
-/** Charged for each piece that is held, besides its bytes. */
+/** Counted for each piece besides its bytes. */
 export const PIECE_BYTES = 256;
-/** An owner, or the budget as a whole, is under pressure from this part of the bound on. */
+/** An owner, or the whole budget, is under pressure above this part of its bound. */
 const PRESSED = 0.75;
 
-/** Requests whose answers may be large, and which others may serve. */
+/** Requests whose answers may be large, and which other instances may serve. */
 const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
 
-/** What one owner holds. */
+/** The holdings of one owner. */
 export interface OwnHeldBytes {
-  /** True for a call while the owner should not be given more to hold. Handshakes, probes and lists are never refused. */
+  /** True for a call while the owner is under pressure. Handshakes, probes and lists are never refused. */
   refuses(method: string): boolean;
-  /** Something new, of 0 bytes. `cut` is called at most once, when its bytes are needed; by then it is released. */
+  /** Makes a holding of 0 bytes. `cut` is called at most once, when its bytes are needed, after it was released. */
   hold(cut: () => void): Holding;
 }
 
@@ -124,7 +120,6 @@ export class HeldBytes {
     return this.#budget.heldBytes;
   }
 
-  /** The part of one owner. */
   of(ownerId: string): OwnHeldBytes {
     return {
       refuses: (method) => this.isPressed(ownerId) && CALLS.includes(method),
@@ -133,12 +128,11 @@ export class HeldBytes {
   }
 
   /**
-   * True while the owner is near its bound; or while all together are near theirs, and the owner holds anything: an owner
-   * that holds nothing is never refused for what others hold.
+   * True while the owner is near its bound; or while all together are near theirs, and the owner holds anything.
    */
   isPressed(ownerId: string): boolean {
     const { bounds, heldBytes } = this.#budget;
-    // Most of the time: one comparison, no look-up.
+    // Most of the time one comparison is enough.
     if (heldBytes < bounds.ownerBytes * PRESSED) return false;
     const own = this.#budget.heldBy(ownerId);
     return own > 0 && (own >= bounds.ownerBytes * PRESSED || heldBytes >= bounds.totalBytes * PRESSED);
@@ -187,7 +181,7 @@ export class HeldBytes {
     return isOwn ? ownerId : (this.#budget.greatestOwner ?? ownerId);
   }
 
-  /** Of that owner's; `asking` when nothing else is held, since it alone is too large then. */
+  /** The holding of that owner to be cut; `asking` if there is no other, since it is too large by itself then. */
   #worst(ownerId: string, asking: Holding): Holding {
     const nowMs = this.#now();
     let worst = asking;
@@ -203,13 +197,13 @@ export class HeldBytes {
   }
 }
 
-/** One answer, or another piece that is held. */
+/** Something that counts in a budget, such as one answer. */
 export class Holding {
   readonly ownerId: string;
   readonly sinceMs: number;
   readonly cut: () => void;
   readonly #all: HeldBytes;
-  /** Changed by `set` and `release` only. */
+  /** Changed by HeldBytes only. */
   bytes = 0;
 
   constructor(ownerId: string, cut: () => void, sinceMs: number, all: HeldBytes) {
@@ -219,12 +213,11 @@ export class Holding {
     this.#all = all;
   }
 
-  /** Sets the number of its bytes. Others may be cut for them. False when it was cut itself, now or before. */
+  /** Sets the number of its bytes, for which others may be cut. False when it was cut itself, now or before. */
   set(bytes: number): boolean {
     return this.#all.change(this, bytes);
   }
 
-  /** Its bytes are released. */
   release(): void {
     this.#all.forget(this);
   }

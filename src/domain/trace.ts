@@ -1,5 +1,4 @@
-// The spans of a request on its way, as the rooms see them that carry it. src/tracing makes them, with OpenTelemetry; a request
-// that is not traced has none.
+// The interface of the spans of a request. src/tracing implements it with OpenTelemetry; a request that is not traced has no spans.
 
 import type { ErrorCode } from './errors.ts';
 import type { TransportKind } from './instance.ts';
@@ -11,14 +10,14 @@ export type TraceFields = Readonly<Record<string, string>>;
 
 /** The span of the request of a client. */
 export interface RequestTrace {
-  /** Begins the span of an attempt below it. */
+  /** Begins the child span of an attempt. */
   attempt(facts: AttemptFacts): AttemptTrace;
 }
 
 /** One attempt at one instance. */
 export interface AttemptFacts {
   readonly method: string;
-  /** Only the name of a tool or prompt is read. */
+  /** Only the name of the tool or prompt is read. */
   readonly params: JsonFields | undefined;
   readonly template: string;
   readonly instanceId: string;
@@ -29,15 +28,14 @@ export interface AttemptFacts {
 
 /** The span of an attempt. */
 export interface AttemptTrace {
-  /** What the backend continues with. */
+  /** The fields for the backend, which continues the trace. */
   readonly fields: TraceFields;
   /** The revision that the backend speaks; `''` for none. */
   speaks(protocolVersion: string): void;
-  /** Begins the span of an exchange over HTTP below it. An attempt has several where a backend forgot its session. */
+  /** Begins the child span of a POST; an attempt has several when the backend forgot its session. */
   post(origin: string): PostTrace;
-  /** The backend answered. */
   answered(answer: TracedAnswer): void;
-  /** Without an error for an answer, and for a caller that left. */
+  /** `error`: undefined for an answer, and for a caller that disconnected. */
   ended(error: ErrorCode | undefined): void;
 }
 
