@@ -45,7 +45,7 @@ test('passes news on without the name of the subscription, and keeps the consent
   ]);
 });
 
-test('asks once for all that is new in one moment, and hears the old question until the new one is acknowledged on', async () => {
+test('asks once for all that is new in one moment, and hears the old question until the new one is acknowledged', async () => {
   await listen();
   const [first] = backend.exchanges;
   first?.notify(ACKNOWLEDGED);
@@ -92,7 +92,7 @@ test('does not ask again what the backend refused, until something else is wante
   assert.is(backend.exchanges.length, 2);
 });
 
-test('says when the backend has acknowledged to what is wanted now, or does not', async () => {
+test('says when the backend has acknowledged what is wanted now, or does not', async () => {
   await listen();
   const [first] = backend.exchanges;
   assert.is(await hasAgreed(), false);

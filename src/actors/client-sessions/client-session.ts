@@ -2,7 +2,7 @@
 // session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
-import { AsyncSubject, Observable, of } from 'rxjs';
+import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { sessionLost } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -15,8 +15,13 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder } from './binder.ts';
 import { type CallsOwner, type HeldReservation, SessionCalls } from './client-session-calls.ts';
-import { Subscribers } from './client-session-subscribers.ts';
-import type { Binding, BindingOwner, SessionDeps } from './client-session-types.ts';
+import type {
+  Binding,
+  BindingOwner,
+  ResourceUris,
+  SessionDeps,
+  SessionSubscriber,
+} from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
 /** The owner of the sessions. */
@@ -40,7 +45,7 @@ export interface SessionFields {
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
-export class ClientSession implements BindingOwner, CallsOwner {
+export class ClientSession implements BindingOwner, CallsOwner, SessionSubscriber {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly template: string;
   readonly ownerId: string;
@@ -54,7 +59,10 @@ export class ClientSession implements BindingOwner, CallsOwner {
   readonly #supervisor: SessionSupervisor;
   readonly #sessionBinding: SessionBinding;
   readonly #calls: SessionCalls;
-  #subscribers: Subscribers | undefined;
+  /** Its observers are the event streams of the client. Made for the first one; a parked session has none. */
+  #messages: Subject<ServerMessage> | undefined;
+  /** Where it listens: at its binding, as long as a stream is open. */
+  #listening: { readonly binding: Binding; readonly subscription: Subscription } | undefined;
   #holds = 0;
   #endReason: string | undefined;
   /** Made for the first observer: a session without one keeps none. */
@@ -132,14 +140,21 @@ export class ClientSession implements BindingOwner, CallsOwner {
     return new Observable((subscriber) => {
       if (this.endedFor !== undefined) return subscriber.complete();
       this.used();
-      this.#subscribers ??= this.#newSubscribers();
-      return this.#subscribers.messages$.subscribe(subscriber);
+      this.#messages ??= new Subject();
+      const messages = this.#messages;
+      const isFirst = !messages.observed;
+      const subscription = messages.subscribe(subscriber);
+      if (isFirst && messages.observed) this.#startListening();
+      return () => {
+        subscription.unsubscribe();
+        if (!messages.observed) this.#stopListening();
+      };
     });
   }
 
   /** See McpSession of protocol/ports.ts. */
   get opening(): Promise<void> | undefined {
-    return this.#subscribers?.opening;
+    return this.#listening?.binding.opening;
   }
 
   hold(): () => void {
@@ -205,17 +220,17 @@ export class ClientSession implements BindingOwner, CallsOwner {
    */
   park(): boolean {
     if (this.isBusy || !this.#sessionBinding.actor.mayPark) return false;
-    if (this.#subscribers?.isListening) return true;
+    if (this.isListened) return true;
     this.#sessionBinding.actor.park();
     this.#calls.park();
-    this.#subscribers = undefined;
+    this.#messages = undefined;
     return true;
   }
 
-  // --- for its own parts: see BindingOwner and CallsOwner --------------------------------------------------------------
+  // --- for its own parts: see BindingOwner, CallsOwner and SessionSubscriber -------------------------------------------
 
   get isListened(): boolean {
-    return this.#subscribers?.isListening === true;
+    return this.#messages?.observed === true;
   }
 
   get isCalling(): boolean {
@@ -237,18 +252,34 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   moved(binding: Binding): void {
-    if (this.isListened) this.#subscribers?.attach(binding);
+    if (this.isListened) this.#listenAt(binding);
     this.#supervisor.bound(this);
   }
 
   subscriptionChanged(uri: string, isSubscribed: boolean): Promise<void> | undefined {
-    return this.#subscribers?.setSubscribed(uri, isSubscribed);
+    return this.#listening?.binding.setSubscribed(uri, isSubscribed);
+  }
+
+  get uris(): ResourceUris {
+    return this.#sessionBinding.uris;
+  }
+
+  deliver(message: ServerMessage): void {
+    this.#messages?.next(message);
+  }
+
+  /** Deferred, because all listeners of an instance lose it at the same time. */
+  lost(): void {
+    this.#supervisor.deps.scheduler.run(() => {
+      if (this.isListened) this.#sessionBinding.actor.requestBinding(false);
+    });
   }
 
   ended(reason: string): void {
     this.#endReason = reason;
     this.#calls.end(sessionLost(reason));
-    this.#subscribers?.end();
+    this.#detach();
+    this.#messages?.complete();
     this.#ended$?.next(reason);
     this.#ended$?.complete();
     this.#supervisor.ended(this, { reason, isLost: !this.#isClosing });
@@ -256,27 +287,38 @@ export class ClientSession implements BindingOwner, CallsOwner {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #newSubscribers(): Subscribers {
-    const rebind = (): void => {
-      if (this.isListened) this.#sessionBinding.actor.requestBinding(false);
-    };
-    return new Subscribers({
-      uris: () => this.#sessionBinding.uris,
-      changed: (isListening) => this.#listen(isListening),
-      lost: () => this.#supervisor.deps.scheduler.run(rebind), // all listeners of an instance lose it at the same time
-    });
+  #startListening(): void {
+    const { binding, actor } = this.#sessionBinding;
+    if (binding === undefined) return;
+    this.#listenAt(binding);
+    if (actor.phase === 'unbound') actor.requestBinding(false);
   }
 
-  #listen(isListening: boolean): void {
-    const { binding, actor } = this.#sessionBinding;
-    if (!isListening) {
-      this.#subscribers?.detach();
-      if (this.isParked) this.park();
-    } else if (binding !== undefined) {
-      this.#subscribers?.attach(binding);
-      if (actor.phase === 'unbound') actor.requestBinding(false);
-    }
+  #stopListening(): void {
+    this.#detach();
+    if (this.isParked) this.park();
   }
+
+  /** Listens at this binding from now on, and at no other one. */
+  #listenAt(binding: Binding): void {
+    this.#detach();
+    const subscription = new Subscription();
+    this.#listening = { binding, subscription };
+    subscription.add(binding.listen(this));
+    // An unhealthy instance may become healthy again, with the same conversation.
+    const check = () => isGone(binding) && this.#listening?.binding === binding && this.lost();
+    subscription.add(binding.ref.state$.subscribe({ next: check, complete: check, error: check }));
+  }
+
+  #detach(): void {
+    const listening = this.#listening;
+    this.#listening = undefined;
+    listening?.subscription.unsubscribe();
+  }
+}
+
+function isGone({ isIntact, ref: { state } }: Binding): boolean {
+  return !isIntact || state === 'draining' || state === 'stopped';
 }
 
 /** Notifications that a modern backend does not need. */
