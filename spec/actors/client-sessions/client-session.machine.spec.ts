@@ -1,17 +1,14 @@
-// The states of a session, the actor that has them, and small facts of its life: profiles and notices.
+// The states of a session; its profile, and the notifications of its client.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type AnyActorRef, createActor, type InspectionEvent, SimulatedClock } from 'xstate';
+import { createActor, SimulatedClock } from 'xstate';
 import {
   type ClientSessionDeps,
   clientSessionMachine,
-  SessionActor,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { forwardNotification } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
-import { InstanceSupervisor } from '../../../src/actors/instance-supervisor.ts';
-import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -61,31 +58,6 @@ function start(fields: Partial<Duties> = {}) {
   const actor = createActor(clientSessionMachine, { input: duties, clock });
   actor.start();
   return { duties, clock, actor };
-}
-/** A session with a binding, which writes down where it comes to stand. */
-function begin(fields: Partial<ClientSessionDeps> = {}, root?: AnyActorRef) {
-  const seen: string[] = [];
-  const duties: ClientSessionDeps & { mayFinish: boolean } = {
-    template: 't',
-    ownerId: 'ann',
-    bind: () => new Promise(() => {}),
-    bindTimeoutMs: () => 1_000,
-    isBound: () => true,
-    isServed: () => false,
-    mayMove: false,
-    mayWait: false,
-    mayFinish: false,
-    isListened: false,
-    enter: (phase) => {
-      life.entered(phase);
-      seen.push(phase);
-    },
-    fail: () => seen.push('failed'),
-    refuse: () => seen.push('refused'),
-    ...fields,
-  };
-  const life: SessionActor = new SessionActor(duties, root);
-  return { life, duties, seen };
 }
 const SAID = ['initialized', 'cancelled', 'roots/list_changed', 'progress', 'custom'];
 const HEARD: Readonly<Record<Exclude<Era, 'bare'>, readonly string[]>> = {
@@ -191,49 +163,6 @@ test('ends from everywhere, and calls off what it was about', () => {
     actor.send({ type: 'end' });
     assert.is(duties.seen.filter((phase) => phase === 'ended').length, 1);
     assert.is(duties.signal?.aborted ?? true, true);
-  }
-});
-
-test('has an actor from its first waking, and one only', () => {
-  const { life, seen } = begin();
-  assert.equal([life.phase, life.mayPark], ['opening', false]);
-  life.wake();
-  life.wake();
-  assert.equal([life.phase, life.mayPark, seen], ['serving', true, ['serving']]);
-  life.end();
-});
-
-test('ends its actor when it rests', () => {
-  const actors = new Set<InspectionEvent['actorRef']>();
-  const { root } = new InstanceSupervisor(() => {}, { inspect: ({ actorRef }) => actors.add(actorRef) });
-  const { life } = begin({}, root);
-  life.wake();
-  const [actor] = [...actors].filter((one) => 'id' in one && one.id === CLIENT_ACTORS.session);
-  assert.is(actor?.getSnapshot().status, 'active');
-  life.park();
-  assert.is(actor?.getSnapshot().status, 'done');
-});
-
-test('goes on from where it is after a rest', () => {
-  const { life, seen } = begin({ isServed: () => true });
-  life.wake();
-  life.park();
-  assert.equal([life.phase, life.mayPark], ['serving', false]);
-  life.requestBinding(false);
-  assert.equal([life.mayPark, seen], [true, ['serving', 'serving', 'serving']]);
-  life.end();
-});
-
-test('ends once, at rest, too, and is not woken again', () => {
-  for (const isAwake of [true, false]) {
-    const { life, seen } = begin();
-    life.wake();
-    if (!isAwake) life.park();
-    life.end();
-    life.end();
-    life.wake();
-    life.requestBinding(false);
-    assert.equal(seen, ['serving', 'ended']);
   }
 });
 

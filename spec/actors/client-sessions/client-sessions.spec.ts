@@ -2,7 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -166,6 +168,25 @@ test('parks who rests, and goes on with him at his next message', async () => {
   release();
   await rest();
   assert.is(harness.sessions.parked, 1);
+});
+
+test('has one actor while it is in use, and none while it is parked', async () => {
+  await harness.add('a');
+  const actors = new Set<InspectionEvent['actorRef']>();
+  harness.inner.fleet.root.system.inspect(({ actorRef }) => {
+    if ('id' in actorRef && actorRef.id === CLIENT_ACTORS.session) actors.add(actorRef);
+  });
+  const statuses = () => [...actors].map((actor) => actor.getSnapshot().status);
+  const session = await harness.open();
+  await resultOf(ask(session, 'read'));
+  assert.equal(statuses(), ['active']);
+  await rest();
+  assert.equal(statuses(), ['done']);
+  await resultOf(ask(session, 'read'));
+  assert.equal(statuses(), ['done', 'active']);
+  await rest();
+  await session.close();
+  assert.equal(statuses(), ['done', 'done']);
 });
 
 test('keeps what a parked session has at its backend', async () => {

@@ -2,7 +2,7 @@
 // table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding owns its conversation, and with
 // that a session or a process of the backend.
 
-import type { ServerMessage } from '../../domain/client.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
@@ -74,6 +74,9 @@ export interface Waiter {
 
 /** The session of a binding, as session-binding.ts uses it. */
 export interface BindingOwner {
+  readonly template: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
   readonly isListened: boolean;
   /** True while calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;

@@ -1,5 +1,5 @@
 // The states of the binding of one legacy session, and the transitions between them. session-binding.ts does the work of each
-// state; a parked session has no actor (SessionActor).
+// state; a parked session has no actor.
 //
 //   entering ─┬─ bound ─► serving ── lost ──► moving ── bound ──► serving
 //             └─ new ───► opening ── bound ──► serving      └─ failed ──► unbound ── requested, retryDelay ──► moving
@@ -11,8 +11,7 @@
 //   end:       from everywhere to ended; so does a failed opening
 //   park:      from everywhere to parked, where the actor ends and the session remains
 
-import { type Actor, type AnyActorRef, createActor, fromPromise, setup } from 'xstate';
-import { CLIENT_ACTORS } from '../template.machine.ts';
+import { type Actor, fromPromise, setup } from 'xstate';
 
 /**
  * State of the binding of a session. `serving`: requests may use the binding, if that is usable. `unbound`: no instance took the
@@ -168,68 +167,3 @@ export const clientSessionMachine = setup({
     parked: { type: 'final' },
   },
 });
-
-/** The actor of a session, which exists while the session is in use. A parked session keeps only the phase. */
-export class SessionActor {
-  readonly #deps: ClientSessionDeps;
-  readonly #root: AnyActorRef | undefined;
-  #actor: ClientSessionActor | undefined;
-  #phase: SessionPhase = 'opening';
-
-  /** `deps.enter` must report each phase with `entered`. `root`: the parent of the actor. Default: none, which only specs use. */
-  constructor(deps: ClientSessionDeps, root?: AnyActorRef) {
-    this.#deps = deps;
-    this.#root = root;
-  }
-
-  get phase(): SessionPhase {
-    return this.#phase;
-  }
-  /** True while there is an actor that waits for nothing. */
-  get mayPark(): boolean {
-    return this.#actor !== undefined && (this.#phase === 'serving' || this.#phase === 'unbound');
-  }
-
-  /** Starts the actor, unless it runs. */
-  wake(): void {
-    if (this.#actor !== undefined || this.#phase === 'ended') return;
-    const actor = createActor(clientSessionMachine, {
-      id: CLIENT_ACTORS.session,
-      ...(this.#root && { parent: this.#root }),
-      input: this.#deps,
-    });
-    this.#actor = actor; // before it starts: it may end synchronously
-    actor.start();
-  }
-
-  /** Ends the actor; the session remains. */
-  park(): void {
-    this.#actor?.send({ type: 'park' });
-    this.#actor = undefined;
-  }
-
-  entered(phase: SessionPhase): void {
-    this.#phase = phase;
-    if (phase === 'ended') this.#actor = undefined;
-  }
-
-  /** A request found no usable binding, or needs a conversation of the session's own. */
-  requestBinding(needsOwn: boolean): void {
-    this.wake();
-    if (this.#phase === 'unbound') this.#actor?.send({ type: 'requested' });
-    else if (this.#phase === 'serving') {
-      this.#actor?.send({ type: needsOwn && this.#deps.isServed() ? 'upgrade' : 'lost' });
-    } else this.callEnded();
-  }
-
-  /** A call has ended, perhaps the last one of a finishing session. */
-  callEnded(): void {
-    if (this.#phase === 'finishing') this.#actor?.send({ type: 'callEnded' });
-  }
-
-  end(): void {
-    if (this.#phase === 'ended') return;
-    if (this.#actor === undefined) this.#deps.enter('ended');
-    else this.#actor.send({ type: 'end' });
-  }
-}

@@ -70,12 +70,11 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   #isClosing = false;
 
   constructor(supervisor: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
-    const { deps, binder } = supervisor;
     this.#supervisor = supervisor;
     this.template = template;
     this.ownerId = ownerId;
     this.profile = profile;
-    this.#sessionBinding = new SessionBinding({ deps, binder, template, ownerId, profile }, this);
+    this.#sessionBinding = new SessionBinding(supervisor, this);
     this.#calls = new SessionCalls(this.#sessionBinding, this);
   }
 
@@ -219,9 +218,9 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
    * does not count as use: its client may be gone.
    */
   park(): boolean {
-    if (this.isBusy || !this.#sessionBinding.actor.mayPark) return false;
+    if (this.isBusy || !this.#sessionBinding.mayPark) return false;
     if (this.isListened) return true;
-    this.#sessionBinding.actor.park();
+    this.#sessionBinding.park();
     this.#calls.park();
     this.#messages = undefined;
     return true;
@@ -242,12 +241,12 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   }
 
   used(): void {
-    this.#sessionBinding.actor.wake();
+    this.#sessionBinding.wake();
     this.#supervisor.used(this);
   }
 
   callEnded(): void {
-    this.#sessionBinding.actor.callEnded();
+    this.#sessionBinding.callEnded();
     if (this.endedFor === undefined) this.#supervisor.used(this);
   }
 
@@ -271,7 +270,7 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   /** Deferred, because all listeners of an instance lose it at the same time. */
   lost(): void {
     this.#supervisor.deps.scheduler.run(() => {
-      if (this.isListened) this.#sessionBinding.actor.requestBinding(false);
+      if (this.isListened) this.#sessionBinding.requestBinding(false);
     });
   }
 
@@ -288,10 +287,10 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   // -----------------------------------------------------------------------------------------------------------------
 
   #startListening(): void {
-    const { binding, actor } = this.#sessionBinding;
+    const { binding, phase } = this.#sessionBinding;
     if (binding === undefined) return;
     this.#listenAt(binding);
-    if (actor.phase === 'unbound') actor.requestBinding(false);
+    if (phase === 'unbound') this.#sessionBinding.requestBinding(false);
   }
 
   #stopListening(): void {

@@ -2,6 +2,7 @@
 // session (client-session.machine.ts).
 
 import type { Observable } from 'rxjs';
+import { createActor } from 'xstate';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -11,25 +12,28 @@ import { noneHealthy } from '../calls/no-instance-error.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { CLIENT_ACTORS } from '../template.machine.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
-import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
-import { SessionActor } from './client-session.machine.ts';
+import {
+  type ClientSessionActor,
+  type ClientSessionDeps,
+  clientSessionMachine,
+  type SessionPhase,
+} from './client-session.machine.ts';
 import type { CallsHost } from './client-session-calls.ts';
 import type { Binding, BindingOwner, ResourceUris, SessionDeps, Waiter } from './client-session-types.ts';
 import { ClientState, setsClientState } from './client-state.ts';
 import type { SessionRoute } from './session-route.ts';
 
-export interface SessionBindingOptions extends Pick<SessionNeeds, 'template' | 'ownerId' | 'profile'> {
-  readonly deps: SessionDeps;
-  readonly binder: Binder;
-}
-
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
 export class SessionBinding implements ClientSessionDeps, CallsHost {
-  readonly actor: SessionActor;
-  readonly #options: SessionBindingOptions;
+  readonly deps: SessionDeps;
+  readonly #binder: Binder;
   readonly #owner: BindingOwner;
+  /** Undefined while the session is parked: then the phase is enough to continue. */
+  #actor: ClientSessionActor | undefined;
+  #phase: SessionPhase = 'opening';
   #binding: Binding | undefined;
   /** The binding that is given up although it is usable: its instance fails calls. */
   #abandoned: Binding | undefined;
@@ -41,36 +45,43 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
   #reason = 'its instance is gone';
   #closing: Promise<void> | undefined;
 
-  constructor(options: SessionBindingOptions, owner: BindingOwner) {
-    this.#options = options;
+  constructor(
+    { deps, binder }: { readonly deps: SessionDeps; readonly binder: Binder },
+    owner: BindingOwner,
+  ) {
+    this.deps = deps;
+    this.#binder = binder;
     this.#owner = owner;
-    this.actor = new SessionActor(this, options.deps.fleet.root);
   }
 
   get template(): string {
-    return this.#options.template;
+    return this.#owner.template;
   }
   get ownerId(): string {
-    return this.#options.ownerId;
+    return this.#owner.ownerId;
   }
-  get deps(): SessionDeps {
-    return this.#options.deps;
+  get phase(): SessionPhase {
+    return this.#phase;
+  }
+  /** True while there is an actor that waits for nothing. */
+  get mayPark(): boolean {
+    return this.#actor !== undefined && (this.#phase === 'serving' || this.#phase === 'unbound');
   }
   get binding(): Binding | undefined {
     return this.#binding;
   }
   get usableBinding(): Binding | undefined {
-    return this.actor.phase === 'serving' && this.isServed() ? this.#binding : undefined;
+    return this.#phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
   /** The binding for notifications of the client, which open nothing. */
   get notificationBinding(): Binding | undefined {
-    return this.actor.phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
+    return this.#phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
   }
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
   }
   get queue(): Group['queue'] {
-    return this.deps.fleet.group(this.#options.template).queue;
+    return this.deps.fleet.group(this.template).queue;
   }
   get callTimeoutMs(): number {
     return this.#policy.callTimeoutMs;
@@ -88,24 +99,23 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
 
   /** Binds to a first instance. No promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
-    const { binder, template } = this.#options;
-    const ref = binder.choose(template);
-    this.#binding = binder.at(ref, this.#needs);
+    const ref = this.#binder.choose(this.template);
+    this.#binding = this.#binder.at(ref, this.#needs);
     if (this.#binding === undefined) return this.#openAt(ref);
-    this.actor.wake();
+    this.wake();
     return undefined;
   }
 
   wait(waiter: Waiter): () => void {
     if (!this.deps.isAccepting()) waiter.refused(shuttingDown());
-    else if (this.actor.phase === 'ended') waiter.refused(sessionLost(this.#reason));
-    else if (this.#waiting.add(waiter)) this.actor.requestBinding(waiter.needsOwn);
-    else waiter.refused(queueFull(this.#options.template));
+    else if (this.#phase === 'ended') waiter.refused(sessionLost(this.#reason));
+    else if (this.#waiting.add(waiter)) this.requestBinding(waiter.needsOwn);
+    else waiter.refused(queueFull(this.template));
     return () => this.#waiting.remove(waiter);
   }
 
   carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer> {
-    return this.deps.dispatcher.carry(this.#options.template, request, () => {
+    return this.deps.dispatcher.carry(this.template, request, () => {
       const timeoutMs = this.callTimeoutMs;
       return { group: this.#group, request, route, wantedTool: undefined, timeoutMs };
     });
@@ -115,7 +125,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
     this.#clientState ??= new ClientState({
       subscriptions: this.deps.subscriptions,
-      binding: () => (this.actor.phase === 'ended' ? undefined : this.#binding),
+      binding: () => (this.#phase === 'ended' ? undefined : this.#binding),
       subscriptionChanged: (uri, isSubscribed) => this.#owner.subscriptionChanged(uri, isSubscribed),
     });
     return this.#clientState.plan(request, binding);
@@ -136,10 +146,41 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
     this.#unsafeCalls += difference;
   }
 
+  /** Starts the actor, unless it runs. */
+  wake(): void {
+    if (this.#actor !== undefined || this.#phase === 'ended') return;
+    const parent = this.deps.fleet.root;
+    const actor = createActor(clientSessionMachine, { id: CLIENT_ACTORS.session, parent, input: this });
+    this.#actor = actor; // before it starts: it may end synchronously
+    actor.start();
+  }
+
+  /** Ends the actor; the session remains. */
+  park(): void {
+    this.#actor?.send({ type: 'park' });
+    this.#actor = undefined;
+  }
+
+  /** A request found no usable binding, or needs a conversation of the session's own. */
+  requestBinding(needsOwn: boolean): void {
+    this.wake();
+    if (this.#phase === 'unbound') this.#actor?.send({ type: 'requested' });
+    else if (this.#phase === 'serving') {
+      this.#actor?.send({ type: needsOwn && this.isServed() ? 'upgrade' : 'lost' });
+    } else this.callEnded();
+  }
+
+  /** A call has ended, perhaps the last one of a finishing session. */
+  callEnded(): void {
+    if (this.#phase === 'finishing') this.#actor?.send({ type: 'callEnded' });
+  }
+
   /** Ends the session. `reason` is a clause; the first one counts. */
   end(reason: string): void {
-    if (this.actor.phase !== 'ended') this.#reason = reason;
-    this.actor.end();
+    if (this.#phase === 'ended') return;
+    this.#reason = reason;
+    if (this.#actor === undefined) this.enter('ended');
+    else this.#actor.send({ type: 'end' });
   }
 
   // --- for the machine ------------------------------------------------------------------------------------------------
@@ -149,7 +190,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
     const only = this.#waiting.needsOwn && this.isServed() ? from : undefined;
     const order = { first: this.#first, only, last: from, signal, withinMs: this.bindTimeoutMs() };
     try {
-      const binding = await this.#options.binder.findBinding(this.#needs, order);
+      const binding = await this.#binder.findBinding(this.#needs, order);
       if (signal.aborted) {
         await binding.close();
         throw signal.reason;
@@ -190,7 +231,8 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
   }
 
   enter(phase: SessionPhase): void {
-    this.actor.entered(phase);
+    this.#phase = phase;
+    if (phase === 'ended') this.#actor = undefined;
     if (phase === 'serving' && this.#binding !== undefined) this.#waiting.resume(this.#binding);
     else if (phase === 'unbound') this.refuse();
     else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
@@ -204,7 +246,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
   }
 
   refuse(): void {
-    const { deps, template } = this.#options;
+    const { deps, template } = this;
     this.#refuse(() => noneHealthy(template, deps.fleet.members(template)));
   }
 
@@ -216,7 +258,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
   }
 
   get #group(): Group {
-    return this.deps.fleet.group(this.#options.template);
+    return this.deps.fleet.group(this.template);
   }
 
   get #policy(): BalancerPolicy {
@@ -224,7 +266,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
   }
 
   get #needs(): SessionNeeds {
-    const { template, ownerId, profile } = this.#options;
+    const { template, ownerId, profile } = this.#owner;
     const state = this.#clientState;
     const asksForLog = state?.level !== undefined || this.#waiting.needsOwn;
     const needs = { template, ownerId, profile, asksForLog };
@@ -237,7 +279,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#first = ref;
     this.#waiting.add({ needsOwn: false, bound: () => resolve(), refused: reject });
-    this.actor.wake();
+    this.wake();
     return promise;
   }
 
