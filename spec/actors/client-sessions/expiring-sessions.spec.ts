@@ -12,7 +12,7 @@ import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { PLAIN } from './client-session-harness.ts';
 
-const test = suite('client sessions: resting');
+const test = suite('client sessions: expiry');
 const IDLE_MS = 10 * LIMITS.sessionParkMs;
 const GO_MS = 20;
 const MANY = 60;
