@@ -223,17 +223,17 @@ export class Gateway {
 
   /** True when the template exists. */
   hasTemplate(template: string): boolean {
-    return this.#deps.fleet.groups.has(template);
+    return this.#deps.fleet.has(template);
   }
 
   /** Throws TEMPLATE_NOT_FOUND unless the template exists. Cheaper than `template`. */
   requireTemplate(template: string): void {
-    this.#deps.fleet.groups.require(template);
+    this.#deps.fleet.existingGroup(template);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): TemplateView {
-    const { policy } = this.#deps.fleet.groups.require(template);
+    const { policy } = this.#deps.fleet.existingGroup(template);
     const instances = this.#deps.fleet.members(template).map(({ definition }) => definition);
     return { settings: this.#deps.registry.active.settings(template), policy, instances };
   }

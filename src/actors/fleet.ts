@@ -6,7 +6,7 @@ import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
-import { serverNotFound } from '../domain/error-catalogue.ts';
+import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -15,7 +15,7 @@ import type { ListField } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
-import { type Group, Groups, type Member } from './group.ts';
+import { Group, type Member } from './group.ts';
 import { type ActorSystemOptions, InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -43,7 +43,9 @@ export interface ListChange {
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #supervisor: InstanceSupervisor;
-  readonly groups: Groups;
+  /** By template. That of a deleted template is kept: sessions and leaving instances outlive it, and it may be created again. */
+  readonly #groups = new Map<string, Group>();
+  readonly #deletedTemplates = new Set<string>();
   readonly #byServerId = new Map<string, Member>();
   readonly #draining = new DrainingInstances();
   /** Callbacks that cancel pending restarts after a crash. */
@@ -53,7 +55,6 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.groups = new Groups(options);
     this.#supervisor = new InstanceSupervisor((running, error) => this.#afterCrash(running, error), options);
   }
 
@@ -69,22 +70,43 @@ export class Fleet {
 
   /** Names of the templates, sorted. */
   get templates(): string[] {
-    return this.groups.templates;
+    return [...this.#groups.keys()].filter((template) => this.has(template)).sort();
   }
 
   has(template: string): boolean {
-    return this.groups.has(template);
+    return this.#groups.has(template) && !this.#deletedTemplates.has(template);
   }
 
   /** Also of a template that was deleted. TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
   group(template: string): Group {
-    return this.groups.get(template);
+    const group = this.#groups.get(template);
+    if (group === undefined) throw templateNotFound(template);
+    return group;
+  }
+
+  /** TEMPLATE_NOT_FOUND, also of a deleted template. */
+  existingGroup(template: string): Group {
+    if (this.#deletedTemplates.has(template)) throw templateNotFound(template);
+    return this.group(template);
+  }
+
+  /** True when the name is new and the bound is reached. Deleted templates count, since their groups are kept. */
+  isFullFor(template: string): boolean {
+    return !this.#groups.has(template) && this.#groups.size >= LIMITS.templates;
   }
 
   /** Adds the template, unless it exists, and sets its policy. */
   setPolicy(template: string, policy: BalancerPolicy): void {
-    this.groups.setPolicy(template, policy);
+    this.#deletedTemplates.delete(template);
+    const group = this.#groups.get(template);
+    if (group === undefined) this.#groups.set(template, new Group(template, policy, this.#options));
+    else group.setPolicy(policy);
     for (const ref of this.refs(template)) ref.setPolicy(policy);
+  }
+
+  /** Deletes the template, which must have no instances. */
+  deleteTemplate(template: string): void {
+    this.#deletedTemplates.add(template);
   }
 
   /**
@@ -127,7 +149,7 @@ export class Fleet {
   }
 
   find(template: string, id: string): Member | undefined {
-    return this.groups.find(template)?.members.get(id);
+    return this.#groups.get(template)?.members.get(id);
   }
 
   /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
@@ -193,7 +215,7 @@ export class Fleet {
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
     await this.#draining.ended();
-    this.groups.close();
+    for (const group of this.#groups.values()) group.close();
     this.#supervisor.stop();
     this.#listChanges.complete();
   }

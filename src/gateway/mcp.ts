@@ -187,7 +187,7 @@ export class Mcp {
 
   /** For a call that names the template. TEMPLATE_NOT_FOUND, also for a deleted template. */
   #existing(template: string): Backends {
-    this.#deps.fleet.groups.require(template);
+    this.#deps.fleet.existingGroup(template);
     return this.#of(template);
   }
 

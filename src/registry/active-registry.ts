@@ -52,7 +52,7 @@ export class ActiveRegistry {
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#deps.fleet.groups.require(template);
+    this.#deps.fleet.existingGroup(template);
     return { name: template, loadBalancer: this.#settings.get(template) ?? {} };
   }
 
@@ -67,7 +67,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
       throw registryFull('instances', LIMITS.instances);
-    if (fleet.groups.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
+    if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
   }
 
   find(template: string, id: string): InstanceDefinition | undefined {
@@ -103,7 +103,7 @@ export class ActiveRegistry {
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
-    this.#deps.fleet.groups.require(template);
+    this.#deps.fleet.existingGroup(template);
     const { length: count } = this.#deps.fleet.members(template);
     if (count === 0) return;
     const msg =
@@ -118,7 +118,7 @@ export class ActiveRegistry {
     const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
     if (defined?.has(template)) fleet.setPolicy(template, policy);
-    else fleet.groups.delete(template);
+    else fleet.deleteTemplate(template);
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 

@@ -36,7 +36,7 @@ export class Dispatcher {
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
-      const group = fleet.groups.require(template);
+      const group = fleet.existingGroup(template);
       const {
         instanceId,
         timeoutMs = group.policy.callTimeoutMs,

@@ -10,7 +10,7 @@ import type { StatelessClient } from './stateless-pool.ts';
 import { StatelessRoute, type StatelessRouteDeps } from './stateless-route.ts';
 
 export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'alikeLists'> {
-  readonly fleet: Pick<Fleet, 'groups' | 'get'>;
+  readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
@@ -35,7 +35,7 @@ export class StatelessClients {
     const { fleet, dispatcher, now } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
-      const group = fleet.groups.require(template);
+      const group = fleet.existingGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const timeoutMs = group.policy.callTimeoutMs;
       const endsAtMs = (request.cameAtMs ?? now()) + timeoutMs;
