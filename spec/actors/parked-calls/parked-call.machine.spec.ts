@@ -2,10 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
-import {
-  type ParkedCallEvent,
-  parkedCallMachine,
-} from '../../../src/actors/parked-calls/parked-call.machine.ts';
+import { type ParkedCallEvent, parkedCallMachine } from '../../../src/actors/parked-calls/parked-call.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,18 +1,21 @@
 // One call of a modern client whose legacy backend asks that client something: the open questions, the buffered messages, and the
-// current subscriber. parked-call.machine.ts has the states, parked-calls.ts the table.
+// current subscriber. A machine decides when the client gets the questions, and how long it may take to answer. parked-calls.ts
+// has the table.
+//
+//   gathering ── 5 ms ──► parked (asks) ── resumed ──► running ── asked ──► gathering …
+//                           │ 10 min ──► ended (expires)                  over, from anywhere ──► ended
 
 import type { Subscriber, Subscription } from 'rxjs';
-import type { AnyActorRef } from 'xstate';
-import { createActor } from 'xstate';
+import { type Actor, type AnyActorRef, createActor, setup } from 'xstate';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { type Answer, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import { CLIENT_ACTORS } from '../template.machine.ts';
-import { type ParkedCallActor, parkedCallMachine } from './parked-call.machine.ts';
 
 /** A backend waits for its client. The same shape as ClientQuestion of protocol/ports.ts. */
 export interface ParkedRequest {
@@ -22,12 +25,6 @@ export interface ParkedRequest {
   readonly instanceId: string;
   /** The questions, by a key that the replies carry. */
   readonly requests: ReadonlyMap<string, { readonly method: string; readonly params: JsonObject }>;
-}
-
-/** The owner that may resume the call, and the name of the call. */
-export interface Claim {
-  readonly ownerId: string;
-  readonly call: string;
 }
 
 export type CallSubscriber = Subscriber<Answer | ParkedRequest>;
@@ -42,10 +39,12 @@ const MOST_OPEN = 64;
 
 export class ParkedCall {
   readonly id: string;
-  readonly #claim: Claim;
+  readonly ownerId: string;
+  /** The name of the call. */
+  readonly #call: string;
   readonly #source: Subscription;
   readonly #gone: () => void;
-  readonly #actor: ParkedCallActor;
+  readonly #actor: Actor<typeof parkedCallMachine>;
   readonly #open = new Map<string, ServerRequest>();
   #instanceId = '';
   #lastKey = 0;
@@ -60,27 +59,25 @@ export class ParkedCall {
   /** `source` is the exchange; `gone` is called once, when the call is over; `root` is the parent of its actor. */
   constructor(
     id: string,
-    claim: Claim,
+    ownerId: string,
+    call: string,
     source: Subscription,
     subscriber: CallSubscriber,
     gone: () => void,
     root: AnyActorRef | undefined,
   ) {
     this.id = id;
-    this.#claim = claim;
+    this.ownerId = ownerId;
+    this.#call = call;
     this.#source = source;
     this.#subscriber = subscriber;
     this.#gone = gone;
     this.#actor = createActor(parkedCallMachine, {
       id: CLIENT_ACTORS.parkedCall,
       ...(root && { parent: root }),
-      input: { ownerId: claim.ownerId, ask: () => this.#sendQuestions(), expire: () => this.cancel() },
+      input: { ownerId, ask: () => this.#sendQuestions(), expire: () => this.cancel() },
     });
     this.#actor.start();
-  }
-
-  get ownerId(): string {
-    return this.#claim.ownerId;
   }
 
   /** True while there is no subscriber: the client is expected to return. */
@@ -106,9 +103,8 @@ export class ParkedCall {
   }
 
   /** True once, for a claim of the owner while the call waits. */
-  claim({ ownerId, call }: Claim): boolean {
-    const isTheirs = ownerId === this.#claim.ownerId && call === this.#claim.call;
-    if (!isTheirs || this.#isClaimed || this.#subscriber !== undefined) return false;
+  claim(ownerId: string, call: string): boolean {
+    if (ownerId !== this.ownerId || call !== this.#call || !this.isWaiting) return false;
     this.#isClaimed = true;
     return true;
   }
@@ -206,3 +202,48 @@ export class ParkedCall {
     this.#gone();
   }
 }
+
+/** The owner of the call, and the actions of the machine. */
+interface ParkedCallActions {
+  readonly ownerId: string;
+  /** Sends the questions to the client, and ends its request. */
+  readonly ask: () => void;
+  /** Ends the exchange: the client did not return in time. */
+  readonly expire: () => void;
+}
+
+export type ParkedCallEvent =
+  | { readonly type: 'asked' }
+  | { readonly type: 'resumed' }
+  | { readonly type: 'over' };
+
+/** Questions within this time reach the client together, in ms. */
+const GATHERING_MS = 5;
+
+export const parkedCallMachine = setup({
+  types: {
+    context: {} as ParkedCallActions,
+    events: {} as ParkedCallEvent,
+    input: {} as ParkedCallActions,
+  },
+  delays: { gathered: GATHERING_MS, forgotten: LIMITS.parkedCallMs },
+  actions: {
+    ask: ({ context }) => context.ask(),
+    expire: ({ context }) => context.expire(),
+  },
+}).createMachine({
+  id: 'parked call',
+  context: ({ input }) => input,
+  initial: 'gathering',
+  on: { over: '.ended' },
+  states: {
+    gathering: { after: { gathered: 'parked' } },
+    parked: {
+      entry: 'ask',
+      on: { resumed: 'running' },
+      after: { forgotten: { target: 'ended', actions: 'expire' } },
+    },
+    running: { on: { asked: 'gathering' } },
+    ended: { type: 'final' },
+  },
+});

@@ -88,7 +88,7 @@ export class ParkedCalls {
     replies: ReadonlyMap<string, ClientReply>,
   ): Observable<Answer | ParkedRequest> | undefined {
     const parked = this.#calls.get(id);
-    if (parked?.claim({ ownerId: owner.id, call }) !== true) return undefined;
+    if (parked?.claim(owner.id, call) !== true) return undefined;
     return new Observable((subscriber) => {
       subscriber.add(() => parked.leave(subscriber));
       parked.resume(subscriber, replies);
@@ -116,11 +116,10 @@ export class ParkedCalls {
 
   #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
     const id = randomBytes(ID_BYTES).toString('base64url');
-    const claim = { ownerId: owner.id, call };
     const gone = () => {
       if (this.#calls.delete(id)) this.#shares.release(owner.id);
     };
-    const parked = new ParkedCall(id, claim, source, subscriber, gone, this.#root);
+    const parked = new ParkedCall(id, owner.id, call, source, subscriber, gone, this.#root);
     this.#calls.set(id, parked);
     this.#shares.take(owner.id);
     return parked;
