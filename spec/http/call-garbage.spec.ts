@@ -1,0 +1,110 @@
+// What calls leave behind: nothing that only a full garbage collection frees, on their way over HTTP to a process and to an HTTP
+// server. Minor collections cost little as long as nothing of a call becomes old. Source: ADR 79. @own-process: it measures the heap.
+
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import * as assert from 'uvu/assert';
+import { stdioServerPath } from '../fixtures/drive.ts';
+import { type AppFixture, startApp } from '../helpers/http-app.ts';
+import { head, openRaw } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const CONNECTIONS = 16;
+const CALLS = 4_000;
+
+setFlagsFromString('--expose-gc');
+setFlagsFromString('--no-allocation-site-pretenuring'); // as `gateway start`
+const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
+
+const test = suite('garbage of calls', { timeoutMs: 60_000 });
+let app: AppFixture;
+test.before.each(async () => {
+  app = await startApp();
+  const command = { command: process.execPath, args: [stdioServerPath], id: 'a' };
+  await app.gateway.register('pipe', command, { waitMs: 20_000 });
+});
+test.after.each(async () => {
+  await app.gateway.close({ graceMs: 0 });
+  await app.close();
+});
+
+const params = { name: 'echo', arguments: { text: 'x' } };
+
+test('calls by REST leave nothing to full collections', async () => {
+  await leavesNothing('/mcp/pipe/tools/call', () => params);
+});
+
+test('calls of a session leave nothing to full collections', async () => {
+  const clientInfo = { name: 'spec', version: '1' };
+  const opening = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+  const { headers } = await app.ask('POST', '/mcp/pipe', {
+    headers: ACCEPT,
+    body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: opening },
+  });
+  const session = { 'Mcp-Session-Id': headers.get('mcp-session-id') ?? '' };
+  await leavesNothing('/mcp/pipe', (id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params }), session);
+});
+
+test.run();
+
+const ACCEPT = { Accept: 'application/json, text/event-stream' };
+
+async function leavesNothing(
+  path: string,
+  bodyOf: (connection: number) => object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const requests = Array.from({ length: CONNECTIONS }, (_, connection) => {
+    const body = JSON.stringify(bodyOf(connection + 1));
+    const more = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+    return head(`POST ${path}`, { ...more, ...ACCEPT, ...headers }) + body;
+  });
+  // The kept events, statistics and compiled code grow at first.
+  await call(requests, CALLS);
+  for (let time = 0; time < 2; time += 1) await collectAmidCalls(requests);
+  const before = process.memoryUsage().heapUsed;
+  await call(requests, CALLS);
+  for (let time = 0; time < 3; time += 1) {
+    await turn();
+    collect({ type: 'minor' });
+  }
+  const left = (process.memoryUsage().heapUsed - before) / CALLS;
+  // The kept events take 600: they are old when newer ones replace them. One Map of calls takes another 900.
+  assert.ok(left < 1_100, `${left} bytes per call`);
+}
+
+/** A full collection while calls are under way: what holds them is old from then on. */
+async function collectAmidCalls(requests: readonly string[]): Promise<void> {
+  const calls = call(requests, 200);
+  await turn();
+  collect();
+  await calls;
+  collect();
+}
+
+/** Makes so many calls on a few connections, one after the other on each. */
+async function call(requests: readonly string[], count: number): Promise<void> {
+  const share = Math.ceil(count / requests.length);
+  await Promise.all(requests.map((request) => callAgain(request, share)));
+}
+
+async function callAgain(request: string, count: number): Promise<void> {
+  const socket = await openRaw(app.port);
+  let left = count;
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+    const headEnd = received.indexOf('\r\n\r\n');
+    const length = Number(/content-length: (\d+)/i.exec(received)?.[1] ?? Number.NaN);
+    if (!(received.length >= headEnd + 4 + length)) return;
+    assert.match(received, /^HTTP\/1\.1 200/);
+    received = '';
+    left -= 1;
+    if (left > 0) socket.write(request);
+    else socket.end();
+  });
+  socket.write(request);
+  await once(socket, 'close');
+}
