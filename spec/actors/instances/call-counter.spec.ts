@@ -126,11 +126,11 @@ test('averages the time of answers, error answers included; a failure lowers the
 
 test('takes probes for calls of no client; one without a time says nothing of that', () => {
   const calls = new CallCounter();
-  calls.probed(false);
-  calls.probed(false);
+  calls.record(false);
+  calls.record(false);
   assert.equal([calls.successRate.toFixed(2), calls.latencyMs], ['0.64', undefined]);
-  calls.probed(true, 10);
-  calls.probed(true, 20);
+  calls.record(true, 10);
+  calls.record(true, 20);
   assert.is(calls.latencyMs, 12);
   assert.equal([calls.requests, calls.isIdle], [0, true]);
 });

@@ -94,12 +94,13 @@ export class CallCounter {
     if (outcome === 'cancelled') return;
     if (outcome !== 'result') this.#errors += 1;
     const isAnswered = outcome !== 'failed';
-    this.#record(isAnswered, isAnswered ? durationMs : undefined);
+    this.record(isAnswered, isAnswered ? durationMs : undefined);
   }
 
-  /** A probe, or an opening, has ended. `durationMs`: time to its answer; undefined when there was none to measure. */
-  probed(hasPassed: boolean, durationMs?: number): void {
-    this.#record(hasPassed, durationMs);
+  /** Averages in a call, a probe or an opening. `durationMs`: the time to its answer; undefined when there is none to measure. */
+  record(hasAnswered: boolean, durationMs?: number): void {
+    this.#successRate = ewma(this.#successRate, hasAnswered ? 1 : 0);
+    if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);
   }
 
   /**
@@ -133,11 +134,6 @@ export class CallCounter {
 
   cancelReservation(ownerId: string): void {
     this.#reservations.release(ownerId);
-  }
-
-  #record(hasAnswered: boolean, durationMs: number | undefined): void {
-    this.#successRate = ewma(this.#successRate, hasAnswered ? 1 : 0);
-    if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);
   }
 }
 

@@ -139,12 +139,12 @@ export const instanceSetup = setup({
         statistics: afterOpening(context.statistics, context.now()),
         reason: null,
       });
-      enqueue(() => context.calls.probed(true));
+      enqueue(() => context.calls.record(true));
       enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
     }),
     passByMessage: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
-      enqueue(() => context.calls.probed(true));
+      enqueue(() => context.calls.record(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
     /** Dedicated conversations end, too. */
@@ -155,7 +155,7 @@ export const instanceSetup = setup({
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()) });
-      enqueue(() => context.calls.probed(false));
+      enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
     /** After a close by the gateway, whose reason counts. */
@@ -175,13 +175,13 @@ export const instanceSetup = setup({
     }),
     passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
       enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
-      enqueue(() => context.calls.probed(true, isAnswered ? durationMs : undefined));
+      enqueue(() => context.calls.record(true, isAnswered ? durationMs : undefined));
       enqueue.emit({ type: 'probed', passed: true, durationMs });
     }),
     failProbe: enqueueActions(({ context, event, enqueue }) => {
       const reason = 'error' in event ? reasonOf(event.error) : 'unknown';
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()), reason });
-      enqueue(() => context.calls.probed(false));
+      enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
     setReason: assign({
