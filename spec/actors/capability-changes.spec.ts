@@ -79,7 +79,7 @@ function drop(id: string): void {
   events$.next({ type: 'instance.deregistered', ...fact });
 }
 
-test('takes those for different that say nothing of themselves', async () => {
+test('treats servers that do not describe themselves as different', async () => {
   const bare: Peer = { ...PEER, era: 'bare', greeting: {} }; // they are all described by the same object
   common = bare;
   await add('a', bare);
@@ -88,7 +88,7 @@ test('takes those for different that say nothing of themselves', async () => {
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
-test('says nothing when one of several equals begins anew', async () => {
+test('reports nothing when one of several equal instances restarts', async () => {
   await add('a', TOOLS);
   await add('b', TOOLS);
   taken();
@@ -130,7 +130,7 @@ test('takes one that cannot list for gone as soon as another one can', async () 
   assert.equal(taken(), [], 'now there is somebody');
 });
 
-test('says nothing when an equal takes over from one that cannot list', async () => {
+test('reports nothing when an equal instance replaces one that cannot list', async () => {
   await add('a', OTHER);
   taken();
   harness.ref('a').drain();
@@ -141,7 +141,7 @@ test('says nothing when an equal takes over from one that cannot list', async ()
   assert.equal(taken(), []);
 });
 
-test('tells what goes with one that could not list when another server takes over', async () => {
+test('reports the lists of an instance that could not list when another server replaces it', async () => {
   await add('a', OTHER);
   taken();
   harness.ref('a').drain();
@@ -149,7 +149,7 @@ test('tells what goes with one that could not list when another server takes ove
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
-test('reads what a server says of itself once, however many others come and go', async () => {
+test('reads the handshake of a server once, however many others come and go', async () => {
   let reads = 0;
   const told = (name: string): Partial<Peer> => ({
     ...TOOLS,
@@ -171,7 +171,7 @@ test('reads what a server says of itself once, however many others come and go',
   assert.is(reads, 20);
 });
 
-test('passes on what instances say, and ends with the fleet', async () => {
+test('passes on the notices of instances, and completes with the fleet', async () => {
   await add('a', TOOLS);
   taken();
   backends.get('a')?.tell('notifications/prompts/list_changed');

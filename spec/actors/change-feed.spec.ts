@@ -56,7 +56,7 @@ test.after.each(async () => {
   mock.timers.reset();
 });
 
-test('tells of the lists that a client opted in to, and opens nothing for that', async () => {
+test('emits the lists that a client opted in to, and opens nothing for that', async () => {
   await add('a', 'http', MODERN);
   const client = new Client({ lists: ['tools', 'resourceTemplates'] });
   for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates'] as const) lists$.next(list);
@@ -151,7 +151,7 @@ test('listens at a modern instance for all clients together', async () => {
   assert.equal([listen?.isCancelled, listening.size], [true, 0]);
 });
 
-test('asks nothing of an instance that does not announce updates, or has nobody to tell', async () => {
+test('asks nothing of an instance that announces no updates, or without a subscriber', async () => {
   const quiet = await add('a', 'stdio', { capabilities: { resources: {} } });
   const modern = await add('b', 'http', MODERN);
   const bare = await add('c', 'http', { era: 'bare' });
@@ -161,7 +161,7 @@ test('asks nothing of an instance that does not announce updates, or has nobody 
   client.leave();
 });
 
-test('hears what happens in a process that runs for the owner alone', async () => {
+test('emits the changes in a process that is dedicated to the owner', async () => {
   const program = await add('a', 'stdio', UPDATES);
   const ann = new Client({ lists: ['tools'], uris: ['x:1'] });
   const bob = new Client({ lists: ['tools'], uris: ['x:1'], owner: 'bob' });
@@ -178,7 +178,7 @@ test('hears what happens in a process that runs for the owner alone', async () =
   bob.leave();
 });
 
-test('hears all instances, those that come later included, and each only once', async () => {
+test('follows all instances, including later ones, each once', async () => {
   const first = await add('a', 'stdio', UPDATES);
   const client = new Client({ uris: ['x:1'] });
   const second = await add('b', 'http', { ...MODERN, ...UPDATES });
@@ -219,7 +219,7 @@ test('takes so many resources and no more', async () => {
   assert.is(Object(listens(instance)[0]?.request.params?.notifications).resourceSubscriptions.length, 1_000);
 });
 
-test('says nothing of a template that there is not', () => {
+test('emits nothing for an unknown template', () => {
   feed
     .changes('x', { id: 'ann' }, profile(), { lists: new Set(['tools']), resources: new Set(['x:1']) })
     .subscribe();

@@ -11,7 +11,7 @@ const STARTED: GatewayEvent = { type: 'gateway.started', atMs: 1 };
 const NOTHING = { calls: 0, unanswered: 0, sessions: 0, graceMs: 0 };
 const CLOSING: GatewayEvent = { type: 'gateway.closing', atMs: 2, ...NOTHING };
 
-test('makes a warning of what a listener throws, and goes on', () => {
+test('turns an error of a listener into a warning, and continues', () => {
   const events = new EventStream();
   const warnings = warningsDuring(() => {
     events.events$.subscribe(() => {

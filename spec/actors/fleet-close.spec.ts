@@ -66,7 +66,7 @@ test('starts nothing any more', async () => {
   }
 });
 
-test('tells the end of every instance', async () => {
+test('reports the end of every instance', async () => {
   for (const id of ['a', 'b', 'c']) await harness.add(id, silent);
   await harness.fleet.close(GRACE_MS);
   assert.equal(

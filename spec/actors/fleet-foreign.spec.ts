@@ -59,7 +59,7 @@ test('is never picked, and refuses a call that is meant for it with the reason',
   );
 });
 
-test('takes the place of one that ran here: that one leaves, and is said to have stopped', async () => {
+test('replaces one that ran here: that one leaves, and is reported as stopped', async () => {
   const here = await harness.add('a', answers());
   const transport = harness.backend('a');
   harness.events.length = 0;
@@ -84,7 +84,7 @@ test('is taken out like the others, and is gone when the fleet is closed', async
   assert.is(await codeOf(() => harness.fleet.addForeign(foreign('c'))), 'SHUTTING_DOWN');
 });
 
-test('is stopped, and says where it runs', () => {
+test('is stopped, and its reason names the node', () => {
   const foreign = new ForeignInstance(registered);
   assert.is(foreign.definition, registered);
   assert.equal(foreign.snapshot(), {

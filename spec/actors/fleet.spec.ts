@@ -23,7 +23,7 @@ test.after.each(() => {
   return harness.close();
 });
 
-test('says which of the two it does not know, the template or the instance', async () => {
+test('distinguishes an unknown template from an unknown instance', async () => {
   await harness.add('a', silent);
   assert.is(
     codeOf(() => harness.fleet.group('x')),
@@ -95,7 +95,7 @@ test('can be closed while one waits for its endpoint', async () => {
   assert.is(successor.state, 'stopped');
 });
 
-test('starts the instance anew after half a second', async () => {
+test('restarts the instance after half a second', async () => {
   const broken = await harness.add('a', answers());
   await crash('a');
   await tick(499);
@@ -106,7 +106,7 @@ test('starts the instance anew after half a second', async () => {
   assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
 });
 
-test('says that it broke and why, without a stack', async () => {
+test('reports the crash and its reason, without a stack', async () => {
   await harness.add('a', silent);
   await crash('a');
   const [fact, ...others] = harness.told('instance.crashed');
@@ -165,7 +165,7 @@ test('leaves the other instances of the template alone', async () => {
   assert.is(await harness.call('write').end, 'b');
 });
 
-test('does not start it anew when it was replaced or taken out meanwhile', async () => {
+test('does not restart it when it was replaced or removed meanwhile', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
   await crash('a');
@@ -177,7 +177,7 @@ test('does not start it anew when it was replaced or taken out meanwhile', async
   assert.is(successor.state, 'healthy');
 });
 
-test('does not start it anew once the fleet is closed', async () => {
+test('does not restart it once the fleet is closed', async () => {
   await harness.add('a', silent);
   await crash('a');
   await harness.close();

@@ -43,7 +43,7 @@ test('are none that are nested too deeply to be written', () => {
   assert.equal([kept.takeAll(), dropped], [[], [0]]);
 });
 
-test('is what anybody who has the id can reckon, and holds nothing of it', () => {
+test('can be computed from the id, and contains nothing of it', () => {
   const id = 'hT2Wk0mYbqN7Zf4cR9sLxJ1vD6gPoE8uA3iKQyV5wBM';
   const whole = createHash('sha256').update(id).digest('hex');
   assert.is(sessionFingerprint(id), whole.slice(0, 12));

@@ -60,7 +60,7 @@ test('averages the time to answers only', () => {
   assert.is(instances.a?.averageResponseTimeMs, 20);
 });
 
-test('tells percentiles within 1 %', () => {
+test('reports percentiles within 1 %', () => {
   for (let ms = 1; ms <= 1_000; ms += 1) finish('a', 'result', ms);
   const { p50Ms, p95Ms, p99Ms } = metrics.summary();
   for (const [told, expected] of [
@@ -92,7 +92,7 @@ test('keeps the instances apart, and adds them up', () => {
   assert.is(errorRate, 1 / 3);
 });
 
-test('goes on counting for an instance that was started again or replaced', () => {
+test('continues to count for an instance that was restarted or replaced', () => {
   begin('a');
   finish('a', 'result');
   begin('a');

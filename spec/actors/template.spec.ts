@@ -120,7 +120,7 @@ test('forgets an instance that ended', async () => {
   supervised.actor.stop();
 });
 
-test('outlives an instance that breaks, forgets it and says so', async () => {
+test('survives a crashed instance, removes and reports it', async () => {
   const supervised = new Supervised();
   const broken = await supervised.addHealthy('my.server#1');
   const other = await supervised.addHealthy('my.server#2');
@@ -147,7 +147,7 @@ test('answers the calls of an instance that breaks, and closes its session', asy
   supervised.actor.stop();
 });
 
-test('closes what an instance opened that breaks in that moment', async () => {
+test('closes what an instance opened that crashes at that moment', async () => {
   const supervised = new Supervised();
   const { opener, ref, breakDown } = supervised.add('a#1');
   breakDown();
@@ -258,7 +258,7 @@ test('does not see the templates of another root', () => {
   other.stop();
 });
 
-test('tells of an actor that broke, once, and starts others after it', async () => {
+test('reports a crashed actor once, and starts others afterwards', async () => {
   const { supervisor, start, crashes } = open();
   const { ref, opener } = start('r', undefined, true);
   opener.last.succeed();

@@ -32,7 +32,7 @@ function staged(count = 1) {
   return { clock, listings, instances, renewal, answer };
 }
 
-test('lists once for all who ask at the same time, and tells them when it is done', async () => {
+test('lists once for all simultaneous callers, and resolves at the end', async () => {
   const { listings, renewal, answer } = staged();
   let done = 0;
   for (let asker = 0; asker < 5; asker += 1) void renewal.renew()?.then(() => done++);
@@ -69,7 +69,7 @@ test('asks several instances, and no more than are needed to see what changed', 
   assert.is(isDone, true);
 });
 
-test('lets nobody wait longer than five seconds', async () => {
+test('lets no caller wait longer than five seconds', async () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   try {
     const { clock, renewal, answer } = staged(2);
@@ -99,7 +99,7 @@ test('lets no more wait than may queue per instance', async () => {
   await answer();
 });
 
-test('has nothing to wait for when there is nobody to ask, and asks as soon as there is somebody', async () => {
+test('is undefined without an instance, and lists as soon as there is one', async () => {
   const { instances, renewal } = staged(0);
   const other = staged();
   assert.is(renewal.renew(), undefined);

@@ -193,7 +193,7 @@ test('a trial that fails doubles the time, up to a minute; each minute in takes 
   assert.is(bench.told.at(-1), 'a is out for 5 s: 5 calls in a row failed');
 });
 
-test('three newest calls that are silent for over three seconds have it avoided until one is heard', () => {
+test('three newest calls that are silent for over three seconds have it avoided until a message comes', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered'); // the usual time
   const silent = [0, 1, 2].map(() => bench.pool.sent(bench.at('a')));
@@ -229,7 +229,7 @@ test('where calls take long, silence is longer, too; and where none was answered
   assert.is(bench.isOut('a'), true);
 });
 
-test('a trial that is silent has failed; heard later, it is in all the same when it was avoided for silence', () => {
+test('a silent trial has failed; a later message readmits a candidate that was avoided for silence', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered');
   for (let time = 0; time < 3; time += 1) bench.pool.sent(bench.at('a'));
@@ -242,7 +242,7 @@ test('a trial that is silent has failed; heard later, it is in all the same when
   assert.is(bench.isOut('a'), false);
 });
 
-test('silence is told once per call, and no timer is left when all is answered', () => {
+test('silence is reported once per call, and no timer is left when all is answered', () => {
   const bench = new Bench('a');
   assert.is(bench.timers, 0);
   const calls = [bench.pool.sent(bench.at('a'))];

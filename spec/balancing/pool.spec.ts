@@ -31,7 +31,7 @@ function pooled(...members: TestCandidate[]) {
 const picked = (pool: Pool<TestCandidate>, times: number) =>
   Array.from({ length: times }, () => pool.pick()?.id);
 
-test('tells that all are full from nobody being there', () => {
+test('distinguishes full candidates from none', () => {
   const full = candidate('a', { inFlight: 1, capacity: 1 });
   const { pool, changes$ } = pooled(full);
   assert.equal([pool.pick(), pool.isFull()], [undefined, true]);
@@ -68,7 +68,7 @@ for (const [end, finish] of [
   });
 }
 
-test('keeps nobody when the changes end while they are being subscribed to', () => {
+test('is empty when the changes end during the subscription', () => {
   const failing = concat(
     of(up(candidate('a'))),
     throwError(() => new Error('the source broke')),

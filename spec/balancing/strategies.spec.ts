@@ -30,7 +30,7 @@ function isAbout(count: number | undefined, share: number): void {
 }
 const measured = (successRate: number, latencyMs?: number) => ({ successRate, latencyMs });
 
-test('gives two candidates that are always there strict turns, whoever comes and goes beside them', () => {
+test('alternates strictly between two constant candidates, whatever others come and go', () => {
   const others = fc.uniqueArray(fc.string({ minLength: 2 }), { maxLength: 20 });
   fc.assert(
     fc.property(others, fc.integer(), (names, seed) => {
@@ -82,7 +82,7 @@ test('gives one that was never called the chance of a good one', () => {
   isAbout(b, 0.5);
 });
 
-test('divides evenly when nobody is ever answered', () => {
+test('divides evenly when no candidate ever answers', () => {
   const { a, b } = drawn([candidate('a', { successRate: 0 }), candidate('b', { successRate: 0 })]);
   isAbout(a, 0.5);
   isAbout(b, 0.5);
@@ -116,7 +116,7 @@ test('is even within one call when the heavy one goes down in the middle', () =>
   }
 });
 
-test('keeps everyone who is always there within two calls of its share, whoever comes and goes', () => {
+test('keeps each constant candidate within two calls of its share, whatever others come and go', () => {
   const weights = fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 2, maxLength: 20 });
   fc.assert(
     fc.property(weights, fc.integer(), (given, seed) => {
@@ -178,7 +178,7 @@ test('is from 0 to 100, and no lower for a faster or more reliable one', () => {
   );
 });
 
-test('has a best latency also when nobody is ever answered', () => {
+test('has a best latency also when no candidate ever answers', () => {
   assert.is(bestLatencyMs([measured(0, 100), measured(0, 50)]), 50);
 });
 

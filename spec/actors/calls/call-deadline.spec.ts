@@ -36,7 +36,7 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
   assert.is(last.isCancelled, true);
 });
 
-test('says nothing about the instance when the caller went away in time', async () => {
+test('does not count against the instance when the caller left in time', async () => {
   const ref = await harness.add('a', silent);
   harness.call('write').subscription.unsubscribe();
   assert.equal(
@@ -48,7 +48,7 @@ test('says nothing about the instance when the caller went away in time', async 
   assert.is(ref.snapshot(0).errors, 0);
 });
 
-test('counts the time in the waiting line, and says then that nothing was delivered', async () => {
+test('counts the time in the queue, and reports then that nothing was delivered', async () => {
   await harness.add('a', silent);
   fill('a');
   const call = harness.call('write', { timeoutMs: 1_000 });
@@ -62,7 +62,7 @@ test('counts the time in the waiting line, and says then that nothing was delive
   );
 });
 
-test('does not say so when it had been sent to an instance before', async () => {
+test('reports an unknown delivery when it had been sent to an instance before', async () => {
   await harness.add('b', silent);
   fill('b');
   await harness.add('a', silent);

@@ -30,7 +30,7 @@ test.after.each(() => {
   return harness.close();
 });
 
-test('waits for a place and takes it at once', async () => {
+test('waits for a place and takes it synchronously', async () => {
   await harness.add('a', silent);
   fill('a');
   const call = harness.call('write');
@@ -41,7 +41,7 @@ test('waits for a place and takes it at once', async () => {
   assert.is(await call.end, 'a');
 });
 
-test('takes the place of a call that waits for its client, which goes on without one', async () => {
+test('takes the place of a call that waits for its client, which continues without one', async () => {
   await harness.add('a', silent);
   fill('a');
   const call = harness.call('write');
@@ -81,7 +81,7 @@ test('is refused after 5 s in line', async () => {
   assert.is(waiting(), 0);
 });
 
-test('waits 5 s in all, however often a place was free that it could not use', async () => {
+test('waits 5 s in total, even if places become free that it cannot use', async () => {
   await harness.add('b', silent);
   fill('b');
   await harness.add('a', silent);
@@ -131,7 +131,7 @@ test('learns at once that the instance it is pinned to is gone', async () => {
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
 });
 
-test('is told that the gateway closes when that is why nobody is left', async () => {
+test('fails with the shutdown of the gateway when that is why no instance is left', async () => {
   await harness.add('a', silent);
   fill('a');
   const call = harness.call('write');
@@ -177,7 +177,7 @@ test('uses all places and the whole queue for one owner while no other calls', a
   assert.is(code(await callOf('ann').end), 'QUEUE_FULL');
 });
 
-test('takes a reserved place when another owner holds all of them, and no owner takes the whole reserve', async () => {
+test('takes a place of the reserve when another owner holds all others, and no owner takes the whole reserve', async () => {
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   const taken = ['bob', 'cyd', 'dan', 'eve', 'fay', 'gil'].map((owner) => {

@@ -65,7 +65,7 @@ test('passes every event on inside the emission', () => {
   assert.is(signsOfLife(), 2);
 });
 
-test('does not ask a backend for a caller who went away before', () => {
+test('sends nothing for a caller that has left', () => {
   let subscriptions = 0;
   const source = new Observable<ExchangeEvent>(() => {
     subscriptions += 1;
@@ -115,7 +115,7 @@ test('turns an end without an answer into a failure', () => {
   assert.equal([endings[0]?.outcome, error?.delivered, error?.facts.suspicious], ['failed', 'unknown', true]);
 });
 
-test('never says of an unknown fault that the request was not delivered', () => {
+test('never reports an unknown error as not delivered', () => {
   const fault = new TypeError('a fault of ours');
   const { follow, endings } = waiting();
   follow(throwError(() => fault));
@@ -155,7 +155,7 @@ test('name the anonymous principal where the request has no caller', () => {
   );
 });
 
-test('name the instance that failed a call which goes on', () => {
+test('name the instance whose failure is retried', () => {
   assert.equal(
     eventsOf((events) => events.retried(INSTANCE, 2, 'BACKEND_TIMEOUT')),
     [{ type: 'exchange.retried', ...AT, ...PINGED, attempt: 2, code: 'BACKEND_TIMEOUT' }],

@@ -80,7 +80,7 @@ test('there are no more than the retry budget allows', async () => {
   assert.equal([harness.asked('b'), harness.told('exchange.retried').length], [18, 18], '20 % of 40, and 10');
 });
 
-test('when one of the two fails the other goes on, and a third is asked', async () => {
+test('when one of the two fails the other continues, and a third is asked', async () => {
   await addAll({ a: silent, b: breaks, c: silent });
   const call = harness.call('read');
   mock.timers.tick(2_000);
@@ -90,7 +90,7 @@ test('when one of the two fails the other goes on, and a third is asked', async 
   assert.is(harness.backend('c').last.isCancelled, true);
 });
 
-test('when both fail the last failure is told, and when both are silent the time is over', async () => {
+test('when both fail the last failure is reported, and when both are silent the call times out', async () => {
   await addAll({ a: silent, b: silent });
   const failing = harness.call('read');
   mock.timers.tick(2_000);
@@ -168,7 +168,7 @@ test('calls that wait in line are tried when an ejected instance comes back', as
   assert.equal(await Promise.all(waiting.map(({ end }) => end)), ['a', 'a', 'a']);
 });
 
-test('a call that waits takes no offered place at an ejected instance, where it would not go', async () => {
+test('a waiting call takes no offered place at an ejected instance', async () => {
   await addAll({ a: breaks, b: silent });
   for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
   const [a, b] = [harness.ref('a'), harness.ref('b')];

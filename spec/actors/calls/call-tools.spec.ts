@@ -50,7 +50,7 @@ test('lists at most once a second, however many callers ask for a tool that is n
   assert.is(lists('a'), 3);
 });
 
-test('says that it is not there when the look-up takes too long', async () => {
+test('fails with TOOL_NOT_FOUND when the look-up takes too long', async () => {
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
@@ -60,7 +60,7 @@ test('says that it is not there when the look-up takes too long', async () => {
   slow.finish();
 });
 
-test('refuses at once what is too many for one look-up', async () => {
+test('refuses immediately what exceeds the bound of one look-up', async () => {
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
@@ -73,7 +73,7 @@ test('refuses at once what is too many for one look-up', async () => {
   for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
 });
 
-test('does not say that nobody has the tool while somebody who may have it is away', async () => {
+test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have the tool', async () => {
   await harness.add('a', answers());
   await harness.add('b', answers(), { tools: [NEW] });
   harness.backend('b').lose('exited with code 7');
@@ -86,14 +86,14 @@ test('does not say that nobody has the tool while somebody who may have it is aw
   assert.equal(told(await harness.call('new').end), NOT_FOUND, 'who drains is not waited for');
 });
 
-test('tells the failure of one instance rather than that the others lack the tool', async () => {
+test('reports the failure of one instance rather than the missing tool of the others', async () => {
   const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
   await harness.add('a', fails, { tools: [NEW] });
   await harness.add('b', answers());
   assert.equal(told(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
 });
 
-test('gives the place in line to the next when the first has to look its tool up', async () => {
+test('gives the turn to the next call when the first one has to look up its tool', async () => {
   await harness.add('a', silent);
   for (let place = 0; place < 256; place += 1) harness.call('write', { instanceId: 'a' });
   mock.timers.tick(LIMITS.toolListAgeMs);
@@ -107,7 +107,7 @@ test('gives the place in line to the next when the first has to look its tool up
   next.subscription.unsubscribe();
 });
 
-test('starts no second try when the caller goes while it is told of it', async () => {
+test('starts no second attempt when the caller leaves while that is reported', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
   const { fleet } = harness;

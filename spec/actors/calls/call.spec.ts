@@ -22,7 +22,7 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-test('is answered by one instance, and the others hear nothing of it', async () => {
+test('is answered by one instance, and reaches no other', async () => {
   await addAll({ a: answers('from a'), b: answers('from b') });
   const call = harness.call('write');
   assert.is(await call.end, 'a');
@@ -33,7 +33,7 @@ test('is answered by one instance, and the others hear nothing of it', async () 
   assert.is(harness.asked('b'), 0);
 });
 
-test('goes on max_retries times at most', async () => {
+test('is retried max_retries times at most', async () => {
   await addAll({
     a: fails('no'),
     b: fails('no'),
@@ -47,7 +47,7 @@ test('goes on max_retries times at most', async () => {
   assert.is(harness.told('exchange.retried').length, 3);
 });
 
-test('does not go on with max_retries 0', async () => {
+test('is not retried with max_retries 0', async () => {
   await harness.close();
   harness = new Harness({ maxRetries: 0 });
   await addAll({ a: fails('no'), b: answers() });
@@ -61,7 +61,7 @@ test('never repeats what was delivered', async () => {
   assert.is(harness.asked('b'), 0);
 });
 
-test('does not go on once a notification came', async () => {
+test('is not retried after a notification', async () => {
   const breaksOff: Script = (exchange) =>
     queueMicrotask(() => {
       exchange.notify('notifications/progress', { progress: 1 });
@@ -73,7 +73,7 @@ test('does not go on once a notification came', async () => {
   assert.equal([call.answers.length, harness.asked('b')], [1, 0]);
 });
 
-test('says in which state the instance is that it is pinned to', async () => {
+test('names the state of the instance that it is bound to', async () => {
   await addAll({ a: answers(), b: answers() });
   harness.ref('b').drain();
   const end = await harness.call('read', { instanceId: 'b' }).end;
@@ -81,7 +81,7 @@ test('says in which state the instance is that it is pinned to', async () => {
   assert.is(tellCode(end), 'BACKEND_UNAVAILABLE');
 });
 
-test('repeats no more uncertain calls than the budget allows, and still tells each caller', async () => {
+test('repeats no more uncertain calls than the budget allows, and answers each caller', async () => {
   await addAll({ a: fails('unknown'), b: answers() });
   const calls = Array.from({ length: 100 }, () => harness.call('read'));
   const ends = await Promise.all(calls.map(({ end }) => end));
@@ -100,7 +100,7 @@ test('goes through instances that all fail inside the subscription, and can stil
   assert.is(harness.backend('c').last.isCancelled, true);
 });
 
-test('says when no instance is registered, or none can be called', async () => {
+test('distinguishes no registered instance from none that can be called', async () => {
   const expected = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 };
   assert.equal(told(await harness.call('write').end), expected);
   await harness.add('a', answers());

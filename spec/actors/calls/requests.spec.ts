@@ -35,7 +35,7 @@ async function errorOf(asked: Promise<unknown>): Promise<GatewayError> {
   throw new Error('it did not fail with a GatewayError', { cause: outcome });
 }
 
-test('resolve with the result of any method, and who gave it', async () => {
+test('resolve with the result of any method, and its instance', async () => {
   const handler = () => ({ contents: [] });
   await gateway.register('t', { id: 'a', handler }, WAIT);
   assert.equal(await gateway.ask('t', { method: 'resources/read', params: { uri: 'a:b' } }), {
@@ -54,7 +54,7 @@ test('blame the arguments of a prompt that the instance lists', async () => {
   ]);
 });
 
-test('say that there is no such prompt when the instance does not list it, or lists none', async () => {
+test('report an unknown prompt when the instance does not list it, or lists none', async () => {
   await refuses('a', () => ({ prompts: [{ name: 'other' }] }));
   assert.is((await errorOf(gateway.ask('t', GET))).code, 'PROMPT_NOT_FOUND');
   await refuses('a', () => {
@@ -80,7 +80,7 @@ test('ask the list of the instance that answered, and of no other', async () => 
   ]);
 });
 
-test('ask no list when the code tells everything', async () => {
+test('request no list when the error code is enough', async () => {
   let lists = 0;
   const count = () => {
     lists += 1;

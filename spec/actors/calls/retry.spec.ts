@@ -25,7 +25,7 @@ test('forgets calls and repeats after 10 s', () => {
   assert.is(repeats(budget), 10);
 });
 
-test('starts anew after a long silence', () => {
+test('is full again after a long silence', () => {
   let nowMs = 3_000;
   const budget = new RetryBudget(() => nowMs);
   call(budget, 1_000);
@@ -34,7 +34,7 @@ test('starts anew after a long silence', () => {
   assert.is(repeats(budget), 10);
 });
 
-test('repeats no tool that nobody knows, and none without a name', () => {
+test('repeats no unknown tool, and none without a name', () => {
   assert.is(isRepeatable(toolCall('read'), { tools: undefined }), false);
   assert.is(isRepeatable({ method: 'tools/call', params: { name: ['read'] } }, KNOWS_READ), false);
 });
@@ -62,12 +62,12 @@ test('names three, and how many there are more', () => {
   assert.is(clauses(instances), `${NO_INSTANCE}: a is draining; b is draining; c is draining; and 2 more.`);
 });
 
-test('says that there are none, and nothing of healthy ones', () => {
+test('names the lack of instances, and no healthy ones', () => {
   assert.is(clauses([]), `${NO_INSTANCE}: none is registered.`);
   assert.is(clauses([instance('a', 'healthy')]), `${NO_INSTANCE}.`);
 });
 
-test('says that a tool is not there unless somebody is away who comes back and was not asked', () => {
+test('fails with TOOL_NOT_FOUND unless an untried instance may return', () => {
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   const search = { ...SEARCH, lackedTool: 'add' };
   const codes = states.map((state) => noInstanceError(search, [instance('a', state)]).code);

@@ -19,7 +19,7 @@ test.after.each(async () => {
   await harness.close();
 });
 
-test('is nobody while all are full, for which a call may wait', async () => {
+test('is undefined while all are full, for which a call may wait', async () => {
   const ref = await harness.add('a', silent);
   for (let place = 0; place < LIMITS.inFlightPerInstance; place += 1) harness.call('write');
   for (const route of [balanced(), boundTo(ref)]) {

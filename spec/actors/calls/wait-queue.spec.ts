@@ -51,7 +51,7 @@ test.before.each(() => {
 });
 test.after.each(() => mock.timers.reset());
 
-test('does not call somebody who left while the others tried', () => {
+test('does not try a call that left while others tried', () => {
   const late = new Queued('b');
   join('a', 'ann', () => {
     queue.leave(late);
@@ -62,7 +62,7 @@ test('does not call somebody who left while the others tried', () => {
   assert.equal([heard, queue.length], [['a'], 1]);
 });
 
-test('gives 5 s in all to somebody who tried in vain', () => {
+test('gives 5 s in total to a call that tried in vain', () => {
   refuser('a');
   mock.timers.tick(LIMITS.queueWaitMs - 1);
   queue.advance(PLACE);
@@ -80,7 +80,7 @@ test('can be joined and advanced while it advances', () => {
   assert.equal([heard, queue.length], [['a', 'a', 'late'], 1]);
 });
 
-test('gives each owner a turn, whoever came first', () => {
+test('gives each owner a turn, independent of the order of arrival', () => {
   for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
   for (const name of ['b1', 'b2']) join(name, 'bob');
   join('c1', 'cyd');
@@ -108,7 +108,7 @@ test('refuses the newest call of the owner that has most of them for one that ha
   assert.equal([heard, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
 });
 
-test('takes a place that is offered for the next call that waits for it', () => {
+test('gives an offered place to the next call that waits for it', () => {
   const taken: string[] = [];
   const offering = (name: string, place: QueueTarget) => ({
     place,

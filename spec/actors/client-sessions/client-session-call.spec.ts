@@ -115,7 +115,7 @@ test('a task is refused where clients share a process all the same', async () =>
   assert.is(await resultOf(ask(await harness.open(), { method: 'tasks/get' })), -32601);
 });
 
-test('a request that says so is refused at its instance, and nothing is asked there', async () => {
+test('a request with a refusal is answered with it, and nothing is sent', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: MODERN });
   const session = await harness.open();
@@ -168,7 +168,7 @@ test('a read that stays silent where other calls do, too, makes its session move
   assert.equal(await Promise.all(calls.map(resultOf)), ['b', 'b', 'b']);
 });
 
-test('a call that is not safe to repeat goes on where it is silent, although its session moves', async () => {
+test('a call that is not safe to repeat stays where it is silent, although its session moves', async () => {
   harness = new SessionHarness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
   await harness.add('a', { script: silent });
   const session = await harness.open();
@@ -190,7 +190,7 @@ test('a subscription that breaks off is made again after the session has moved',
   assert.equal([subscribed.answers.at(-1)?.instanceId, session.instanceId], ['b', 'b']);
 });
 
-test('a read that is alone in being silent goes on where it is', async () => {
+test('a read that alone is silent stays where it is', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
   await pass(mock.timers.tick.bind(mock.timers), 25_000);
@@ -216,7 +216,7 @@ test('a call that may have arrived is made again once', async () => {
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
-test('the first failure is told when there is nobody who could take the call', async () => {
+test('the first failure is reported when no other instance takes the call', async () => {
   harness = new SessionHarness();
   await harness.add('a', { script: silent });
   const session = await harness.open();
@@ -228,7 +228,7 @@ test('the first failure is told when there is nobody who could take the call', a
   assert.match(end instanceof Error ? end.message : end, 'exited with code 7');
 });
 
-test('a call that keeps failing before it arrives is told of in the end', async () => {
+test('a call that keeps failing before it arrives fails in the end', async () => {
   const session = await openOnA('always', fails('no'));
   const call = ask(session, 'write');
   await judged();
@@ -280,7 +280,7 @@ test('a call in the queue of a full instance goes where its session goes', async
   harness.transport('a').lose();
 });
 
-test('a call that broke off waits for another place only for what is left of its time', async () => {
+test('a failed call waits for a new binding only for its remaining time', async () => {
   const { session } = await openBeforeFrozen();
   const call = ask(session, 'read');
   mock.timers.tick(3_000);
@@ -348,7 +348,7 @@ test('keeps it there when another instance has the same id by now', async () => 
   other.subscription.unsubscribe();
 });
 
-test('keeps no more places than the share of its owner at the instance, but for calls that go on', async () => {
+test('holds no more reservations than the share of its owner, except for continued calls', async () => {
   const { calls } = await begin();
   const lost: string[] = [];
   const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);

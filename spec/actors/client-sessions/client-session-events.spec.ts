@@ -25,7 +25,7 @@ function factOf({ id }: ClientSession, instanceId: string) {
   return { template: 't', instanceId, serverId: instanceId, session, principal: 'somebody' };
 }
 
-test('name both instances when it goes on with another one', async () => {
+test('name both instances when the session moves', async () => {
   await harness.add('a');
   const session = await harness.open();
   await harness.add('b');
@@ -40,7 +40,7 @@ test('name both instances when it goes on with another one', async () => {
   ]);
 });
 
-test('say that it was lost when it could go on nowhere', async () => {
+test('report a lost session when it could not move', async () => {
   await harness.close();
   harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
   await harness.add('a', { fields: HTTP });

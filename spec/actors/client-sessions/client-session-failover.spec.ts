@@ -199,7 +199,7 @@ for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
   }
 }
 
-test('asks elsewhere when the conversation is over in which a call was to go on', async () => {
+test('asks another instance when the conversation of a continued call is over', async () => {
   harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
   await harness.add('a', { peer: MODERN, fields: HTTP });
   const session = await harness.open(ASKABLE);

@@ -31,7 +31,7 @@ test.after.each(() => {
   mock.timers.reset();
 });
 
-test('passes news on without the name of the subscription, and keeps the consent to itself', async () => {
+test('delivers messages without the subscription id, and not the acknowledgement', async () => {
   await listen();
   const mine = { [META.subscriptionId]: 7 };
   backend.last.notify(ACKNOWLEDGED, { _meta: mine });
@@ -45,7 +45,7 @@ test('passes news on without the name of the subscription, and keeps the consent
   ]);
 });
 
-test('asks once for all that is new in one moment, and hears the old question until the new one is acknowledged', async () => {
+test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
   await listen();
   const [first] = backend.exchanges;
   first?.notify(ACKNOWLEDGED);
@@ -92,7 +92,7 @@ test('does not ask again what the backend refused, until something else is wante
   assert.is(backend.exchanges.length, 2);
 });
 
-test('says when the backend has acknowledged what is wanted now, or does not', async () => {
+test('resolves when the backend has acknowledged the latest subscription, or does not', async () => {
   await listen();
   const [first] = backend.exchanges;
   assert.is(await hasAgreed(), false);

@@ -24,7 +24,7 @@ test.before.each(async () => {
 });
 test.after.each(() => harness.close());
 
-test('closes when its last call has ended after the session went elsewhere', async () => {
+test('closes with its last call after the session has moved', async () => {
   const binding = pinOf(false);
   binding.take();
   binding.take();
@@ -65,7 +65,7 @@ for (const buffers of [true, false]) {
   });
 }
 
-test('asks a modern process for what its client wants to hear, while it listens', async () => {
+test('subscribes at a modern process while its client listens', async () => {
   upstream = new ScriptedTransport(MODERN);
   const binding = pinOf(true);
   assert.is(binding.setSubscribed(), undefined);
@@ -97,7 +97,7 @@ test('asks a modern process for what its client wants to hear, while it listens'
   assert.equal([upstream.open.length, upstream.listeners], [0, 0]);
 });
 
-test('tells who listens to a modern process that it is lost, and asks it no more', async () => {
+test('reports the loss of a modern process to its listener, and asks it no more', async () => {
   upstream = new ScriptedTransport(MODERN);
   const binding = pinOf(true);
   const [gone, listener] = [new Ear(), new Ear()];

@@ -64,7 +64,7 @@ const ROWS: readonly Row[] = [
 
 simulateTime(test, () => harness.close());
 
-test('goes on with the process that was started in place of its own', async () => {
+test('continues with the process that replaced its own', async () => {
   harness = new SessionHarness();
   await harness.add('a');
   const session = await harness.open();
@@ -77,7 +77,7 @@ test('goes on with the process that was started in place of its own', async () =
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
-test('waits, although it may not move, while its conversation stands and nobody else is there', async () => {
+test('waits, although it may not move, while its conversation is intact and there is no other instance', async () => {
   harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
   await harness.add('a');
   const session = await harness.open();
@@ -88,7 +88,7 @@ test('waits, although it may not move, while its conversation stands and nobody 
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
-test('says of a gateway that stops that it does, and nothing of its instances', async () => {
+test('reports the shutdown of the gateway instead of the state of its instances', async () => {
   for (const sessionFailover of ['auto', 'never'] as const) {
     harness = new SessionHarness({ policy: { sessionFailover } });
     await harness.add('a', { script: () => undefined });
@@ -103,7 +103,7 @@ test('says of a gateway that stops that it does, and nothing of its instances', 
   }
 });
 
-test('tries the next instance when one takes no conversation, and tells of the last in the end', async () => {
+test('tries the next instance when one refuses a conversation, and reports the last failure', async () => {
   harness = new SessionHarness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) await harness.add(id, { fields: HTTP });
@@ -141,7 +141,7 @@ test('leaves half of its time to another HTTP instance when one opens nothing', 
   assert.is(await resultOf(call), 'd');
 });
 
-test('waits all of its time for a program, or where there is nobody else', async () => {
+test('waits all of its time for a program, or without another instance', async () => {
   harness = new SessionHarness({ policy: { session: 'isolated', maxRetries: 1 } });
   for (const id of ['a', 'b']) await harness.add(id);
   const programs = ['a', 'b'].map((id) => freeze(id));
@@ -157,7 +157,7 @@ test('waits all of its time for a program, or where there is nobody else', async
   assert.is(await late, 'BACKEND_TIMEOUT');
 });
 
-test('looks again and again for a place while its client listens', async () => {
+test('retries to bind while its client listens', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
@@ -265,7 +265,7 @@ test('asks a backend that keeps no conversations once, and again when it was res
   assert.is(harness.transport('a').profiles.length, 1);
 });
 
-test('goes elsewhere when a backend became another while it was asked', async () => {
+test('moves when the backend was replaced during the opening', async () => {
   harness = new SessionHarness({ policy: { maxRetries: 0 } });
   await harness.add('a', { peer: MODERN, fields: HTTP });
   const asked = harness.transport('a');
@@ -278,7 +278,7 @@ test('goes elsewhere when a backend became another while it was asked', async ()
   assert.match(failure instanceof Error ? failure.message : '', 'it is not connected');
 });
 
-test('closes a conversation that breaks while it is told what it has to know', async () => {
+test('closes a conversation that breaks while the state is repeated', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;
@@ -295,7 +295,7 @@ test('closes a conversation that breaks while it is told what it has to know', a
   assert.is(harness.upstreams('a')[0]?.isClosed, true);
 });
 
-test('goes back to where it was only when nobody else is there', async () => {
+test('returns to the same instance only without another one', async () => {
   harness = new SessionHarness();
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;

@@ -37,7 +37,7 @@ simulateTime(
   },
 );
 
-test('tells a conversation of its own, and the next one again after a move', async () => {
+test('sends the state in its own conversation, and again after a move', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
   const session = await harness.open();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
@@ -83,7 +83,7 @@ test('has a process of its own from its first log level on', async () => {
   assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
 });
 
-test('says no to a log level when there is no process for it, and goes on as it was', async () => {
+test('refuses a log level without room for a process, and stays bound', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
   harness.transport('a').thrownByOpenUpstream = new Error('no room');
@@ -105,14 +105,14 @@ test('lets a log level be of no effect where the template wants its processes sh
   assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
 });
 
-test('lets a process without logging say so itself', async () => {
+test('lets a process without logging refuse itself', async () => {
   await harness.add('a', { script: (exchange) => exchange.refuse(-32601) });
   const session = await harness.open();
   assert.is(await resultOf(ask(session, LEVEL)), -32601);
   assert.is(session.isShared, true);
 });
 
-test('answers in the place of a modern process of its own, too, and asks it for the news', async () => {
+test('answers for a dedicated modern process, too, and subscribes there', async () => {
   harness = new SessionHarness({ policy: { session: 'isolated' } });
   for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN });
   const session = await harness.open();
@@ -148,7 +148,7 @@ test('refuses what is no log level, no uri, and one subscription too many', asyn
   assert.equal(await resultOf(ask(session, subscribe('x:999'))), {});
 });
 
-test('asks a shared process once for all who want the same, and takes it back with the last', async () => {
+test('subscribes once at a shared process for all sessions, and unsubscribes after the last', async () => {
   await harness.add('a', { peer: FULL, script: answers({}) });
   const [one, other] = [await harness.open(), await harness.open()];
   for (const session of [one, other, one]) assert.equal(await resultOf(ask(session, subscribe('x:1'))), {});
@@ -190,7 +190,7 @@ test('leaves no subscription behind when its caller left before the answer', asy
   assert.is(harness.subscriptions.size, 0);
 });
 
-test('asks a modern instance once for all who listen, and tells each what he asked for', async () => {
+test('subscribes once at a modern instance for all sessions, and delivers to each its resources', async () => {
   await harness.add('a', { peer: MODERN, fields: HTTP });
   const before = listens();
   const sessions = [await harness.open(), await harness.open(), await harness.open()];
@@ -218,7 +218,7 @@ test('asks a modern instance once for all who listen, and tells each what he ask
   assert.is(harness.ref('a').inFlight, 0);
 });
 
-test('says when a modern instance has agreed to tell what was subscribed to', async () => {
+test('resolves when a modern instance has acknowledged the subscription', async () => {
   await harness.add('a', { peer: MODERN, fields: HTTP });
   const session = await harness.open();
   assert.is(session.opening, undefined);

@@ -30,7 +30,7 @@ const UPDATED = 'notifications/resources/updated';
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-test('nobody hears what is another’s while instances are killed and drained', async () => {
+test('no session gets messages of another while instances are killed and drained', async () => {
   const harness = new SessionHarness({ policy: { sessionFailover: 'auto' } });
   await harness.add('pipe', { peer: FULL, script: echo });
   await harness.add('pipe2', { peer: FULL, script: echo });

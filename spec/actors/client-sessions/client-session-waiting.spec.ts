@@ -16,7 +16,7 @@ test.before(async () => {
 });
 test.after(() => harness.close());
 
-test('refuses only those who need what was not to be had', () => {
+test('refuses only requests that need a dedicated conversation', () => {
   const waiting = new BindingWaiters();
   const heard: string[] = [];
   waiting.add(waiter(heard, 'one', true));

@@ -136,7 +136,7 @@ test('ends unbound when it is wanted and may not move any more', async () => {
   assert.is(duties.seen.at(-1), 'ended');
 });
 
-test('looks for a place by itself only while its client listens', async () => {
+test('retries by itself only while its client listens', async () => {
   for (const isListened of [false, true]) {
     const { duties, actor, clock } = start({ isListened });
     actor.send({ type: 'lost' });
@@ -186,7 +186,7 @@ test('gives equal profiles the same object, whatever the order of their fields',
   assert.is.not(profiles.take(ASKABLE), one);
 });
 
-test('forgets a profile when nobody uses it any more', () => {
+test('forgets a profile without users', () => {
   const profiles = new ClientProfiles();
   const shared = [profiles.take(PLAIN), profiles.take({ ...PLAIN })];
   assert.is(profiles.size, 1);

@@ -78,7 +78,7 @@ test('answers its callers and its listeners when it is closed, and takes nothing
   assert.is(harness.ref('a').inFlight, 0);
 });
 
-test('tells its own backend everything, and one that it shares nothing: nobody could tell who says it', async () => {
+test('forwards all notifications in a dedicated conversation, and none in a shared one', async () => {
   await harness.add('a');
   const [own, shared] = [await harness.open(ASKABLE), await harness.open(PLAIN)];
   for (const session of [own, shared]) {
@@ -96,7 +96,7 @@ test('tells its own backend everything, and one that it shares nothing: nobody c
   assert.equal(told(harness.transport('a').notified), []);
 });
 
-test('tells a program that it shares what the protocol does not know, while its call is the only one there', async () => {
+test('forwards custom notifications to a shared program while its call is the only one there', async () => {
   await harness.add('a', { script: silent, fields: { transport: 'stdio', command: 'serve' } });
   const [session, other] = [await harness.open(PLAIN), await harness.open(PLAIN, 'another')];
   const custom = (from: typeof session, n: number): void => {
@@ -119,7 +119,7 @@ test('tells a program that it shares what the protocol does not know, while its 
   call.subscription.unsubscribe();
 });
 
-test('keeps what its own process says until somebody listens, up to a bound', async () => {
+test('buffers the messages of a dedicated process without a listener, up to a bound', async () => {
   await harness.add('a');
   const session = await harness.open(ASKABLE);
   const [own] = harness.upstreams('a');
@@ -152,7 +152,7 @@ test('listens to an HTTP backend only while its client does', async () => {
   );
 });
 
-test('hears of a shared process what is meant for all, and nothing else', async () => {
+test('gets only the messages of a shared process that concern all clients', async () => {
   await harness.add('a', { peer: FULL });
   const heard = [await harness.open(), await harness.open()].map(hear);
   harness.transport('a').tell('notifications/tools/list_changed');
@@ -210,7 +210,7 @@ test('ends the calls of a client that is away, one by one, when others wait for 
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
 });
 
-test('keeps the calls of a client that is away where they take no place from others', async () => {
+test('keeps the calls of an absent client while no other call waits for their places', async () => {
   await harness.add('a', { script: silent });
   await harness.add('b', { script: silent });
   const session = await harness.open(ASKABLE, 'ann');
@@ -249,7 +249,7 @@ for (const whose of ['shared', 'own'] as const) {
   });
 }
 
-test('tells when a conversation of its own ends, and the instance goes on', async () => {
+test('reports the end of a dedicated conversation while the instance stays', async () => {
   const binding = await pinAt('own');
   const { heard } = keep(binding);
   harness.upstreams('a')[0]?.lose();

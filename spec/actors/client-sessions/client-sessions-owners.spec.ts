@@ -17,7 +17,7 @@ simulateTime(
   },
 );
 
-test('gives callers that cannot be told apart all of them', async () => {
+test('gives anonymous callers all of them', async () => {
   await harness.add('a');
   for (let count = 0; count < 40; count += 1) await harness.open(PLAIN, 'anonymous');
   assert.is(await codeOf(harness.open(PLAIN, 'anonymous')), 'SESSION_LIMIT');
@@ -56,7 +56,7 @@ test('counts no session that could not be opened', async () => {
   assert.is(harness.sessions.size, 1);
 });
 
-test('gives nobody more than a quarter of the processes of an instance', async () => {
+test('gives no owner more than a quarter of the processes of an instance', async () => {
   await harness.close();
   harness = new SessionHarness();
   await harness.add('a', { fields: { transport: 'stdio', command: 'serve' } });

@@ -30,7 +30,7 @@ simulateTime(
   },
 );
 
-test('ends all of an owner, and nobody else', async () => {
+test('ends all sessions of an owner, and no others', async () => {
   await harness.add('a', { fields: HTTP });
   const turns = endsOf(await openAll('ann'));
   await harness.open(PLAIN, 'bob');

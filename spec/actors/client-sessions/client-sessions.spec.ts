@@ -44,7 +44,7 @@ test('finds a session by its id until it is closed', async () => {
   assert.is(harness.sessions.size, 0);
 });
 
-test('opens on the next instance when one refuses, and tells the last failure when all do', async () => {
+test('opens on the next instance when one refuses, and reports the last failure when all do', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
   const failure = backendUnavailable('no room', { delivered: 'no' });
   harness.transport('a').thrownByOpenUpstream = failure;
@@ -54,7 +54,7 @@ test('opens on the next instance when one refuses, and tells the last failure wh
   assert.is(harness.sessions.size, 4);
 });
 
-test('says why no session can be opened', async () => {
+test('reports why no session can be opened', async () => {
   assert.is(await codeOf(harness.sessions.open('nothing', 'x', PLAIN)), 'TEMPLATE_NOT_FOUND');
   assert.is(await codeOf(harness.open()), 'NO_HEALTHY_INSTANCE');
   await harness.add('a');
@@ -83,7 +83,7 @@ test('opens one where all instances are full: a session is no call', async () =>
   for (const { subscription } of calls) subscription.unsubscribe();
 });
 
-test('takes no more than its limit, and puts nobody out who is in use', async () => {
+test('opens no more than its limit, and ends no session in use', async () => {
   await harness.add('a');
   const sessions = await openAll(50);
   assert.is(await codeOf(harness.open()), 'SESSION_LIMIT');
@@ -149,7 +149,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   }
 });
 
-test('parks who rests, and goes on with him at his next message', async () => {
+test('parks unused sessions, and continues them at the next message', async () => {
   await harness.add('a');
   const session = await harness.open();
   await rest();
@@ -202,7 +202,7 @@ test('keeps what a parked session has at its backend', async () => {
   assert.is(hear(session).messages.length, 1);
 });
 
-test('goes on elsewhere with a parked session whose instance died', async () => {
+test('moves a parked session whose instance died', async () => {
   await harness.add('a');
   const session = await harness.open();
   await harness.add('b');
@@ -213,7 +213,7 @@ test('goes on elsewhere with a parked session whose instance died', async () => 
   assert.is(await resultOf(ask(session, 'read')), 'b');
 });
 
-test('ends who was not used for too long, at its backend, too', async () => {
+test('ends a session that was idle for too long, at its backend, too', async () => {
   await harness.add('a', { fields: HTTP });
   const [idle, busy] = [await harness.open(), await harness.open()];
   const release = busy.hold();
@@ -233,7 +233,7 @@ test('ends who was not used for too long, at its backend, too', async () => {
   assert.is(harness.sessions.size, 0);
 });
 
-test('ends who listens and was not used for too long; until then it hears what is said', async () => {
+test('ends an idle session although it listens; until then it gets messages', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
   await resultOf(ask(session, 'read'));

@@ -19,7 +19,7 @@ const MANY = 60;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-test('parks who rests, and wakes who is used', () => {
+test('parks unused sessions, and wakes used ones', () => {
   const { resting, add } = staged();
   const [first] = add(2);
   mock.timers.tick(LIMITS.sessionParkMs);

@@ -59,7 +59,7 @@ function failureOf(outcome: ProbeResult | GatewayError) {
 const answered = (durationMs: number): ProbeResult => ({ durationMs, isAnswered: true });
 const silent = () => Promise.reject(backendTimeout(10_000));
 
-test('are free while their call waits for its client, and taken again when it goes on', () => {
+test('are free while their call is paused, and taken when it is resumed', () => {
   const calls = new CallCounter();
   calls.begin('ann');
   calls.begin('ann');
@@ -124,7 +124,7 @@ test('averages the time of answers, error answers included; a failure lowers the
   assert.equal(end('error', 32), [0.8400000000000001, 40]);
 });
 
-test('takes probes for calls of no client; one without a time says nothing of that', () => {
+test('averages in probes, those without a time without latency', () => {
   const calls = new CallCounter();
   calls.record(false);
   calls.record(false);

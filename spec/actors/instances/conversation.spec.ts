@@ -57,7 +57,7 @@ test('is none where the backend keeps none for a single client', async () => {
   assert.equal(told, ['retired', 'gone']);
 });
 
-test('lets whoever wants a level wait until it is set, and asks for no less than before', async () => {
+test('waits until a log level is set, and never raises it again', async () => {
   const { conversation, upstream } = await open();
   const first = conversation.requireLogLevel('error');
   assert.is(conversation.requireLogLevel('error'), first);

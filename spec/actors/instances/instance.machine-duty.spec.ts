@@ -104,7 +104,7 @@ check('waits for them no longer than 30 s, and answers them', async (harness) =>
   assert.is(harness.ref.inFlight, 0);
 });
 
-check('restarts at once while it waits to open again, and waits anew', async (harness) => {
+check('restarts immediately during a back-off, and waits again', async (harness) => {
   for (let round = 1; round <= 5; round += 1) {
     harness.opener.last.fail();
     await settled();
@@ -124,7 +124,7 @@ check('does not hold a restart by hand against the instance', async (harness) =>
   }
 });
 
-check('restarts once, however often it is told to', async (harness) => {
+check('restarts once after several commands', async (harness) => {
   const transport = await harness.healthy();
   harness.call();
   for (let time = 0; time < 3; time += 1) harness.ref.restart();
@@ -196,7 +196,7 @@ check('lets calls finish within that time also when it was about to restart', as
   assert.equal([caller.error, harness.ref.state], [undefined, 'stopped']);
 });
 
-check('takes the newer time when it is told twice to leave', async (harness) => {
+check('uses the time limit of the latest command to leave', async (harness) => {
   await harness.healthy();
   const caller = harness.call();
   harness.ref.leave(60_000);

@@ -70,7 +70,7 @@ check('does not keep the reason of a probe that failed before one that passed', 
   assert.is(harness.ref.reason, null);
 });
 
-check('tells of every probe, of which the handshake is the first', async (harness) => {
+check('emits every probe, of which the handshake is the first', async (harness) => {
   const transport = await unhealthy(harness);
   passes(transport);
   await harness.pass(500);
@@ -112,7 +112,7 @@ check('probes when answers came but no call is in flight any more', async (harne
   assert.is(harness.probes, 1);
 });
 
-check('passes a probe that fails while something else is heard', async (harness) => {
+check('passes a failed probe when another message came meanwhile', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(INTERVAL);
   const probe = transport.last;

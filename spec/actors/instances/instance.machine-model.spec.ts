@@ -139,7 +139,7 @@ test('keeps its promises when every step is over before the next', async () => {
   );
 });
 
-test('keeps its promises when steps fall into one moment', async () => {
+test('keeps its invariants when steps coincide', async () => {
   await fc.assert(
     fc.asyncProperty(scripts, (script) => play(script, false)),
     { numRuns: 400 },

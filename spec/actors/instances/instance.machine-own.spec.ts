@@ -73,7 +73,7 @@ check('does not end when an unhealthy shared process is given up', async (harnes
   assert.equal([scripted.isClosed, harness.ref.takes(own)], [false, true]);
 });
 
-check('takes nothing new while its instance is drained, and goes on', async (harness) => {
+check('opens nothing new while its instance is drained, and stays open', async (harness) => {
   const { own, scripted } = await open(harness, await harness.healthy(withOwn()));
   harness.ref.drain();
   assert.equal([harness.ref.takes(own), scripted.isClosed], [false, false]);

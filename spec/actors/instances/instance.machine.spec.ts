@@ -62,7 +62,7 @@ check(
   },
 );
 
-check('says why and when it opens again', async (harness) => {
+check('emits why and when it opens again', async (harness) => {
   (await harness.healthy()).lose('exited with code 7');
   await settled();
   const expected: InstanceEmission[] = [
@@ -117,7 +117,7 @@ check('opens with the definition as it was changed', async (harness) => {
   assert.is(harness.opener.last.definition.weight, 9);
 });
 
-check('opens an unhealthy session anew after five failed probes', async (harness) => {
+check('reopens an unhealthy session after five failed probes', async (harness) => {
   const transport = await unhealthy(harness);
   for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
   assert.equal([harness.probes, transport.isClosed], [LIMITS.failedRecoveries - 1, false]);
@@ -128,7 +128,7 @@ check('opens an unhealthy session anew after five failed probes', async (harness
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('says that the probes were the reason, not its own closing', async (harness) => {
+check('gives the probes as the reason, not its own closing', async (harness) => {
   await unhealthy(harness);
   for (const ms of WAITS) await harness.pass(ms);
   assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
@@ -150,7 +150,7 @@ check('answers the calls in flight when it closes that session', async (harness)
   assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
 });
 
-check('goes on opening when nobody is there any more', async (harness) => {
+check('keeps trying to open when the backend is gone', async (harness) => {
   await unhealthy(harness);
   for (const ms of WAITS) await harness.pass(ms);
   await harness.pass(500);
@@ -240,7 +240,7 @@ check('does not wait for ever for an old session when it is restarted', async (h
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('goes on draining after a restart when it drained before', async (harness) => {
+check('is draining again after a restart while draining', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
   harness.ref.drain();

@@ -38,7 +38,7 @@ async function longestWait(harness: Harness): Promise<number> {
 }
 const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
 
-check('opens no conversation without a session, and none goes on in the next one', async (harness) => {
+check('opens no conversation without a session, and none survives it', async (harness) => {
   const open = () => codeOf(openOwn(harness.ref, PROFILE));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   const transport = await harness.healthy();
@@ -153,7 +153,7 @@ check('carries what its callers start from within a failure', async (harness) =>
   assert.equal([first.ends, next?.ends, next?.error?.delivered, harness.ref.inFlight], [1, 1, 'no', 0]);
 });
 
-check('carries a call from within what its actor tells', async (harness) => {
+check('carries a call from within an emission of its actor', async (harness) => {
   let caller: Caller | undefined;
   harness.ref.state$.subscribe((state) => {
     if (state === 'healthy') caller = harness.call();
@@ -172,7 +172,7 @@ check('refuses what comes after the end, as not delivered', async (harness) => {
   assert.equal([caller.endings, harness.ref.inFlight], [[], 0]);
 });
 
-check('has a place free while a backend waits for the client of a call', async (harness) => {
+check('frees the place of a call while its backend waits for the client', async (harness) => {
   const transport = await harness.healthy();
   const { events, subscription } = harness.call();
   const counts = () => [harness.ref.inFlight, harness.ref.carried, harness.ref.snapshot(0).inFlight];
@@ -225,7 +225,7 @@ check(
   },
 );
 
-check('tells what it says under the names of the gateway', async ({ ref }) => {
+check('maps emissions to events of the gateway', async ({ ref }) => {
   const probed = { passed: true, durationMs: 3 };
   const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
   assert.equal(
@@ -280,7 +280,7 @@ check('takes a new policy and a new definition in every state', async (harness) 
   assert.equal(harness.states, ['starting', 'healthy', 'draining']);
 });
 
-check('hears what its present session hears, also after a restart', async (harness) => {
+check('emits the messages of its present session, also after a restart', async (harness) => {
   const heard: string[] = [];
   for (const listener of ['one', 'two']) {
     harness.ref.messages$.subscribe({
@@ -346,7 +346,7 @@ check(
   },
 );
 
-check('looks at its instance once, however many stay, and no longer than they do', async (harness) => {
+check('observes its session only while there are reservations', async (harness) => {
   await harness.healthy();
   const observers = countObservers(harness);
   const reservations = subscribed(100, () => harness.ref.reserve(ANONYMOUS.id));
@@ -377,7 +377,7 @@ check(
   },
 );
 
-check('keeps so many in all, and one that goes on has its place already', async (harness) => {
+check('bounds reservations, except for a continued call', async (harness) => {
   await harness.healthy();
   const all = subscribed(LIMITS.parkedCalls, () => harness.ref.reserve(ANONYMOUS.id));
   assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);

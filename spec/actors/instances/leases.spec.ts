@@ -33,7 +33,7 @@ function host(transport: TransportKind = 'stdio') {
   return { leases, facts, lease, open };
 }
 
-test('tells which process it is, where it is one', async () => {
+test('reports the process id, if there is a process', async () => {
   const { facts, open } = host();
   const upstream = Object.assign(new ScriptedTransport(), { pid: 7 });
   await open(Promise.resolve(upstream));
@@ -47,7 +47,7 @@ test('tells which process it is, where it is one', async () => {
   );
 });
 
-test('tells an end that is told badly', async () => {
+test('reports an end without a reason', async () => {
   for (const error of [undefined, new Error('broken')]) {
     const { facts, open } = host();
     const upstream = new ScriptedTransport();
@@ -61,7 +61,7 @@ test('tells an end that is told badly', async () => {
   }
 });
 
-test('tells why one could not be opened, unless its lease had ended', async () => {
+test('reports why one could not be opened, unless its lease had ended', async () => {
   const { facts, open, lease } = host();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
   const { conversation, release } = lease(failure());
@@ -123,7 +123,7 @@ test('ends an idle conversation for one that needs its place, of the same owner 
   await leases.end();
 });
 
-test('there may be so many in all, of whoever they are', async () => {
+test('their total is bounded, of all owners together', async () => {
   const { processes, opened, open } = makeProcesses(3);
   for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
   const refusal = await open('dee').catch((thrown: unknown) => thrown);

@@ -13,7 +13,7 @@ import { SessionHarness, WITH_TOOLS } from './session-harness.ts';
 
 const test = suite('session');
 
-test('opens once, with the definition, and says so with the peer it found', async () => {
+test('opens once, with the definition, and reports the peer', async () => {
   const harness = new SessionHarness();
   assert.equal(harness.told, []);
   await harness.open();
@@ -34,7 +34,7 @@ test('carries a request, and its answer inside the emission of the transport', a
   assert.equal(heard, ['notification', 'result', 'completed']);
 });
 
-test('answers its callers, then says that it is lost, then that it is closed', async () => {
+test('answers its callers, then reports the loss, then the end', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
   transport.closesSlowly = true;
@@ -55,7 +55,7 @@ test('answers its callers, then says that it is lost, then that it is closed', a
   ]);
 });
 
-test('ends what single clients have there when it is to, and says that it is closed when nothing is left', async () => {
+test('ends dedicated conversations on command, and is closed when nothing is left', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
   harness.end();
@@ -76,7 +76,7 @@ test('does so while it is being opened, too', async () => {
   assert.equal(harness.told, ['closed']);
 });
 
-test('goes on when a conversation of one client ends, or cannot be opened', async () => {
+test('continues when a dedicated conversation ends, or cannot be opened', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
   const open = () =>
@@ -92,7 +92,7 @@ test('goes on when a conversation of one client ends, or cannot be opened', asyn
   assert.equal([heard.length, harness.told], [1, ['opened']]);
 });
 
-test('says that its backend is in doubt, as often as its transport does, until that has closed', async () => {
+test('passes on the doubts of its transport until that has closed', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
   transport.doubts$.next();
@@ -140,7 +140,7 @@ test('lists the tools behind the handshake, and again when they changed', async 
   assert.equal(harness.facts.at(-1), { type: 'list.changed', list: 'tools' });
 });
 
-test('tells which list changed; only that of the tools is listed again', async () => {
+test('reports which list changed; only the tools are listed again', async () => {
   const harness = new SessionHarness();
   const transport = new ScriptedTransport(WITH_TOOLS);
   transport.onExchange = (exchange) => exchange.result({ tools: [] });
@@ -155,7 +155,7 @@ test('tells which list changed; only that of the tools is listed again', async (
   assert.equal(transport.asked, ['tools/list']);
 });
 
-test('tells which tools lists come without, as long as it lasts', async () => {
+test('reports the tools that are omitted from lists', async () => {
   const harness = new SessionHarness();
   const transport = await harness.open();
   const omitted = { tool: 'x', reason: 'it is bad' };

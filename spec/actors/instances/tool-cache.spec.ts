@@ -29,7 +29,7 @@ function staged() {
   return { cache, listings, clock, answer, fail };
 }
 
-test('lets as many wait for one look-up as may queue per instance, and no more', async () => {
+test('bounds the calls that wait for one look-up', async () => {
   const { cache, listings, answer } = staged();
   let done = 0;
   for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) void cache.lookUp()?.then(() => done++);
@@ -62,7 +62,7 @@ test('does not believe a list that changed while it was listed', async () => {
   assert.is(cache.knows('new'), 'yes');
 });
 
-test('hears a change in the very moment in which a listing ends', async () => {
+test('notices a change at the moment at which a listing ends', async () => {
   // However many turns the cache takes to digest the list, the change comes in each of them once.
   for (let turns = 0; turns < 10; turns += 1) {
     const { cache, clock, listings, answer } = staged();
@@ -103,7 +103,7 @@ test('lists what it put off at the first question a second later', async () => {
   assert.is(cache.knows('b'), 'yes');
 });
 
-test('tells that a tool asks for other headers, unless its backend said that the list changed', async () => {
+test('reports a tool that requires other headers, unless its backend notified a changed list', async () => {
   const asking = (header: string): Tool => ({
     name: 'a',
     inputSchema: { properties: { x: { type: 'string', 'x-mcp-header': header } } },
@@ -133,7 +133,7 @@ test('tells that a tool asks for other headers, unless its backend said that the
   assert.equal(cache.find('a'), asking('New'));
 });
 
-test('lists at most once a second for a backend that says after every list that it changed', async () => {
+test('lists at most once a second for a backend that notifies a change after every listing', async () => {
   const { cache, clock, listings, answer } = staged();
   void cache.refresh();
   for (let second = 0; second < 5; second += 1) {

@@ -17,7 +17,7 @@ test('asks once, after it has gathered', () => {
   assert.equal(deeds, ['ask']);
 });
 
-test('expires when nobody comes back', () => {
+test('expires when the client does not return', () => {
   const { clock, deeds, actor } = start();
   clock.increment(5);
   clock.increment(LIMITS.parkedCallMs);
@@ -36,7 +36,7 @@ test('does not expire while it runs, and gathers again when it is asked again', 
   assert.equal(deeds, ['ask', 'ask']);
 });
 
-test('hears of further requests while it gathers or waits without a change', () => {
+test('further requests change nothing while it gathers or waits', () => {
   const { clock, deeds, tell } = start();
   clock.increment(3);
   tell('asked');

@@ -32,7 +32,7 @@ test('only passes a call on that is asked nothing', () => {
   assert.equal([client.heard, calls.size], [[1, 'done', 'end'], 0]);
 });
 
-test('asks the client, and goes on with what it answers', () => {
+test('asks the client, and continues with its answer', () => {
   const first = park('elicitation/create');
   assert.equal(first.heard, ['elicitation/create', 'end']);
   assert.is(exchange.isCancelled, false);
@@ -76,7 +76,7 @@ test('keeps the failure of a backend, too', () => {
   assert.equal([second.heard, calls.size], [['BACKEND_UNAVAILABLE'], 0]);
 });
 
-test('asks in the next round what came up while nobody listened', () => {
+test('asks in the next round what the backend asked without a subscriber', () => {
   const first = park('roots/list');
   exchange.ask('sampling/createMessage');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
@@ -84,7 +84,7 @@ test('asks in the next round what came up while nobody listened', () => {
   assert.equal(second.heard, ['sampling/createMessage', 'end']);
 });
 
-test('is resumed by nobody else, for nothing else, and not twice; and is unharmed by the attempts', () => {
+test('is resumed only by its owner, under its name, once; other attempts have no effect', () => {
   const first = park('roots/list');
   const all = replies(first.key('roots/list'));
   assert.is(calls.resume(first.id, BOB, CALL, all), undefined);
@@ -111,7 +111,7 @@ test('cancels the exchange when its client leaves in the middle of a stretch', (
   assert.equal([exchange.isCancelled, calls.size], [true, 0]);
 });
 
-test('ends a call whose client does not come back, and tells the backend first', () => {
+test('ends a call whose client does not return, and answers the backend first', () => {
   const first = park('roots/list');
   mock.timers.tick(LIMITS.parkedCallMs - 1);
   assert.is(calls.size, 1);
@@ -130,7 +130,7 @@ test('refuses a call that would be one too many, and leaves the others alone', (
   assert.equal([last.isCancelled, calls.size], [false, LIMITS.parkedCalls]);
 });
 
-test('parks no more than a quarter of them for one owner, unless callers cannot be told apart', () => {
+test('parks at most a quarter of them for one owner, unless callers are anonymous', () => {
   const share = LIMITS.parkedCalls / 4;
   const [first] = Array.from({ length: share }, () => parkFor('ann'));
   assert.equal([parkFor('ann').heard, parkFor('bob').heard], [['QUEUE_FULL'], []]);
@@ -152,7 +152,7 @@ test('ends those of one owner', () => {
   assert.equal([...calls.owners], ['bob']);
 });
 
-test('tells whoever goes on with a call that it was ended', () => {
+test('fails the resumption of an ended call', () => {
   for (const [end, code] of [
     [() => calls.endOf('ann'), 'BACKEND_UNAVAILABLE'],
     [() => calls.close(), 'SHUTTING_DOWN'],

@@ -38,7 +38,7 @@ test('subscribes to what a modern backend announces, and to nothing else', () =>
   ]);
 });
 
-test('tells each change, and nothing on the acknowledgement', () => {
+test('emits each change, and nothing for the acknowledgement', () => {
   const { latest, heard } = listening(MODERN);
   for (const event of [
     ACKNOWLEDGED,
@@ -102,7 +102,7 @@ test('gives up when the backend does not know how to be listened to', () => {
   assert.is(requests.length, 1);
 });
 
-test('ends its subscription when nobody listens any more, also while it waits', () => {
+test('ends its subscription without a subscriber, also while it waits', () => {
   const one = listening(MODERN);
   one.stop();
   assert.is(one.latest().closed, true);

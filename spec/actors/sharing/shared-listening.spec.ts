@@ -24,7 +24,7 @@ test.before.each(() => {
 });
 test.after.each(() => mock.timers.reset());
 
-test('leaves out with the next subscription what nobody wants any more', () => {
+test('drops unwanted resources with the next subscription', () => {
   const first = want('x:1');
   acknowledge();
   const second = want('x:2');

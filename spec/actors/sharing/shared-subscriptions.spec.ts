@@ -70,7 +70,7 @@ test('subscribes once for all, and unsubscribes behind the last', async () => {
   assert.is(one.state$.observed, false);
 });
 
-test('tells everybody of a refusal, takes nothing back, and asks again after a restart', async () => {
+test('reports a refusal to all, unsubscribes nothing, and asks again after a restart', async () => {
   const first = shared.subscribe(one, 'x:1');
   one.transport.last.refuse(-32601);
   const second = shared.subscribe(one, 'x:1');
@@ -84,7 +84,7 @@ test('tells everybody of a refusal, takes nothing back, and asks again after a r
   assert.equal([one.heard, shared.size], [['subscribe x:1'], 0]);
 });
 
-test('rejects while nobody is there, and asks as soon as somebody is', async () => {
+test('rejects without a connection, and asks as soon as there is one', async () => {
   one.down();
   const part = shared.subscribe(one, 'x:1');
   assert.is(await failure(part.answer), 'BACKEND_UNAVAILABLE no');
@@ -119,7 +119,7 @@ test('waits for an answer for half a minute, and cancels then', async () => {
   assert.is(shared.size, 0);
 });
 
-test('outlives a conversation that says nothing to the point, or throws', async () => {
+test('survives a conversation that completes without an answer, or throws', async () => {
   const part = shared.subscribe(one, 'x:1');
   one.transport.last.complete();
   assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');

@@ -86,7 +86,7 @@ test('lists in the shared process where there is no room for another one', async
   assert.is(await listed({ elicitation: {} }), 13);
 });
 
-test('keeps tasks where nobody else sees them, or refuses them', async () => {
+test('keeps tasks in dedicated conversations, or refuses them', async () => {
   await harness.add('a', 'stdio', answers());
   const task = { method: 'tasks/list', params: {} };
   await harness.call(task).end;
@@ -119,7 +119,7 @@ test('gives a program to one call at a time, and to the next one afterwards', as
   assert.equal(harness.calls('a'), [0, 2, 1]);
 });
 
-test('gives nobody a program that may still ask about the call of somebody who left', async () => {
+test('does not reuse a program that may still ask about a cancelled call', async () => {
   await harness.add('a', 'stdio', silent);
   const first = harness.call(modernCall(), { profile: ASKABLE });
   await settled();
@@ -130,7 +130,7 @@ test('gives nobody a program that may still ask about the call of somebody who l
   assert.equal([harness.upstreams('a')[0]?.isClosed, harness.pool.size], [true, 1]);
 });
 
-test('gives a program on that can ask nobody, whoever left', async () => {
+test('reuses a program that can ask nothing', async () => {
   await restage({ session: 'isolated' });
   await harness.add('a', 'stdio', silent);
   const first = harness.call(modernCall());
@@ -181,7 +181,7 @@ for (const [transport, peer] of [
   });
 }
 
-test('goes on to another instance when no conversation can be opened, or the call did not arrive', async () => {
+test('tries another instance when no conversation can be opened, or the call did not arrive', async () => {
   await harness.add('a', 'http', answers());
   await harness.add('b', 'http', fails('no'));
   await harness.add('c', 'http', answers());
@@ -190,7 +190,7 @@ test('goes on to another instance when no conversation can be opened, or the cal
   assert.ok(harness.inner.told('exchange.retried').length > 0);
 });
 
-test('opens a conversation anew, once, that had ended unnoticed', async () => {
+test('reopens, once, a conversation that had ended unnoticed', async () => {
   let isLost = false;
   await harness.add('a', 'http', (exchange) => (isLost ? fails('no')(exchange) : answers()(exchange)));
   await harness.call(modernCall()).end;
@@ -203,7 +203,7 @@ test('opens a conversation anew, once, that had ended unnoticed', async () => {
   assert.equal(harness.calls('a'), [0, 2, 1]);
 });
 
-test('opens conversations anew after a restart, and leaves none of the old ones behind', async () => {
+test('opens new conversations after a restart, and leaves no old one open', async () => {
   await harness.add('a', 'http', answers());
   await harness.call(modernCall()).end;
   const before = harness.backend('a');
@@ -214,7 +214,7 @@ test('opens conversations anew after a restart, and leaves none of the old ones 
   assert.equal([harness.calls('a'), before === harness.backend('a')], [[0, 1], false]);
 });
 
-test('goes on in a process of its own, with its call, while the one that others share is lost', async () => {
+test('continues in a dedicated process while the shared one is lost', async () => {
   const ref = await harness.add('a', 'stdio', silent);
   harness.backend('a').ownStandsAlone = true;
   const call = harness.call(modernCall(), { profile: ASKABLE });
@@ -268,7 +268,7 @@ test('waits with a call for the level that another one has it set to', async () 
   assert.equal(heard(0), ['tools/call', 'logging/setLevel info', 'tools/call', 'tools/call']);
 });
 
-test('lets a client hear the log lines it opted in to, and no others', async () => {
+test('delivers the log messages that a client opted in to, and no others', async () => {
   await harness.add('a', 'http', silent, LOGGING);
   const [deaf, picky] = [harness.call(modernCall()), harness.call(LEVEL('error'))];
   await settled();
@@ -282,7 +282,7 @@ test('lets a client hear the log lines it opted in to, and no others', async () 
   assert.equal([deaf.answers.length, picky.answers.length], [2, 3]);
 });
 
-test('ends a conversation that nobody used for a minute', async () => {
+test('ends a conversation after a minute without use', async () => {
   await harness.add('a', 'http', answers());
   await harness.call(modernCall()).end;
   mock.timers.tick(LIMITS.statelessIdleMs - 1);

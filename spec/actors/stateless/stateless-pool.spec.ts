@@ -86,7 +86,7 @@ test('does not begin more than as many again while those that end take their tim
   assert.is(refused(one), false);
 });
 
-test('hears what is said beside the calls of a process, and over HTTP where something may be asked', async () => {
+test('forwards messages outside of calls of a process, and over HTTP where questions are possible', async () => {
   const [web, pipe] = [host('http'), host('stdio')];
   const opened = await Promise.all(
     [
@@ -101,7 +101,7 @@ test('hears what is said beside the calls of a process, and over HTTP where some
   );
 });
 
-test('tells of the conversations of one owner with one instance, present and future', async () => {
+test('emits the conversations of one owner with one instance, present and future', async () => {
   const [one, other] = [host('stdio'), host('stdio')];
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();

@@ -92,7 +92,7 @@ test('opts in to log lines with a level that there is', () => {
   assert.equal([logLevelOf({ method: 'x' }), logLevelOf(modernCall())], [undefined, undefined]);
 });
 
-test('hears log lines from its level on, and everything else', () => {
+test('passes log messages from its level on, and everything else', () => {
   const heard = (level: string | undefined, params: JsonObject) =>
     isLogged(level)(notice('notifications/message', params));
   assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);

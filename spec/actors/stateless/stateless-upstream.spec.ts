@@ -40,7 +40,7 @@ test('hands a log line to the only call, and to none of several', () => {
   assert.equal([first.heard, second.heard], [['notifications/message'], []]);
 });
 
-test('tells every call that an elicitation is complete, and none of lists and resources', () => {
+test('reports a complete elicitation to every call, and no changes of lists or resources', () => {
   const [first, second] = [call(), call()];
   inner.tell('notifications/elicitation/complete');
   inner.tell('notifications/tools/list_changed');
