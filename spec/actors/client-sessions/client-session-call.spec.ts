@@ -294,7 +294,7 @@ test('a failed call waits for a new binding only for its remaining time', async 
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
-test('counts those that are under way, and the places that are kept for more', async () => {
+test('counts those that are under way, and the places that are held for more', async () => {
   const { calls, told } = await begin();
   assert.equal([calls.size, calls.areAnyBound], [0, false]);
   const stay = keep(calls);
@@ -332,13 +332,13 @@ test('keeps it there when another instance has the same id by now', async () => 
   const backend = { peer: MODERN, fields: HTTP, script: byTool };
   await harness.add('a', backend);
   const session = await harness.open(ASKABLE);
-  const first = await firstValueFrom(stayAfter(session, session.exchange(toolCall('write'))));
+  const first = await firstValueFrom(reservationAfter(session, session.exchange(toolCall('write'))));
   await harness.add('a', backend);
   const other = ask(session, 'slow');
   await settled();
   const [old, next] = harness.transports.get('a') ?? [];
   assert.equal([next?.last.request.params?.name, old?.isClosed], ['slow', false]);
-  const second = await firstValueFrom(stayAfter(session, first.exchange(toolCall('write'))));
+  const second = await firstValueFrom(reservationAfter(session, first.exchange(toolCall('write'))));
   first.leave();
   await resultOf(listen(second.exchange(toolCall('write'))));
   const written = (transport = old) =>
@@ -352,14 +352,14 @@ test('holds no more reservations than the share of its owner, except for continu
   const { calls } = await begin();
   const lost: string[] = [];
   const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
-  const kept = Array.from({ length: LIMITS.parkedCalls * LIMITS.ownerShare }, () => keep(calls, tell));
-  const [first] = kept;
+  const held = Array.from({ length: LIMITS.parkedCalls * LIMITS.ownerShare }, () => keep(calls, tell));
+  const [first] = held;
   assert.equal([calls.size, lost], [250, []]);
   keep(calls, tell);
   assert.equal([calls.size, lost.splice(0)], [250, ['QUEUE_FULL unknown']]);
   const next = first && keep(calls, tell, first);
   assert.equal([calls.size, lost], [251, []], 'until it leaves its place before');
-  for (const stay of [...kept, next]) stay?.leave();
+  for (const stay of [...held, next]) stay?.leave();
   assert.equal([calls.size, harness.ref('a').snapshot(1).inFlight], [0, 0]);
 });
 
@@ -423,12 +423,12 @@ function keep(
   lost: (error: GatewayError) => void = () => undefined,
   before: Pick<HeldReservation, 'exchange'> = calls,
 ): HeldReservation {
-  const stays: HeldReservation[] = [];
-  before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.reserve(answer, lost)));
+  const reservations: HeldReservation[] = [];
+  before.exchange(toolCall('write')).subscribe((answer) => reservations.push(calls.reserve(answer, lost)));
   harness.transport('a').last.result();
-  const [stay] = stays;
-  if (stay === undefined) throw new Error('there was no answer');
-  return stay;
+  const [reservation] = reservations;
+  if (reservation === undefined) throw new Error('there was no answer');
+  return reservation;
 }
 
 /** Answers what is not slow. */
@@ -436,7 +436,7 @@ function byTool(exchange: ScriptedExchange): void {
   if (exchange.request.params?.name !== 'slow') queueMicrotask(() => exchange.result());
 }
 
-/** Keeps a place with each answer. */
-function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<HeldReservation> {
+/** Makes a reservation with each answer. */
+function reservationAfter(session: ClientSession, answers$: Observable<Answer>): Observable<HeldReservation> {
   return answers$.pipe(map((answer) => session.reserve(answer, () => undefined)));
 }

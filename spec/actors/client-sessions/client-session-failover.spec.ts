@@ -19,7 +19,7 @@ import {
   codeOf,
   FULL,
   HTTP,
-  hear,
+  listenTo,
   MODERN,
   PLAIN,
   pass,
@@ -93,7 +93,7 @@ for (const failover of ['never', 'auto', 'always'] as const) {
     const [own] = harness.upstreams('a');
     assert.ok(own);
     await harness.add('b', { fields: PROGRAM });
-    const heard = hear(session);
+    const heard = listenTo(session);
     const before = ask(session, 'write');
     harness.transport('a').lose();
     await settled();
@@ -142,7 +142,7 @@ for (const failover of ['never', 'auto'] as const) {
     const whose = profile === PLAIN ? 'a shared' : 'its own';
     test(`with failover ${failover}, finishes the calls under way in ${whose} conversation, and takes no new ones`, async () => {
       const session = await openOnSilent(failover, profile);
-      const heard = hear(session);
+      const heard = listenTo(session);
       const [one, other] = [ask(session, 'write'), ask(session, 'write')];
       harness.ref('a').drain();
       assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');

@@ -194,23 +194,23 @@ export function codeOf(end: string | Error | undefined): string {
   return end instanceof Error && 'code' in end ? String(end.code) : String(end);
 }
 
-export interface Hearer {
+export interface Listener {
   readonly messages: ServerMessage[];
   readonly subscription: Subscription;
   isOver: boolean;
 }
 
 /** Listens to a session and writes down what it hears. */
-export function hear(session: ClientSession): Hearer {
+export function listenTo(session: ClientSession): Listener {
   const messages: ServerMessage[] = [];
   const subscription = session.messages$.subscribe({
     next: (message) => messages.push(message),
     complete: () => {
-      hearer.isOver = true;
+      listener.isOver = true;
     },
   });
-  const hearer: Hearer = { messages, subscription, isOver: subscription.closed };
-  return hearer;
+  const listener: Listener = { messages, subscription, isOver: subscription.closed };
+  return listener;
 }
 
 /** Lets ms of simulated time pass, and what follows. */

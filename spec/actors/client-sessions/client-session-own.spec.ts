@@ -25,7 +25,7 @@ test.before.each(async () => {
 test.after.each(() => harness.close());
 
 test('closes with its last call after the session has moved', async () => {
-  const binding = pinOf(false);
+  const binding = dedicatedBinding(false);
   binding.take();
   binding.take();
   binding.retire();
@@ -37,7 +37,7 @@ test('closes with its last call after the session has moved', async () => {
 });
 
 test('buffers no more than it has room for, and leaves no backend waiting', () => {
-  const binding = pinOf(true);
+  const binding = dedicatedBinding(true);
   upstream.ask('roots/list', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
   upstream.tell('notifications/message', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
   const listener = new Ear();
@@ -48,7 +48,7 @@ test('buffers no more than it has room for, and leaves no backend waiting', () =
 for (const buffers of [true, false]) {
   const kind = buffers ? 'a process' : 'a session over HTTP';
   test(`tells who listens to ${kind} that it is lost`, async () => {
-    const binding = pinOf(buffers);
+    const binding = dedicatedBinding(buffers);
     const listener = new Ear();
     binding.listen(listener);
     upstream.tell('notifications/message', { n: 1 });
@@ -58,7 +58,7 @@ for (const buffers of [true, false]) {
     assert.is(upstream.listeners, 0);
   });
   test(`survives that the messages of ${kind} end with an error`, async () => {
-    const binding = pinOf(buffers);
+    const binding = dedicatedBinding(buffers);
     binding.listen(new Ear());
     upstream.breakMessages(new Error('broken'));
     assert.is(binding.isIntact, false);
@@ -67,7 +67,7 @@ for (const buffers of [true, false]) {
 
 test('subscribes at a modern process while its client listens', async () => {
   upstream = new ScriptedTransport(MODERN);
-  const binding = pinOf(true);
+  const binding = dedicatedBinding(true);
   assert.is(binding.setSubscribed(), undefined);
   const listener = new Ear();
   listener.uris = new Set(['x:1']);
@@ -99,7 +99,7 @@ test('subscribes at a modern process while its client listens', async () => {
 
 test('reports the loss of a modern process to its listener, and asks it no more', async () => {
   upstream = new ScriptedTransport(MODERN);
-  const binding = pinOf(true);
+  const binding = dedicatedBinding(true);
   const [gone, listener] = [new Ear(), new Ear()];
   const leave = binding.listen(gone);
   binding.listen(listener);
@@ -114,7 +114,7 @@ test('reports the loss of a modern process to its listener, and asks it no more'
 
 test.run();
 
-function pinOf(buffersMessages: boolean): DedicatedBinding {
+function dedicatedBinding(buffersMessages: boolean): DedicatedBinding {
   const close = () => upstream.close();
   return new DedicatedBinding(harness.ref('a'), upstream, { close, buffersMessages, alarm });
 }

@@ -17,7 +17,7 @@ import {
   codeOf,
   FULL,
   HTTP,
-  hear,
+  listenTo,
   MODERN,
   PLAIN,
   resultOf,
@@ -161,7 +161,7 @@ test('retries to bind while its client listens', async () => {
   harness = new SessionHarness();
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
-  const heard = hear(session);
+  const heard = listenTo(session);
   harness.ref('a').drain();
   await settled();
   await harness.add('b', { peer: FULL });
@@ -173,7 +173,7 @@ test('retries to bind while its client listens', async () => {
 
 test('ends at once while its client listens, when it may not move', async () => {
   const session = await openOnA('never');
-  const heard = hear(session);
+  const heard = listenTo(session);
   harness.transport('a').lose();
   await settled();
   assert.is(heard.isOver, true);

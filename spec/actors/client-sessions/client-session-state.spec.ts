@@ -12,7 +12,7 @@ import {
   ask,
   FULL,
   HTTP,
-  hear,
+  listenTo,
   MODERN,
   PLAIN,
   resultOf,
@@ -117,7 +117,7 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
   for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN });
   const session = await harness.open();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
-  const { messages } = hear(session);
+  const { messages } = listenTo(session);
   await settled();
   for (const request of [LEVEL, subscribe('x:1'), subscribe('x:2'), unsubscribe('x:1')]) {
     assert.equal(await resultOf(ask(session, request)), {});
@@ -166,7 +166,7 @@ test('asks the shared process it moved to, and leaves nothing with the one befor
   const session = await harness.open(PLAIN);
   await harness.add('b', { peer: FULL, script: answers({}) });
   await resultOf(ask(session, subscribe('x:1')));
-  const heard = hear(session);
+  const heard = listenTo(session);
   harness.ref('a').drain();
   await settled();
   assert.equal(asked('b'), ['resources/subscribe']);
@@ -194,7 +194,7 @@ test('subscribes once at a modern instance for all sessions, and delivers to eac
   await harness.add('a', { peer: MODERN, fields: HTTP });
   const before = listens();
   const sessions = [await harness.open(), await harness.open(), await harness.open()];
-  const heard = sessions.map(hear);
+  const heard = sessions.map(listenTo);
   for (const [n, session] of sessions.entries()) {
     await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 2}` } }));
   }
@@ -222,7 +222,7 @@ test('resolves when a modern instance has acknowledged the subscription', async 
   await harness.add('a', { peer: MODERN, fields: HTTP });
   const session = await harness.open();
   assert.is(session.opening, undefined);
-  hear(session);
+  listenTo(session);
   assert.ok(session.opening instanceof Promise);
   await session.opening;
   assert.is(session.opening, undefined);
@@ -232,7 +232,7 @@ test('asks the modern instance that a session moved to', async () => {
   await harness.add('a', { peer: MODERN });
   const session = await harness.open();
   await harness.add('b', { peer: MODERN });
-  const heard = hear(session);
+  const heard = listenTo(session);
   await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: 'x:1' } }));
   harness.transport('a').lose();
   await settled();
@@ -271,7 +271,7 @@ function asked(id: string): string[] {
 
 /** Resources of which it hears. */
 function uris(session: ClientSession): number {
-  const heard = hear(session);
+  const heard = listenTo(session);
   harness.transport('a').tell('notifications/resources/updated', { uri: 'x:1' });
   heard.subscription.unsubscribe();
   return heard.messages.length;

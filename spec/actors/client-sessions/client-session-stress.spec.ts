@@ -1,5 +1,5 @@
 // Two hundred clients at once, over instances of every kind, one of which is killed and one drained while they call. All
-// of them use the same numbers for everything: nobody may hear what is another's, nobody may be left without an answer.
+// of them use the same numbers for everything: no session may get messages of another, and every call must be answered.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

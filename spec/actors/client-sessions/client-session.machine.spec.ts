@@ -15,7 +15,7 @@ import { suite } from '../../helpers/suite.ts';
 import { ASKABLE, PLAIN } from './client-session-harness.ts';
 
 const test = suite('client session: machine');
-class Duties implements ClientSessionDeps {
+class FakeSession implements ClientSessionDeps {
   readonly template = 't';
   readonly ownerId = 'ann';
   readonly seen: string[] = [];
@@ -52,12 +52,12 @@ class Duties implements ClientSessionDeps {
     this.seen.push('refused');
   }
 }
-function start(fields: Partial<Duties> = {}) {
-  const duties = Object.assign(new Duties(), fields);
+function start(fields: Partial<FakeSession> = {}) {
+  const session = Object.assign(new FakeSession(), fields);
   const clock = new SimulatedClock();
-  const actor = createActor(clientSessionMachine, { input: duties, clock });
+  const actor = createActor(clientSessionMachine, { input: session, clock });
   actor.start();
-  return { duties, clock, actor };
+  return { session, clock, actor };
 }
 const SAID = ['initialized', 'cancelled', 'roots/list_changed', 'progress', 'custom'];
 const HEARD: Readonly<Record<Exclude<Era, 'bare'>, readonly string[]>> = {
@@ -66,23 +66,23 @@ const HEARD: Readonly<Record<Exclude<Era, 'bare'>, readonly string[]>> = {
 };
 
 test('serves at once with a binding, and opens without one', async () => {
-  assert.equal(start().duties.seen, ['serving']);
-  const { duties } = start({ bound: false });
-  assert.equal(duties.seen, ['opening']);
-  duties.settling.resolve();
+  assert.equal(start().session.seen, ['serving']);
+  const { session } = start({ bound: false });
+  assert.equal(session.seen, ['opening']);
+  session.settling.resolve();
   await turn();
-  assert.equal(duties.seen, ['opening', 'serving']);
+  assert.equal(session.seen, ['opening', 'serving']);
 });
 
 test('ends when it cannot be opened, or not in time', async () => {
-  const { duties } = start({ bound: false });
-  duties.settling.reject('nobody');
+  const { session } = start({ bound: false });
+  session.settling.reject('nobody');
   await turn();
-  assert.equal(duties.seen, ['opening', 'failed: nobody', 'ended']);
+  assert.equal(session.seen, ['opening', 'failed: nobody', 'ended']);
   const late = start({ bound: false });
   late.clock.increment(1_000);
-  assert.equal(late.duties.seen, ['opening', 'late', 'ended']);
-  assert.is(late.duties.signal?.aborted, true);
+  assert.equal(late.session.seen, ['opening', 'late', 'ended']);
+  assert.is(late.session.signal?.aborted, true);
 });
 
 for (const [can, fields, seen] of [
@@ -93,9 +93,9 @@ for (const [can, fields, seen] of [
   ['it may neither move nor wait', { mayMove: false }, ['serving', 'ended']],
 ] as const) {
   test(`lost: ${can}`, () => {
-    const { duties, actor } = start(fields);
+    const { session, actor } = start(fields);
     actor.send({ type: 'lost' });
-    assert.equal(duties.seen, seen);
+    assert.equal(session.seen, seen);
   });
 }
 
@@ -105,64 +105,64 @@ for (const [what, fields, seen] of [
   ['has nothing left to finish', { mayFinish: false }, 'ended'],
 ] as const) {
   test(`finishing: is ${seen} when it ${what}`, () => {
-    const { duties, actor } = start({ mayMove: false, mayFinish: true });
+    const { session, actor } = start({ mayMove: false, mayFinish: true });
     actor.send({ type: 'lost' });
-    Object.assign(duties, fields);
+    Object.assign(session, fields);
     actor.send({ type: 'callEnded' });
-    assert.equal(duties.seen, ['serving', 'finishing', seen]);
+    assert.equal(session.seen, ['serving', 'finishing', seen]);
   });
 }
 
 test('moves, is unbound when that fails, and moves again when it is wanted', async () => {
-  const { duties, actor, clock } = start();
+  const { session, actor, clock } = start();
   actor.send({ type: 'lost' });
-  duties.settling.reject('nobody');
+  session.settling.reject('nobody');
   await turn();
   actor.send({ type: 'requested' });
   clock.increment(1_000);
-  assert.equal(duties.seen, ['serving', 'moving', 'failed: nobody', 'unbound', 'moving', 'late', 'unbound']);
-  duties.served = true;
+  assert.equal(session.seen, ['serving', 'moving', 'failed: nobody', 'unbound', 'moving', 'late', 'unbound']);
+  session.served = true;
   actor.send({ type: 'requested' });
-  assert.is(duties.seen.at(-1), 'serving');
+  assert.is(session.seen.at(-1), 'serving');
 });
 
 test('ends unbound when it is wanted and may not move any more', async () => {
-  const { duties, actor } = start();
+  const { session, actor } = start();
   actor.send({ type: 'lost' });
-  duties.settling.reject('nobody');
+  session.settling.reject('nobody');
   await turn();
-  duties.mayMove = false;
+  session.mayMove = false;
   actor.send({ type: 'requested' });
-  assert.is(duties.seen.at(-1), 'ended');
+  assert.is(session.seen.at(-1), 'ended');
 });
 
 test('retries by itself only while its client listens', async () => {
   for (const isListened of [false, true]) {
-    const { duties, actor, clock } = start({ isListened });
+    const { session, actor, clock } = start({ isListened });
     actor.send({ type: 'lost' });
-    duties.settling.reject('nobody');
+    session.settling.reject('nobody');
     await turn();
     clock.increment(60_000);
-    assert.is(duties.seen.at(-1), isListened ? 'moving' : 'unbound');
+    assert.is(session.seen.at(-1), isListened ? 'moving' : 'unbound');
   }
 });
 
 test('serves on where it was when an upgrade fails', async () => {
-  const { duties, actor } = start({ served: true });
+  const { session, actor } = start({ served: true });
   actor.send({ type: 'upgrade' });
-  duties.settling.reject('no room');
+  session.settling.reject('no room');
   await turn();
-  assert.equal(duties.seen, ['serving', 'moving', 'failed: no room', 'serving']);
+  assert.equal(session.seen, ['serving', 'moving', 'failed: no room', 'serving']);
 });
 
 test('ends from everywhere, and calls off what it was about', () => {
   for (const way of [[], ['lost'], ['upgrade']] as const) {
-    const { duties, actor } = start();
+    const { session, actor } = start();
     for (const type of way) actor.send({ type });
     actor.send({ type: 'end' });
     actor.send({ type: 'end' });
-    assert.is(duties.seen.filter((phase) => phase === 'ended').length, 1);
-    assert.is(duties.signal?.aborted ?? true, true);
+    assert.is(session.seen.filter((phase) => phase === 'ended').length, 1);
+    assert.is(session.signal?.aborted ?? true, true);
   }
 });
 

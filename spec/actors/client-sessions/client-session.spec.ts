@@ -13,7 +13,7 @@ import {
   codeOf,
   FULL,
   HTTP,
-  hear,
+  listenTo,
   MODERN,
   PLAIN,
   SessionHarness,
@@ -24,7 +24,10 @@ import {
 const test = suite('client session');
 let harness = new SessionHarness();
 /** A binding at `a`: a part in its conversation, or one of a client's own. */
-async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Binding> {
+async function bindingAt(
+  whose: 'shared' | 'own',
+  fields: Partial<InstanceDefinition> = {},
+): Promise<Binding> {
   await harness.add('a', { peer: MODERN, fields });
   const profile = whose === 'own' ? ASKABLE : PLAIN;
   const needs = { template: 't', ownerId: 'ann', profile, asksForLog: false };
@@ -33,9 +36,9 @@ async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition
   return harness.sessions.binder.findBinding(needs, { signal: new AbortController().signal });
 }
 /** Keeps a place there; `heard` is what it says to its call. */
-function keep(binding: Binding | undefined, isBound = true, { isContinuation = false } = {}) {
+function reserveAt(binding: Binding | undefined, isBound = true, { isContinuation = false } = {}) {
   const heard: string[] = [];
-  const kept: HeldReservation = new HeldReservation({
+  const reservation: HeldReservation = new HeldReservation({
     binding,
     ownerId: 'ann',
     isContinuation,
@@ -46,8 +49,8 @@ function keep(binding: Binding | undefined, isBound = true, { isContinuation = f
     lost: ({ code, delivered }) => heard.push(`${code} ${delivered}`),
     left: () => heard.push('left'),
   });
-  kept.watch();
-  return { kept, heard };
+  reservation.watch();
+  return { reservation, heard };
 }
 function waitedFor(): number {
   return harness.ref('a').snapshot(1).inFlight;
@@ -65,7 +68,7 @@ test('answers its callers and its listeners when it is closed, and takes nothing
   await harness.add('a', { script: () => undefined });
   const session = await harness.open();
   const caller = ask(session, 'read');
-  const heard = hear(session);
+  const heard = listenTo(session);
   const ends: string[] = [];
   session.ended$.subscribe((reason) => ends.push(reason));
   await session.close();
@@ -74,7 +77,7 @@ test('answers its callers and its listeners when it is closed, and takes nothing
   assert.is(heard.isOver, true);
   assert.equal(ends, ['it was closed', 'it was closed']);
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-  assert.is(hear(session).isOver, true);
+  assert.is(listenTo(session).isOver, true);
   assert.is(harness.ref('a').inFlight, 0);
 });
 
@@ -126,7 +129,7 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   own?.ask('roots/list');
   for (let n = 0; n < 64; n += 1) own?.tell('notifications/message', { n });
   assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
-  const heard = hear(session);
+  const heard = listenTo(session);
   own?.tell('notifications/message', { n: 64 });
   assert.equal(
     heard.messages.map(({ params }) => params.n),
@@ -134,7 +137,7 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   );
   heard.subscription.unsubscribe();
   own?.tell('notifications/message', { n: 65 });
-  assert.is(hear(session).messages.length, 1);
+  assert.is(listenTo(session).messages.length, 1);
 });
 
 test('listens to an HTTP backend only while its client does', async () => {
@@ -142,7 +145,7 @@ test('listens to an HTTP backend only while its client does', async () => {
   const session = await harness.open(PLAIN);
   const [own] = harness.upstreams('a');
   own?.tell('notifications/message', { n: 0 });
-  const heard = hear(session);
+  const heard = listenTo(session);
   own?.tell('notifications/message', { n: 1 });
   heard.subscription.unsubscribe();
   own?.tell('notifications/message', { n: 2 });
@@ -154,7 +157,7 @@ test('listens to an HTTP backend only while its client does', async () => {
 
 test('gets only the messages of a shared process that concern all clients', async () => {
   await harness.add('a', { peer: FULL });
-  const heard = [await harness.open(), await harness.open()].map(hear);
+  const heard = [await harness.open(), await harness.open()].map(listenTo);
   harness.transport('a').tell('notifications/tools/list_changed');
   harness.transport('a').tell('notifications/message', { data: 'of nobody' });
   harness.transport('a').tell('notifications/resources/updated', { uri: 'file:///x' });
@@ -169,7 +172,7 @@ test('gets only the messages of a shared process that concern all clients', asyn
 test('makes no more of two listeners than of one', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
-  const [one, other] = [hear(session), hear(session)];
+  const [one, other] = [listenTo(session), listenTo(session)];
   harness.transport('a').tell('notifications/tools/list_changed');
   assert.equal([one.messages.length, other.messages.length], [1, 1]);
   one.subscription.unsubscribe();
@@ -180,7 +183,7 @@ test('makes no more of two listeners than of one', async () => {
 test('listens at one binding at a time', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
-  const { messages, subscription } = hear(session);
+  const { messages, subscription } = listenTo(session);
   await harness.add('b', { peer: FULL });
   harness.ref('a').drain();
   await settled();
@@ -229,45 +232,45 @@ test('keeps the calls of an absent client while no other call waits for their pl
 
 for (const whose of ['shared', 'own'] as const) {
   test(`tells once that ${whose} conversation is over`, async () => {
-    const binding = await pinAt(whose);
-    const { heard } = keep(binding);
+    const binding = await bindingAt(whose);
+    const { heard } = reserveAt(binding);
     harness.transport('a').lose();
     await settled();
     assert.equal([waitedFor(), heard], [0, ['BACKEND_UNAVAILABLE unknown', 'left']]);
-    assert.equal(keep(binding).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
+    assert.equal(reserveAt(binding).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
     await binding.close();
   });
 
   test(`says nothing when the call may go on elsewhere than in ${whose} conversation`, async () => {
-    const binding = await pinAt(whose);
-    const { kept, heard } = keep(binding, false);
+    const binding = await bindingAt(whose);
+    const { reservation, heard } = reserveAt(binding, false);
     harness.transport('a').lose();
     await settled();
     assert.equal([waitedFor(), heard], [0, []]);
-    kept.leave();
+    reservation.leave();
     await binding.close();
   });
 }
 
 test('reports the end of a dedicated conversation while the instance stays', async () => {
-  const binding = await pinAt('own');
-  const { heard } = keep(binding);
+  const binding = await bindingAt('own');
+  const { heard } = reserveAt(binding);
   harness.upstreams('a')[0]?.lose();
   assert.equal([harness.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
 });
 
 test('is lost where its owner has too many places, unless its call has one already', async () => {
-  const binding = await pinAt('own');
+  const binding = await bindingAt('own');
   const share = LIMITS.parkedCalls * LIMITS.ownerShare;
-  const all = Array.from({ length: share }, () => keep(binding, false));
+  const all = Array.from({ length: share }, () => reserveAt(binding, false));
   assert.equal(
     all.flatMap(({ heard }) => heard),
     [],
   );
-  assert.equal(keep(binding, false).heard, ['QUEUE_FULL unknown', 'left']);
-  const next = keep(binding, false, { isContinuation: true });
+  assert.equal(reserveAt(binding, false).heard, ['QUEUE_FULL unknown', 'left']);
+  const next = reserveAt(binding, false, { isContinuation: true });
   assert.equal([next.heard, waitedFor()], [[], share + 1]);
-  for (const { kept } of [...all, next]) kept.leave();
+  for (const { reservation } of [...all, next]) reservation.leave();
   assert.is(waitedFor(), 0);
 });
 

@@ -11,7 +11,7 @@ import {
   ask,
   FULL,
   HTTP,
-  hear,
+  listenTo,
   PLAIN,
   SessionHarness,
   settled,
@@ -69,7 +69,7 @@ test('gives up openings whose time is over', async () => {
 
 test('lets those be that stopped listening before it was their turn', async () => {
   await harness.add('a', { peer: FULL });
-  const heard = (await openAll('ann')).map(hear);
+  const heard = (await openAll('ann')).map(listenTo);
   await harness.add('b', { peer: FULL });
   harness.ref('a').drain();
   for (const { subscription } of heard) subscription.unsubscribe();

@@ -14,7 +14,7 @@ import {
   ask,
   FULL,
   HTTP,
-  hear,
+  listenTo,
   PLAIN,
   resultOf,
   SessionHarness,
@@ -131,7 +131,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   }
   for (let n = 0; n < 1_000; n += 1) {
     const session = await harness.open(n % 5 === 0 ? ASKABLE : PLAIN, `owner ${n}`);
-    hear(session);
+    listenTo(session);
     await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 7}` } }));
     await session.close();
   }
@@ -199,7 +199,7 @@ test('keeps what a parked session has at its backend', async () => {
   assert.is(harness.sessions.parked, 1);
   assert.is(own?.isClosed, false);
   assert.is(session.logLevel, 'info');
-  assert.is(hear(session).messages.length, 1);
+  assert.is(listenTo(session).messages.length, 1);
 });
 
 test('moves a parked session whose instance died', async () => {
@@ -237,7 +237,7 @@ test('ends an idle session although it listens; until then it gets messages', as
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
   await resultOf(ask(session, 'read'));
-  const heard = hear(session);
+  const heard = listenTo(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
   harness.transport('a').tell('notifications/tools/list_changed');
   assert.equal([harness.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
@@ -248,7 +248,7 @@ test('ends an idle session although it listens; until then it gets messages', as
 test('does not count it as use that a client stops listening', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
-  const heard = hear(session);
+  const heard = listenTo(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
   heard.subscription.unsubscribe();
   await pass(2_000);

@@ -9,66 +9,66 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the machine of a parked call');
 
 test('asks once, after it has gathered', () => {
-  const { clock, deeds } = start();
+  const { clock, actions } = start();
   clock.increment(4);
-  assert.equal(deeds, []);
+  assert.equal(actions, []);
   clock.increment(1);
   clock.increment(LIMITS.parkedCallMs - 1);
-  assert.equal(deeds, ['ask']);
+  assert.equal(actions, ['ask']);
 });
 
 test('expires when the client does not return', () => {
-  const { clock, deeds, actor } = start();
+  const { clock, actions, actor } = start();
   clock.increment(5);
   clock.increment(LIMITS.parkedCallMs);
-  assert.equal(deeds, ['ask', 'expire']);
+  assert.equal(actions, ['ask', 'expire']);
   assert.is(actor.getSnapshot().status, 'done');
 });
 
 test('does not expire while it runs, and gathers again when it is asked again', () => {
-  const { clock, deeds, tell } = start();
+  const { clock, actions, tell } = start();
   clock.increment(5);
   tell('resumed');
   clock.increment(2 * LIMITS.parkedCallMs);
-  assert.equal(deeds, ['ask']);
+  assert.equal(actions, ['ask']);
   tell('asked');
   clock.increment(5);
-  assert.equal(deeds, ['ask', 'ask']);
+  assert.equal(actions, ['ask', 'ask']);
 });
 
 test('further requests change nothing while it gathers or waits', () => {
-  const { clock, deeds, tell } = start();
+  const { clock, actions, tell } = start();
   clock.increment(3);
   tell('asked');
   clock.increment(2);
   tell('asked');
   clock.increment(5);
-  assert.equal(deeds, ['ask']);
+  assert.equal(actions, ['ask']);
 });
 
 for (const harness of ['gathering', 'parked', 'running'] as const) {
-  test(`ends from ${harness} without a deed`, () => {
-    const { clock, deeds, tell, actor } = start();
+  test(`ends from ${harness} without an action`, () => {
+    const { clock, actions, tell, actor } = start();
     if (harness !== 'gathering') clock.increment(5);
     if (harness === 'running') tell('resumed');
     assert.is(actor.getSnapshot().value, harness);
     tell('over');
     clock.increment(2 * LIMITS.parkedCallMs);
-    assert.equal([deeds.includes('expire'), actor.getSnapshot().status], [false, 'done']);
+    assert.equal([actions.includes('expire'), actor.getSnapshot().status], [false, 'done']);
   });
 }
 
 test.run();
 
 function start() {
-  const deeds: string[] = [];
+  const actions: string[] = [];
   const clock = new SimulatedClock();
   const input = {
     ownerId: 'ann',
-    ask: () => void deeds.push('ask'),
-    expire: () => void deeds.push('expire'),
+    ask: () => void actions.push('ask'),
+    expire: () => void actions.push('expire'),
   };
   const actor = createActor(parkedCallMachine, { clock, input });
   actor.start();
-  return { clock, deeds, actor, tell: (type: ParkedCallEvent['type']) => actor.send({ type }) };
+  return { clock, actions, actor, tell: (type: ParkedCallEvent['type']) => actor.send({ type }) };
 }
