@@ -47,10 +47,7 @@ export function bestLatencyMs(candidates: readonly Measured[]): number | undefin
   return best;
 }
 
-/**
- * Exponentially weighted moving average: `alpha` of the sample and the rest of what was. The first sample, with
- * `previous` undefined, is the average. `alpha` is in (0, 1], default 0.2. Source: ADR 7.
- */
-export function ewma(previous: number | undefined, sample: number, alpha: number = SAMPLE_SHARE): number {
-  return previous === undefined ? sample : previous + alpha * (sample - previous);
+/** Exponentially weighted moving average. The first sample, with `previous` undefined, is the average. Source: ADR 7. */
+export function ewma(previous: number | undefined, sample: number): number {
+  return previous === undefined ? sample : previous + SAMPLE_SHARE * (sample - previous);
 }
