@@ -35,13 +35,6 @@ export interface SessionSupervisor {
   ended(session: ClientSession, ending: Ending): void;
 }
 
-export interface SessionFields {
-  readonly template: string;
-  readonly ownerId: string;
-  /** Shared by all sessions with an equal profile. */
-  readonly profile: ClientProfile;
-}
-
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
@@ -69,7 +62,8 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   #ended$: AsyncSubject<string> | undefined;
   #isClosing = false;
 
-  constructor(supervisor: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
+  /** `profile` is shared by all sessions with an equal one. */
+  constructor(supervisor: SessionSupervisor, template: string, ownerId: string, profile: ClientProfile) {
     this.#supervisor = supervisor;
     this.template = template;
     this.ownerId = ownerId;

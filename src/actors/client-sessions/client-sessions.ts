@@ -101,8 +101,7 @@ export class ClientSessions implements SessionSupervisor {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
     this.#makeRoom(ownerId, this.#shares);
-    const shared = this.#profiles.take(profile);
-    const session = new ClientSession(this, { template, ownerId, profile: shared });
+    const session = new ClientSession(this, template, ownerId, this.#profiles.take(profile));
     this.#opening.add(session);
     this.#shares.take(ownerId);
     const callOff = () => this.#end(session, CALLED_OFF);
