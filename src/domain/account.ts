@@ -30,7 +30,7 @@ export const KeyName = Type.String({
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
   examples: ['nightly build'],
 });
-/** Templates a principal may use; absent = all. */
+/** Templates that a principal may use; absent: all. */
 export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
 
 /** A user as stored. */
@@ -40,18 +40,18 @@ export interface User {
   readonly username: string;
   readonly email: string;
   readonly role: Role;
-  /** Absent = all. */
+  /** Absent: all. */
   readonly templates?: readonly string[];
   readonly isActive: boolean;
   /** Bcrypt; never leaves the process. */
   readonly passwordHash: string;
-  /** ISO 8601; tokens issued before are void. */
+  /** ISO 8601; tokens that were issued before are invalid. */
   readonly credentialsChangedAt: string;
   readonly createdAt: string;
   readonly updatedAt: string;
 }
 
-/** A token that was ended before its time, by a logout. */
+/** A token that a logout ended before it expired. */
 export interface EndedToken {
   /** Claim `jti`. */
   readonly id: string;
@@ -59,10 +59,10 @@ export interface EndedToken {
   readonly expiresAtMs: number;
 }
 
-/** Ended tokens of one user that are remembered until they expire. */
+/** Most ended tokens of one user that are remembered until they expire. */
 const MOST_ENDED = 100;
 
-/** The rule of every store for its list of one user; undefined when there are too many of them. */
+/** The list of ended tokens of a user with one more, for every store; undefined when there are too many. */
 export function withEndedToken(
   ended: readonly EndedToken[],
   token: EndedToken,
@@ -72,7 +72,7 @@ export function withEndedToken(
   return others.length < MOST_ENDED ? [...others, token] : undefined;
 }
 
-/** By what names are compared: `Ada` and `ada` are one user. */
+/** The form in which names are compared: `Ada` and `ada` are one user. */
 export function usernameKey(username: string): string {
   return username.toLowerCase();
 }
@@ -98,12 +98,12 @@ export interface ApiKey {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;
   readonly name: string;
-  /** At least one. The present role of the owner restricts them. */
+  /** At least one; restricted by the present role of the owner. */
   readonly permissions: readonly Scope[];
   readonly templates?: readonly string[];
   /** ISO 8601; absent = never. */
   readonly expiresAt?: string;
-  /** Id of the user who made it; absent when the operator did, without an account. The key ends with its owner. */
+  /** Id of the user who made it; absent when the operator made it without an account. The key is deleted with its owner. */
   readonly ownerId?: string;
   /** SHA-256 of the secret part, hexadecimal. */
   readonly secretHash: string;
@@ -111,9 +111,9 @@ export interface ApiKey {
   readonly lastUsedAt?: string;
 }
 
-/** The verified caller of a request. Made once and shared by all requests with the same credentials. */
+/** The verified caller of a request; shared by all requests with the same credentials. */
 export interface Principal {
-  /** `anonymous`, `user:<id>` or `key:<id>`: limits are counted by it. */
+  /** `anonymous`, `user:<id>` or `key:<id>`; limits are counted by it. */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
   /** For people and the audit log: the user name, or the name of the key. */
@@ -135,7 +135,7 @@ export const ANONYMOUS: Principal = {
   scopes: new Set(SCOPES),
 };
 
-/** The caller of an open route: it has no scope and sees no template. */
+/** The caller of a route without authentication: it has no scope and no template. */
 export const NO_PRINCIPAL: Principal = {
   id: 'nobody',
   kind: 'anonymous',
@@ -149,15 +149,14 @@ export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
   return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope));
 }
 
-/** True when the principal may use the template; otherwise the answer is that the template does not exist. */
+/** True when the principal may use the template; for others the template does not exist. */
 export function mayUse({ templates }: Pick<Principal, 'templates'>, template: string): boolean {
   return templates === undefined || templates.has(template);
 }
 
 /**
- * The user after a change: the rule of every store, inside its transaction. `templates: null` removes the restriction. Two
- * changes of credentials never have the same time, not even those of two nodes in one millisecond: a token is valid for one
- * value of `credentialsChangedAt`.
+ * The user after a change, for every store, inside its transaction. `templates: null` removes the restriction. Two changes of
+ * credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
  */
 export function withChange(user: User, { templates, ...change }: UserChange): User {
   const { templates: before, ...rest } = user;
@@ -176,8 +175,8 @@ function laterThan(before: string, wanted: string): string {
 export type PasswordFault = 'not text' | 'too long' | 'too short';
 
 /**
- * What is wrong with a new password; undefined when nothing is. It has no NUL characters and lone surrogates, at most
- * LIMITS.passwordBytes of UTF-8 and at least LIMITS.passwordCharacters characters. Source: ADR 16.
+ * The fault of a new password, if any. It must have no NUL characters and lone surrogates, at most LIMITS.passwordBytes of UTF-8, and
+ * at least LIMITS.passwordCharacters characters. Source: ADR 16.
  */
 export function passwordFault(password: string): PasswordFault | undefined {
   if (!isCleanText(password)) return 'not text';

@@ -1,13 +1,13 @@
-// Collections for what comes and goes with each call. V8 links the old table of a Map or Set to its next one, each time it makes
-// a new one for entries that come and go. Once one table is in the old generation, each later table, and every call that was in
-// it, survives until a full collection: minor collections take ten times as long, and a call costs up to twice as much. These
-// two collections leave no such chain behind. Source: ADR 79.
+// Collections whose entries live as long as one call. When a Map or Set with short-lived entries is rehashed, V8 links the old table
+// to the new one. Once a table is in the old generation, each later table, with every call that was in it, survives until a full
+// collection: minor collections take ten times as long, and a call costs up to twice as much. These two collections make no such
+// chain. Source: ADR 79.
 
 type Id = string | number | bigint;
 
 /** A map by the ids of calls. */
 export class CallMap<V> {
-  // An object without a prototype is a table without such links. 1 and "1" are different ids.
+  // An object without a prototype has no such links. 1 and "1" are different ids.
   readonly #entries: Record<string | number, V> = Object.create(null);
   #size = 0;
 
@@ -29,7 +29,6 @@ export class CallMap<V> {
     this.#entries[key] = value;
   }
 
-  /** False when there was none. */
   delete(id: Id): boolean {
     const key = keyOf(id);
     if (!(key in this.#entries)) return false;
@@ -38,7 +37,7 @@ export class CallMap<V> {
     return true;
   }
 
-  /** The present values: rising by id where ids are numbers, else in the order in which they came. */
+  /** The present values, in order of numeric ids, else of insertion. */
   values(): V[] {
     return Object.values(this.#entries);
   }
@@ -51,7 +50,7 @@ function keyOf(id: Id): string | number {
 
 /** An object that can be in one LinkedSet at a time. */
 export interface Linked {
-  /** Its neighbours, while it is in a set. Of LinkedSet only. */
+  /** Its neighbours, while it is in a set. Used by LinkedSet only. */
   links?: Links | undefined;
 }
 
@@ -60,7 +59,7 @@ interface Links {
   after: Linked | undefined;
 }
 
-/** A set of objects in the order in which they came. */
+/** A set of objects in order of insertion. */
 export class LinkedSet<T extends Linked> {
   #first: T | undefined;
   #last: T | undefined;
@@ -70,7 +69,6 @@ export class LinkedSet<T extends Linked> {
     return this.#size;
   }
 
-  /** The one that came first. */
   get first(): T | undefined {
     return this.#first;
   }
@@ -79,7 +77,6 @@ export class LinkedSet<T extends Linked> {
     return item.links !== undefined;
   }
 
-  /** Does nothing when it is there. */
   add(item: T): void {
     if (item.links !== undefined) return;
     const last = this.#last;
@@ -90,11 +87,10 @@ export class LinkedSet<T extends Linked> {
     this.#size += 1;
   }
 
-  /** False when it was not there. */
   delete(item: T): boolean {
     const { links } = item;
     if (links === undefined) return false;
-    // Only this set has put them there.
+    // Only this set sets the neighbours, so they are of type T.
     const before = links.before as T | undefined;
     const after = links.after as T | undefined;
     item.links = undefined;
@@ -112,7 +108,6 @@ export class LinkedSet<T extends Linked> {
     for (const item of this.values()) this.delete(item);
   }
 
-  /** Those that are there now. */
   values(): T[] {
     const items: T[] = [];
     for (let item = this.#first; item !== undefined; item = item.links?.after as T | undefined)

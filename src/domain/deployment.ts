@@ -1,24 +1,23 @@
-// What sync finds outside of the gateway: containers and pods that serve a template, entries of the registry file; and what
-// became of them here.
+// What sync finds outside the gateway (containers and pods that serve a template, entries of the registry file), and its reports.
 
 import type { ContainerRef, InstanceInput } from './instance.ts';
 
-/** Something that runs and can be an instance. */
+/** A container or pod that can be an instance. */
 export interface Deployment {
   readonly template: string;
   /** Id of the instance. */
   readonly id: string;
   /** Name for people: the name of the container or pod. */
   readonly name: string;
-  /** How it is reached. A command runs in `container`. */
+  /** The definition of the instance. A command runs in `container`. */
   readonly input: InstanceInput;
   /** Absent for pods. */
   readonly container?: ContainerRef;
-  /** The part of the source that it belongs to. Default: the origin of the listing. */
+  /** The part of the source that it belongs to. Default: the origin of the Listing. */
   readonly origin?: string;
 }
 
-/** Something that is marked to be an instance and cannot be one now. */
+/** A container or pod that is marked as an instance but cannot be one now. */
 export interface SkippedDeployment {
   readonly template: string;
   readonly name: string;
@@ -26,19 +25,18 @@ export interface SkippedDeployment {
   readonly reason: string;
 }
 
-/** Everything that one source has at one time. */
+/** All deployments of one source. */
 export interface Listing {
-  /** Names the source; instances that came from it remember it. At most 96 characters, without `#`; one that ends in `/`
-   *  has parts. */
+  /** The name of the source, which its instances store. At most 96 characters, without `#`; a name that ends in `/` has parts. */
   readonly origin: string;
   readonly deployments: readonly Deployment[];
   readonly skipped: readonly SkippedDeployment[];
 }
 
 export interface SyncRules {
-  /** Changes nothing; the report lists the changes that a sync would make. Default false. */
+  /** Changes nothing; the report lists what a sync would change. Default false. */
   readonly isDryRun?: boolean;
-  /** Whether the caller may change instances of a template; others are as if they were not there. Default: all. */
+  /** Whether the caller may change instances of a template; those of other templates are ignored. Default: all. */
   readonly mayUse?: (template: string) => boolean;
 }
 
@@ -51,11 +49,11 @@ export interface SyncOptions extends SyncRules {
 export interface SyncedInstance {
   readonly template: string;
   readonly id: string;
-  /** Of its container or pod; absent when it is gone, and for entries of the registry file. */
+  /** Name of its container or pod; absent when that is gone, and for entries of the registry file. */
   readonly name?: string;
 }
 
-/** What a sync did, or would do. */
+/** What a sync changed, or would change. */
 export interface SyncReport {
   readonly added: readonly SyncedInstance[];
   readonly changed: readonly SyncedInstance[];
@@ -66,10 +64,10 @@ export interface SyncReport {
 
 /** A report about all sources and the registry file. */
 export interface SyncOutcome extends SyncReport {
-  /** Templates whose settings follow the registry file and were others before. */
+  /** Templates whose settings were changed to those of the registry file. */
   readonly settings: readonly string[];
   /** Addresses of sources that answered; the path of the registry file when it could be read. */
   readonly reached: readonly string[];
-  /** One line each: unusable deployments and entries, and sources without an answer, whose instances stay unchanged. */
+  /** Unusable deployments and entries, and sources that did not answer, whose instances are unchanged. */
   readonly warnings: readonly string[];
 }

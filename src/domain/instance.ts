@@ -1,5 +1,4 @@
-// One instance of a template: its registered definition, and its present state.
-// The definition is stored; the snapshot is rebuilt at start and never stored.
+// One instance of a template: its definition, which is stored, and the snapshot of its present state, which is not.
 
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
@@ -10,15 +9,15 @@ export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN, examples: 
 export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];
 
-/** How the kinds of transport differ for the rest of the program. No other code asks for a kind. */
+/** How the kinds of transport differ. Other code asks for a trait, never for a kind. */
 export interface TransportTraits {
-  /** One connection carries the conversations of many clients, and each conversation many calls. */
+  /** The backend is reached over a network, and serves the conversations of many clients. */
   readonly isNetworked: boolean;
   /** A conversation of a single client is a process. */
   readonly hasProcesses: boolean;
-  /** A request of the backend names the call that it belongs to. */
+  /** It is known to which call a request of the backend belongs. */
   readonly attributesRequests: boolean;
-  /** The backend tells callers apart in one conversation, and asks no client. */
+  /** The backend has one conversation for all clients, and sends no requests to them. */
   readonly isAlwaysShared: boolean;
 }
 
@@ -33,7 +32,7 @@ export const TRANSPORT_TRAITS: Readonly<Record<TransportKind, TransportTraits>> 
 
 export const MAX_WEIGHT = 1_000;
 
-/** For records: without it a name that does not match the pattern is taken with any value. */
+/** For records: otherwise names that do not match the pattern are accepted with any value. */
 const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 
 /** Fields of an instance as a caller writes them. Source: ADR 6. */
@@ -42,7 +41,7 @@ export const InstanceInput = Type.Object(
     id: Type.Optional(InstanceId),
     /** URL of a Streamable HTTP server; without a path `/mcp` is added, `/sse` for the transport `sse`. */
     endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
-    /** Program to start, with its words when `args` is absent; split into words, never given to a shell. */
+    /** Program to start; when `args` is absent, with its arguments: split into words, without a shell. */
     command: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
     args: Type.Optional(Type.Array(Type.String({ maxLength: 8192 }), { maxItems: 256 })),
     working_dir: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
@@ -61,7 +60,7 @@ export const InstanceInput = Type.Object(
       ),
     ),
     transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
-    /** The command may be handed what the gateway keeps for itself (ADR 51). Default false. */
+    /** The command may name secrets and files of the gateway (ADR 51). Default false. */
     force: Type.Optional(Type.Boolean()),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT, examples: [2] })),
     metadata: Type.Optional(
@@ -86,12 +85,12 @@ export const InstanceChange = Type.Object(
 );
 export type InstanceChange = Static<typeof InstanceChange>;
 
-/** Body of POST /gateway/register with the instance nested. The flat form is folded into it by the route. */
+/** Body of POST /gateway/register with a nested instance. The route converts the flat form to it. */
 export const RegisterInput = Type.Object(
   {
     template_name: TemplateId,
     instance: InstanceInput,
-    /** For an `instance` that does not say it itself. */
+    /** Default of `instance.force`. */
     force: Type.Optional(Type.Boolean()),
     load_balancer: Type.Optional(LoadBalancerSettings),
   },
@@ -109,7 +108,7 @@ export interface ContainerRef {
   readonly id: string;
 }
 
-/** What was registered. Immutable; a change makes a new value. */
+/** The definition of an instance. Immutable; a change makes a new object. */
 export interface InstanceDefinition {
   /** Unique in its template. */
   readonly id: string;
@@ -124,18 +123,18 @@ export interface InstanceDefinition {
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** Its command may be handed what the gateway keeps for itself. Absent: it may not. */
+  /** Its command may name secrets and files of the gateway. */
   readonly force?: true;
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly source: InstanceSource;
-  /** Where it runs, when sync found it in a container engine. Its command is then run in there. */
+  /** The container in which sync found it, and in which its command runs. */
   readonly container?: ContainerRef;
-  /** The node that runs its program, or reaches its engine; absent for endpoints that every node can reach. */
+  /** The node that runs its program or reaches its engine; absent for endpoints that every node can reach. */
   readonly nodeId?: string;
-  /** Of the registry file's entry it came from, or of what sync found; not with source `api`. */
+  /** Fingerprint of its entry in the registry file, or of what sync found; not with source `api`. */
   readonly fingerprint?: string;
-  /** Why its secrets cannot be read; it is listed and never started. No store keeps it. */
+  /** Why its secrets cannot be decrypted; it is listed and never started. Not stored. */
   readonly locked?: string;
   /** ISO 8601. */
   readonly createdAt: string;
@@ -152,14 +151,14 @@ interface EjectionView {
   readonly until: string;
 }
 
-/** What is true of an instance now: the one source for the API, the console, the metrics and the events. */
+/** The present state of an instance, for the API, the console, the metrics and the events. */
 export interface InstanceSnapshot {
   readonly id: string;
   readonly serverId: string;
   readonly template: string;
   readonly state: InstanceState;
   readonly healthy: boolean;
-  /** Calls in flight, and calls between two rounds, which wait for an answer of their client. */
+  /** Calls in flight, including those that wait for an answer of their client between two rounds. */
   readonly inFlight: number;
   readonly weight: number;
   /** Health score 0-100 as the health_based strategy sees it. */
@@ -170,9 +169,9 @@ export interface InstanceSnapshot {
   readonly consecutiveFailures: number;
   /** ISO 8601 of the last finished probe or opening. */
   readonly lastCheck: string | null;
-  /** Why it is not healthy; null while it is. */
+  /** Why it is not healthy; null while it is healthy. */
   readonly reason: string | null;
-  /** Set while it is ejected or avoided because of the results of its calls. It may be healthy. */
+  /** Set while it is ejected or avoided because of the results of its calls, whatever its health. */
   readonly ejection: EjectionView | null;
   readonly restarts: number;
   readonly requests: number;
@@ -180,10 +179,10 @@ export interface InstanceSnapshot {
   readonly era: string | null;
   /** Process id of the child, when the gateway runs one. */
   readonly pid: number | null;
-  /** Last lines of the child's standard error; of the last child, when there is none now. */
+  /** Last lines of the child's standard error; without a child those of the last one. */
   readonly stderr: readonly string[];
   /** Lines on standard output, or messages, that were no JSON-RPC. */
   readonly unmatchedMessages: number;
-  /** While it is connected: the transport that its server was found to speak, where that is not the registered one. */
+  /** While it is connected: the transport that its server speaks, if that is not the registered one. */
   readonly foundTransport?: TransportKind;
 }

@@ -1,6 +1,6 @@
-// Reads JSON in one pass over its bytes: proves that it is JSON, within bounds, and finds where values end, without building
-// them. What is accepted is what JSON.parse would accept; in long texts strings are read four bytes at a time.
-// Most functions take the index where something begins and return the index behind it, or NONE.
+// Reads JSON in one pass over its bytes: validates it, within bounds, and finds where values end, without building them. It accepts
+// what JSON.parse accepts; strings in long texts are read four bytes at a time. Most functions take the index where something begins
+// and return the index behind it, or NONE.
 // Source: RFC 8259; ADR 42, 43, 44.
 
 import { type JsonFields, JsonText, parseExact } from './json.ts';
@@ -28,40 +28,40 @@ export interface Bounds {
   readonly values: number;
 }
 
-/** Bytes that are read, and the same memory as whole words. */
+/** The bytes that are read, and the same memory as words of four bytes. */
 export interface Scanned {
   readonly bytes: Buffer;
   readonly words: Int32Array;
   /** Where the bytes begin in the memory of the words. */
   readonly offset: number;
-  /** The same text, character by character where the bytes are; empty unless it is short and plain ASCII. */
+  /** The same as text, if that is short and plain ASCII, so that indexes are equal; else empty. */
   readonly text: string;
   readonly levels: number;
   /** Number of further values that are accepted. */
   left: number;
-  /** Why NONE was returned, if the JSON is beyond the bounds. */
+  /** The exceeded bound, if that is why NONE was returned. */
   excess: Excess | undefined;
 }
 
 /** `text`: the same JSON as text, if available. */
 export function scanned(bytes: Buffer, { levels, values }: Bounds, text = ''): Scanned {
   const offset = bytes.byteOffset;
-  // Bytewise is faster where strings are short.
+  // Single bytes are faster when strings are short.
   const words =
     bytes.length < FEW_BYTES ? NO_WORDS : new Int32Array(bytes.buffer, 0, (offset + bytes.length) >> 2);
   const isPlainText = text.length === bytes.length;
   return { bytes, words, offset, text: isPlainText ? text : '', levels, left: values, excess: undefined };
 }
 
-/** Bodies up to this size are made one string, of which their parts are slices. */
+/** Bodies up to this size are decoded once; their parts are slices of that string. */
 export const SHORT_TEXT = 16_384;
 
 const FEW_BYTES = 512;
 const NO_WORDS = new Int32Array(0);
 
 /**
- * An object, whose fields are put into `fields`: arrays, objects and numbers that would be written otherwise as text, but the
- * object named `nested` as fields again. Those of a message, whose `params` are nested, are values; their numbers are exact.
+ * Reads an object into `fields`. Arrays, objects and numbers that JavaScript would change are kept as text, but the object named
+ * `nested` as fields again. The fields of a message, whose `params` are nested, are values with exact numbers.
  */
 export function readFields(
   source: Scanned,
@@ -99,11 +99,11 @@ export function textOf({ bytes, text }: Scanned, from: number, to: number): stri
   return text === '' ? bytes.toString('utf8', from, to) : text.slice(from, to);
 }
 
-/** Where the string ends that begins at `start`: its closing quote, or the end of everything. The bytes must be valid JSON. */
+/** The closing quote of the string that begins at `start`, or the end of the bytes, which must be valid JSON. */
 export function closingQuote(bytes: Buffer, start: number): number {
   let at = start + 1;
   for (;;) {
-    // Most strings are short; in a long one the machine looks for the quote.
+    // Most strings are short; in a long one indexOf is faster.
     for (const near = at + NEAR_BYTES; at < near; at += 1) {
       const byte = bytes[at];
       if (byte === QUOTE || byte === undefined) return Math.min(at, bytes.length);
@@ -120,7 +120,7 @@ export function closingQuote(bytes: Buffer, start: number): number {
 
 const NEAR_BYTES = 64;
 
-/** A value that was skipped. */
+/** Reads a value that was skipped. */
 function readValue(source: Scanned, from: number, to: number, isKept: boolean): JsonFields[string] {
   switch (source.bytes[from]) {
     case QUOTE:
@@ -162,14 +162,12 @@ function set(fields: Record<string, JsonFields[string]>, key: string, value: Jso
   else Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** White space, if there is any. */
 export function skipSpace(bytes: Buffer, start: number): number {
   let at = start;
   while (isSpace(bytes[at])) at += 1;
   return at;
 }
 
-/** A string. */
 export function skipString({ bytes, words, offset }: Scanned, start: number): number {
   if (bytes[start] !== QUOTE) return NONE;
   const { length } = words;
@@ -225,7 +223,7 @@ function skipKey(source: Scanned, start: number): number {
   return skipString(source, start);
 }
 
-/** The colon behind a key, to where its value begins. */
+/** Skips the colon behind a key, to the beginning of its value. */
 export function skipColon(bytes: Buffer, keyEnd: number): number {
   const colon = skipSpace(bytes, keyEnd);
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : NONE;

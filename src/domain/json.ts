@@ -1,5 +1,4 @@
-// JSON as values and as text that is forwarded without being read.
-// It knows nothing of JSON-RPC (jsonrpc.ts).
+// JSON as values, and as text that is forwarded without being parsed. jsonrpc.ts has JSON-RPC.
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
 /** A JSON object as JSON.parse returns it. */
@@ -7,7 +6,7 @@ export interface JsonObject {
   [key: string]: JsonValue | undefined;
 }
 
-/** An object some of whose fields are kept as text; `_meta` is such an object again. `writeFields` writes it. */
+/** An object with some fields that are kept as text; `_meta` may be such an object, too. `writeFields` serializes it. */
 export interface JsonFields {
   readonly [key: string]: JsonValue | JsonText | JsonFields | undefined;
 }
@@ -22,7 +21,7 @@ export function isFields(value: JsonFields[string]): value is JsonFields {
   return isJsonObject(value);
 }
 
-/** JSON of the value: the same text for equal ones, whatever the order of their keys. */
+/** JSON of the value, independent of the order of its keys. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;
   if (!isJsonObject(value)) return JSON.stringify(value ?? null);
@@ -31,8 +30,8 @@ export function canonicalText(value: unknown): string {
 }
 
 /**
- * One JSON value, kept as the UTF-8 bytes or the text it arrived in, or as the value it was made from; another form is made
- * on first use. A result on its way from a backend to a client is never parsed unless its value is read.
+ * One JSON value, kept as UTF-8 bytes, text or value; other forms are made on first use. A result of a backend is not parsed unless
+ * its value is read.
  */
 export class JsonText {
   #bytes: Uint8Array | undefined;
@@ -57,7 +56,7 @@ export class JsonText {
     return new JsonText(undefined, undefined, false, text);
   }
 
-  /** Wraps a value; `bytes` may be given when available. */
+  /** Wraps a value, and its bytes if available. */
   static ofValue(value: unknown, bytes?: Uint8Array): JsonText {
     return new JsonText(bytes, value, true);
   }
@@ -68,7 +67,7 @@ export class JsonText {
     return this.#bytes;
   }
 
-  /** The bytes or the text it is kept as. */
+  /** The text if it is kept as such, else the bytes. */
   get source(): Uint8Array | string {
     return this.#text ?? this.bytes;
   }
@@ -78,10 +77,9 @@ export class JsonText {
     return this.#text ?? asBuffer(this.bytes).toString('utf8');
   }
 
-  /** What JSON.stringify writes: the value, and each number as it was written. */
+  /** For JSON.stringify: the value, with each number as it was written. */
   toJSON(): unknown {
     const value = this.exactValue;
-    // Only a number of its own can be written as it came.
     return value instanceof JsonText ? JSON.rawJSON(value.text) : value;
   }
 
@@ -124,7 +122,7 @@ export function parseExact(text: string): unknown {
   );
 }
 
-/** Digits or an exponent that a double may not hold, and negative zero; in strings, too, which costs time and no more. */
+/** Numbers that a double may not hold, and negative zero; a match in a string only costs time. */
 const MAYBE_CHANGED = /(?:^|[\s:,[.-])(?:\d{16}|\d[\d.]*[eE][+-]?\d{3})|(?:^|[\s:,[])-0/;
 
 function isChanged(value: number, source: string): boolean {
@@ -132,21 +130,21 @@ function isChanged(value: number, source: string): boolean {
   return source.length > MOST_EXACT_DIGITS && String(value) !== source;
 }
 
-/** So many digits a double holds, whatever they are. */
+/** A double holds any number with so many digits. */
 const MOST_EXACT_DIGITS = 15;
 
-/** The value of a field, also of one that is kept as text; see `exactValue`. */
+/** The value of a field, which may be kept as text; see `exactValue`. */
 export function fieldValue(field: JsonFields[string]): unknown {
   return field instanceof JsonText ? field.exactValue : field;
 }
 
-/** The value of an object and of all of its fields, with the numbers that JavaScript has. */
+/** The object with all fields as values, and with JavaScript's numbers. */
 export function plainValue(fields: JsonFields): JsonObject {
   const plain: JsonObject = JSON.parse(writeFields(fields));
   return plain;
 }
 
-/** JSON of an object: fields that are kept as text as they came. */
+/** JSON of an object; fields that are kept as text are inserted unchanged. */
 export function writeFields(fields: JsonFields): string {
   let text = '';
   for (const key of Object.keys(fields)) {
@@ -156,7 +154,7 @@ export function writeFields(fields: JsonFields): string {
   return text === '' ? '{}' : `${text}}`;
 }
 
-/** Undefined for what JSON has no place for, as in JSON.stringify. */
+/** Undefined for values without JSON, as in JSON.stringify. */
 function writeField(key: string, field: JsonFields[string]): string | undefined {
   if (field instanceof JsonText) return field.text;
   return key === '_meta' && isFields(field) ? writeFields(field) : JSON.stringify(field);

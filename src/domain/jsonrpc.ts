@@ -1,5 +1,5 @@
-// JSON-RPC 2.0 messages as the gateway meets them: types, and the reader of what a backend wrote.
-// Framing (lines, SSE events, HTTP bodies) belongs to transports; ids are remapped in transports/stdio/correlator.ts.
+// JSON-RPC 2.0 messages: types, and the reader of messages of backends. Transports do the framing (lines, SSE events, HTTP bodies);
+// transports/stdio/correlator.ts maps ids.
 
 import { isUtf8 } from 'node:buffer';
 import {
@@ -15,7 +15,7 @@ import {
 import { NONE, scanned, skipColon, skipSpace, skipString, skipValue } from './json-scanner.ts';
 import { LIMITS } from './limits.ts';
 
-/** A whole number beyond 2^53 is a bigint: `idValue` writes it. */
+/** An integer beyond 2^53 is a bigint: `idValue` serializes it. */
 export type JsonRpcId = string | number | bigint;
 
 export interface JsonRpcError {
@@ -41,7 +41,7 @@ export const RPC = {
   unsupportedVersion: -32022,
 } as const;
 
-/** What one message of a backend is. `id` is null on an error answer to a message that could not be read. */
+/** A message of a backend. `id` is null in an error about a message that the backend could not read. */
 export type BackendMessage =
   | { readonly kind: 'result'; readonly id: JsonRpcId; readonly result: JsonText }
   | { readonly kind: 'error'; readonly id: JsonRpcId | null; readonly error: JsonRpcError }
@@ -66,13 +66,13 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
   try {
     return classifyMessage(parseExact(buffer.toString('utf8')));
   } catch {
-    return undefined; // not JSON, or nested too deeply to be written again: the caller counts it
+    return undefined; // not JSON, or nested too deeply to be serialized again
   }
 }
 
 /**
- * Sorts a parsed message; undefined for any other value. Throws RangeError for a message that is nested too deeply to be
- * written: better here than later, when a client waits for its bytes.
+ * Classifies a parsed message; undefined for any other value. Throws RangeError for a message that is nested too deeply to be
+ * serialized later.
  */
 export function classifyMessage(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;
@@ -91,7 +91,7 @@ export function classifyMessage(message: unknown): BackendMessage | undefined {
   return { kind: 'result', id, result: JsonText.ofBytes(Buffer.from(JSON.stringify(result))) };
 }
 
-/** Deepest nesting of what a backend notifies of or asks. It is written again for clients, on whatever stack is there then. */
+/** Deepest params of notifications and requests of a backend, which are serialized again for clients by recursion. */
 const DEEPEST_PARAMS = 256;
 
 function requireDepth(value: unknown, levels: number): void {
@@ -100,22 +100,22 @@ function requireDepth(value: unknown, levels: number): void {
   for (const field of Object.values(value)) requireDepth(field, levels - 1);
 }
 
-/** The id that `parseExact` read; undefined for what may not stand as one. Source: MCP basic/index#requests (never null). */
+/** The id of a parsed message; undefined for an invalid one. Source: MCP basic/index#requests (never null). */
 export function readId(value: unknown): JsonRpcId | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
   return value instanceof JsonText && LARGE_ID.test(value.text) ? BigInt(value.text) : undefined;
 }
 
-/** The digits are bounded because reading them takes the square of their number. */
+/** Bounded, because parsing digits takes time with the square of their number. */
 const LARGE_ID = /^-?[1-9]\d{0,63}$/;
 
-/** The id as JSON.stringify is to be given it. */
+/** The id for JSON.stringify. */
 export function idValue(id: JsonRpcId | null): string | number | JsonText | null {
   return typeof id === 'bigint' ? JsonText.ofBytes(Buffer.from(String(id))) : id;
 }
 
-/** A request as JSON text; fields that were kept as text are spliced in. Throws RangeError for what is nested too deeply. */
+/** A request as JSON text; fields that are kept as text are inserted unchanged. Throws RangeError for too deep nesting. */
 export function requestText(id: JsonRpcId, method: string, params: JsonFields | undefined): string {
   const head = `{"jsonrpc":"2.0","id":${JSON.stringify(idValue(id))},"method":${JSON.stringify(method)}`;
   return params === undefined ? `${head}}` : `${head},"params":${writeFields(params)}}`;
@@ -129,7 +129,7 @@ function readError(error: JsonObject): JsonRpcError {
   return { code, message, data: error.data };
 }
 
-/** Reads a plain answer with a result; undefined for what it cannot prove to be one, which is not always none. */
+/** Reads an answer with a result; undefined for any other message, and for an answer that needs the parser. */
 function readAnswer(buffer: Buffer): ResultMessage | undefined {
   const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
   let at = skipSpace(buffer, 0);
@@ -161,14 +161,14 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
   return { kind: 'result', id, result: JsonText.ofBytes(result) };
 }
 
-/** True for those bytes there. Byte by byte: to make a text of a few bytes takes ten times as long. */
+/** True when these bytes are there. Making a string of a few bytes would take ten times as long. */
 function spells(word: Buffer, buffer: Buffer, start: number, end: number): boolean {
   if (end - start !== word.length) return false;
   for (let at = 0; at < word.length; at += 1) if (buffer[start + at] !== word[at]) return false;
   return true;
 }
 
-/** The number of JSON there, if it is written in a few digits and nothing else. */
+/** The number there, if it is a few digits and nothing else. */
 function digitsAt(buffer: Buffer, start: number, end: number): number | undefined {
   if (end - start > MOST_DIGITS) return undefined;
   let number = 0;
@@ -186,7 +186,7 @@ const MOST_DIGITS = 15;
 /** Levels of arrays and objects in an answer. */
 const DEEPEST_ANSWER = 500;
 
-/** A key that makes it another kind of message, or may be one of those above, written with escapes. */
+/** True for a key of another kind of message, and for one with escapes, which may be any key. */
 function isOtherKind(key: Buffer): boolean {
   return key.includes(BACKSLASH) || key.equals(METHOD) || key.equals(ERROR);
 }
@@ -201,5 +201,5 @@ const JSONRPC = Buffer.from('"jsonrpc"');
 const VERSION = Buffer.from('"2.0"');
 const ID = Buffer.from('"id"');
 const RESULT = Buffer.from('"result"');
-/** Ids that we give are short; a longer one is left to the parser. */
+/** Ids of the gateway are short; a longer one is left to the parser. */
 const LONGEST_ID = 256;
