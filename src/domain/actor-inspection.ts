@@ -1,7 +1,6 @@
-// What an inspector of a gateway's actors gets: the parts of xstate's inspection events that any tool for xstate reads, as plain
-// interfaces, so that an embedding program needs no types of xstate.
+// The inspection events of a gateway's actors: the parts of xstate's events that tools for xstate read, as plain interfaces, so that an
+// embedding program needs no types of xstate.
 
-/** An actor of the tree. */
 export interface InspectedActor {
   /** Unique in the process; that of the root is `rootId`. */
   readonly sessionId: string;

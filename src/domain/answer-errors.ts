@@ -1,5 +1,5 @@
-// Maps a JSON-RPC error of a backend to an error for the caller of a REST route or of the facade: whose fault it was.
-// An MCP client gets the JSON-RPC error unchanged; this table is for all other callers.
+// Maps a JSON-RPC error of a backend to an error for callers of a REST route or of the facade. MCP clients get the JSON-RPC error
+// unchanged.
 
 import { validationFailed } from './error-catalogue.ts';
 import { type ErrorDetails, GatewayError } from './errors.ts';
@@ -8,10 +8,9 @@ import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 
 /**
- * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR where the code says that the caller
- * asked wrongly, else TOOL_EXECUTION_FAILED with the backend's error. "No such tool" is never read from an answer: servers
- * say it in four different ways, so the tool cache decides it before. `isListed` tells of a prompt whether the backend
- * lists it, see `needsList`. Source: ADR 5.
+ * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR when the code blames the caller, else
+ * TOOL_EXECUTION_FAILED with the backend's error. Servers report an unknown tool in four ways, so the tool cache detects it before.
+ * `isListed`: whether the backend lists the prompt of the request, see `needsList`. Source: ADR 5.
  */
 export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
   const { method, params } = request;
@@ -36,15 +35,15 @@ export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isL
 }
 
 /**
- * True when the answer alone does not tell: -32602 to a request about a prompt means that there is no such prompt, or that
- * something else is wrong, and only the list of prompts knows which. Source: MCP 2025-11-25 server/prompts#error-handling,
+ * True when the list of prompts is needed to interpret the error: -32602 to a request about a prompt means that there is no such
+ * prompt, or that something else is wrong. Source: MCP 2025-11-25 server/prompts#error-handling,
  * server/utilities/completion#error-handling.
  */
 export function needsList(request: ExchangeRequest, error: JsonRpcError): boolean {
   return error.code === RPC.invalidParams && promptOf(request) !== undefined;
 }
 
-/** The name of the prompt that a request is about; undefined where it is about none. */
+/** The name of the prompt that a request is about, if any. */
 export function promptOf({ method, params }: ExchangeRequest): unknown {
   if (method === 'prompts/get') return params?.name;
   const ref = method === 'completion/complete' ? fieldValue(params?.ref) : undefined;
@@ -52,8 +51,8 @@ export function promptOf({ method, params }: ExchangeRequest): unknown {
 }
 
 /**
- * The refusal of a tool's arguments inside a result: servers on the official SDKs answer with `isError` and a text. They
- * report an unknown or disabled tool in the same way; that is not such a refusal.
+ * The refusal of a tool's arguments in a result: servers on the official SDKs answer with `isError` and a text. An unknown or disabled
+ * tool, which they report in the same way, is no such refusal.
  */
 export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
   const [first] = Array.isArray(result.content) ? result.content : [];
@@ -65,7 +64,7 @@ export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
 const ARGUMENTS_REFUSED = /^MCP error -32602: (?!Tool \S+ (?:not found|disabled)$)/;
 
 export function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
-  // Only the specific code excludes every other cause: with any other code the backend's words are worth repeating.
+  // Any other code may have another cause, so the message of the backend is repeated.
   const isCertain = backendError === undefined || backendError.code === RPC.resourceNotFound;
   const because = isCertain ? '' : `: ${backendError.message}`;
   return new GatewayError(
@@ -95,7 +94,7 @@ export function toolExecutionFailed(
   });
 }
 
-/** A backend knows the prompt and refused what it was given for it. */
+/** The backend refused the arguments of a prompt. */
 function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
   const item = { loc: ['body', 'arguments'], msg: backendError.message, type: 'value_error' };
   return validationFailed([item], undefined, { delivered: 'yes', backendError });

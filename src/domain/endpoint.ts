@@ -1,16 +1,15 @@
-// The endpoint of an HTTP instance: how a written one is read, and the networks in which no backend may be unless an operator says
-// otherwise, which is enforced when a connection is made (transports/network-guard.ts).
+// The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which transports/network-guard.ts
+// checks when a connection is made.
 
 import { endpointNotAllowed, validationFailed } from './error-catalogue.ts';
 
-/** `http://host` with whatever follows. The URL class would also take `http:host` and `http:\\host`. */
+/** The URL class would also accept `http:host` and `http:\\host`. */
 const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;
 
 /**
- * The URL that requests go to. Without a path it gets `defaultPath`; a path, be it only `/`, is used as it is given.
- * Throws VALIDATION_ERROR at `loc` for what is no http or https URL or has a fragment (the text alone tells), and
- * ENDPOINT_NOT_ALLOWED for credentials in the URL (a rule of this gateway). No message repeats the URL, which may hold a
- * secret. Source: ADR 6.
+ * The URL for requests. Without a path it gets `defaultPath`; a path, even `/`, is kept. Throws VALIDATION_ERROR at `loc` for a text
+ * that is no http or https URL or has a fragment, and ENDPOINT_NOT_ALLOWED for credentials in the URL. No message repeats the URL,
+ * which may contain a secret. Source: ADR 6.
  */
 export function readEndpoint(
   written: string,

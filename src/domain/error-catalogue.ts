@@ -1,5 +1,5 @@
-// The catalogue of errors, by subject: one constructor per fact, which takes the ids that its message names. No error names a
-// secret. Errors made from the answer of a backend are in answer-errors.ts.
+// The catalogue of errors, by subject. Each constructor takes what its message names. No error names a secret. Errors that are made of
+// the answer of a backend are in answer-errors.ts.
 
 import type { Scope } from './account.ts';
 import {
@@ -45,7 +45,7 @@ export function payloadTooLarge(limitBytes: number): GatewayError {
   return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
 }
 
-/** The bodies of one caller, or of all, that are read, queued or in flight take all the memory there is for them. */
+/** The bodies of one caller, or of all, use all their memory. */
 export function tooManyBodies(): GatewayError {
   const message =
     'Too many large request bodies are read, queued or in flight; wait until some are answered.';
@@ -57,7 +57,7 @@ export function unsupportedMediaType(contentType: string, accepted = 'applicatio
   return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);
 }
 
-/** The message names the first issue, which is all that programs often show; beside all of them `plainMessage` does. */
+/** The message names the first issue, because many programs show nothing else; `plainMessage` is for use beside the list. */
 export function validationFailed(
   items: readonly ValidationItem[],
   what = 'The request',
@@ -71,8 +71,8 @@ export function validationFailed(
   return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
 }
 
-/** A request of an embedding program that cannot be written: a BigInt, a circle, a `toJSON` that throws. No other
- *  instance could do more with it, hence `yes`. */
+/** A request of an embedding program cannot be serialized: a BigInt, a cycle, a `toJSON` that throws. `delivered: 'yes'`, because
+ *  another instance would not help. */
 export function notWritable(cause: unknown): GatewayError {
   const item = { loc: ['body'], msg: 'The request cannot be written as JSON', type: 'json_type' };
   return new GatewayError('VALIDATION_ERROR', `${item.msg}.`, { cause, delivered: 'yes', items: [item] });
@@ -85,7 +85,7 @@ export function authenticationRequired(): GatewayError {
   return new GatewayError('AUTHENTICATION_REQUIRED', message, { challenge: true });
 }
 
-/** `why` is a clause that helps without telling more than the caller knows: "The API key has expired". */
+/** `why` is a clause that reveals nothing to the caller: "The API key has expired". */
 export function invalidCredentials(why = 'The credentials are not valid'): GatewayError {
   return new GatewayError('INVALID_CREDENTIALS', `${why}.`, { challenge: true });
 }
@@ -101,11 +101,11 @@ export function accountsNeedAllTemplates(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
-/** For a caller on this machine whose request is refused because it came through a proxy. */
+/** Part of a refusal to a caller on this machine. */
 export const BEHIND_A_PROXY =
   'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
 
-/** While authentication is off: an account made from elsewhere would remain when authentication is turned on. */
+/** While authentication is off: an account of a remote caller would remain when authentication is turned on. */
 export function accountsFromHereOnly(): GatewayError {
   const message = `While authentication is off, accounts are changed from this machine only, and not from a web page. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
@@ -129,7 +129,6 @@ export function tooManyAttempts(retryAfterSeconds: number): GatewayError {
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
-/** Too many passwords are being hashed or compared at the same time. */
 export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
   const message = 'Too many passwords at once; wait a moment.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
@@ -188,18 +187,17 @@ export function commandNotAllowed(reason: string): GatewayError {
   return new GatewayError('COMMAND_NOT_ALLOWED', reason);
 }
 
-/** The command would be handed what the gateway keeps for itself; `reason` says what, as a sentence. */
+/** The command names secrets or files of the gateway; `reason` is a sentence. */
 export function commandExposes(reason: string): GatewayError {
   return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: OTHER_STATUS.COMMAND_NOT_ALLOWED });
 }
 
-/** Connection tests open programs and connections beside those that are registered. */
 export function tooManyTests(): GatewayError {
   const message = 'Too many connection tests are running; wait until one has ended.';
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
-/** A registration did not lead to a healthy instance within its `waitMs`: it was taken out, or it is not healthy yet. */
+/** A registered instance was not healthy within `waitMs`, or was removed. */
 export function notHealthyInTime(
   { template, id }: Pick<InstanceDefinition, 'template' | 'id'>,
   { state, reason }: Pick<InstanceSnapshot, 'state' | 'reason'>,
@@ -220,12 +218,12 @@ export function notHealthyInTime(
 
 // --- sessions, and bounds per client -------------------------------------------------------------------------------
 
-/** The session is unknown, over, or another caller's; the error does not say which. The client has to open a new one. */
+/** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
 export function sessionNotFound(): GatewayError {
   return new GatewayError('SESSION_NOT_FOUND', 'There is no such session. Initialize again.');
 }
 
-/** No open session has this fingerprint, or it is another caller's. */
+/** The session with this fingerprint does not exist, or is another caller's. */
 export function sessionUnknown(fingerprint: string): GatewayError {
   return new GatewayError(
     'SESSION_NOT_FOUND',
@@ -233,7 +231,7 @@ export function sessionUnknown(fingerprint: string): GatewayError {
   );
 }
 
-/** The session was there, but its instance is gone and it may not go on with another one. */
+/** The instance of the session is gone, and the session may not continue with another one. */
 export function sessionLost(reason: string): GatewayError {
   return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
     delivered: 'no',
@@ -241,65 +239,61 @@ export function sessionLost(reason: string): GatewayError {
   });
 }
 
-/** Room appears when a session ends, at an unknown time; a client gains nothing by asking more often. */
+/** Retry-After while all places are taken: it is unknown when a session will end. */
 const ASK_AGAIN_SECONDS = 60;
 
-/** No room for one more session. */
 export function sessionLimit(most: number): GatewayError {
   const message = `All ${most} sessions are taken (setting sessions.max).`;
   return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** The caller has as many sessions as one owner may have. The caller ends them itself, so there is no Retry-After. */
+/** The caller ends its sessions itself, so there is no Retry-After. */
 export function sessionShareLimit(most: number): GatewayError {
   const message = `You have ${most} sessions already, which is the most that one caller may have (setting sessions.share).`;
   return new GatewayError('SESSION_LIMIT', message);
 }
 
-/** The caller has as many processes of one instance as one owner may have. They end with the caller's sessions. */
+/** The processes end with the caller's sessions. */
 export function processShareLimit(most: number): GatewayError {
   const message = `You have ${most} processes of the instance, which is the most that one caller may have (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** The calls of a caller without a session use as many conversations with one instance as one owner may use. */
 export function conversationShareLimit(most: number): GatewayError {
   const message = `You use ${most} conversations with the instance, which is the most that one caller may use (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
-/** As many conversations of the caller wait to be opened with one instance as one owner may have waiting. */
 export function openingShareLimit(most: number): GatewayError {
   const message = `${most} conversations of yours wait to be opened with the instance already, which is the most that one caller may have.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
-/** As parkedCallsFull, of the calls of one caller. */
+/** Like parkedCallsFull, for the calls of one caller. */
 export function parkedShareLimit(most: number): GatewayError {
   const message = `${most} of your calls wait for your answer already, which is the most that one caller may have.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
-/** A call of a client that is away was cancelled for another one. */
+/** A call was cancelled for another one, because its client was disconnected. */
 export function placeYielded(): GatewayError {
   const seconds = LIMITS.clientAwayMs / 1000;
   const message = `The call was cancelled: its client was away for over ${seconds} s, and another call waited for its place.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
-/** Every process that an instance may run for single clients is taken, most of them for as long as sessions last. */
 export function processLimit(most: number): GatewayError {
   const message = `All ${most} processes that the instance may run for single clients are taken (setting sessions.max_processes).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** A backend sends its client a request during a call, and too many calls wait for such an answer already. */
+/** A call would have to wait for an answer of its client to a request of its server, like too many other calls. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
-/** The caller has as many open streams of `subscriptions/listen` as one caller may have, or all callers together have. */
+/** Too many streams of `subscriptions/listen` are open; `isShare`: of this caller. */
 export function listenLimit(most: number, isShare: boolean): GatewayError {
   const message = isShare
     ? `You have ${most} open subscriptions, which is the most that one caller may have.`
@@ -307,7 +301,7 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** The instance of a task is unknown here and is not searched for: too many searches are under way. */
+/** The instance of a task is unknown, and too many searches are under way. */
 export function tooManySearches(): GatewayError {
   return new GatewayError('QUEUE_FULL', 'Too many tasks are being looked for.', {
     delivered: 'no',
@@ -325,7 +319,7 @@ export function noHealthyInstance(template: string, why = ''): GatewayError {
   return new GatewayError('NO_HEALTHY_INSTANCE', message, facts);
 }
 
-/** It is registered, but no call or command reaches it from here. `why` says where it runs, as a clause. */
+/** The instance is registered, but cannot be reached from this node. `why` says where it runs, as a clause. */
 export function runsElsewhere(id: string, why: string): GatewayError {
   const plainMessage = `"${id}" cannot be used here.`;
   const message = `${plainMessage.slice(0, -1)}: ${why}.`;
@@ -343,7 +337,7 @@ export function queueFull(template: string): GatewayError {
   });
 }
 
-/** A backend could not be reached or broke off. `reason` names the fact: "connection refused", "exited with code 7". */
+/** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". */
 export function backendUnavailable(
   reason: string,
   facts: Pick<ErrorDetails, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
@@ -356,15 +350,14 @@ export function backendUnavailable(
   });
 }
 
-/** Reason of calls that fail, or are not sent, because of the memory bound of answers. */
-export const ANSWERS_HOLD_TOO_MUCH = 'its answers that are not complete take all the memory that they may';
+/** The reason when calls fail, or are not sent, because of the memory bound of incomplete answers. */
+export const ANSWERS_HOLD_TOO_MUCH = 'its incomplete answers use all the memory that they may';
 
 /** The caller cancelled the opening of an instance or of a conversation. */
 export function openingCancelled(cause?: unknown): GatewayError {
   return backendUnavailable('its start was cancelled', { delivered: 'no', cause });
 }
 
-/** There is no connection to the backend, so that nothing was delivered. */
 export function notConnected(): GatewayError {
   return backendUnavailable('it is not connected', { delivered: 'no' });
 }

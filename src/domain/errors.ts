@@ -1,10 +1,10 @@
-// The error type, its codes with their HTTP status, the errors of the gateway itself, and what is derived from an error. All other
-// errors are in error-catalogue.ts. How an error looks over HTTP is decided in one place, http/middleware/errors.ts.
+// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. All other errors are in
+// error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from './account.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
-/** Whether a call reached its backend, or a change the database. `no`: certainly not; `unknown`: perhaps; `yes`: it was answered. */
+/** Whether a call reached its backend, or a change its database. `no`: certainly not; `yes`: it was answered. */
 export type Delivered = 'no' | 'unknown' | 'yes';
 
 /** One issue about bad input. `loc` starts with body, path, query or header; `type` uses pydantic-2 names. */
@@ -16,9 +16,9 @@ export interface ValidationItem {
 
 export interface ErrorDetails {
   readonly cause?: unknown;
-  /** When it is not that of the code: one of OTHER_STATUS. */
+  /** Set when it differs from that of the code: one of OTHER_STATUS. */
   readonly status?: number;
-  /** Set on every failure between the gateway and a backend or its database; decides about failover and Retry-After. */
+  /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
   readonly delivered?: Delivered;
   /** Seconds after which a new try makes sense. */
   readonly retryAfterSeconds?: number;
@@ -26,7 +26,7 @@ export interface ErrorDetails {
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
-  /** True when nothing but other credentials helps: the answer carries `WWW-Authenticate`. */
+  /** True when other credentials are needed: the answer has `WWW-Authenticate`. */
   readonly challenge?: boolean;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
@@ -34,15 +34,15 @@ export interface ErrorDetails {
   readonly backendError?: JsonRpcError;
   /** The MCP result with `isError: true`, when it is the reason (`POST /tools/call`). */
   readonly result?: unknown;
-  /** Last lines of a child's standard error. They may hold anything, so they never stand in a message or an event. */
+  /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
   readonly stderr?: readonly string[];
   /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
   readonly reason?: string;
-  /** The message, without paths, for callers that may not see how instances are run. Default: the message. */
+  /** The message for callers that may not see how instances are run. Default: the message. */
   readonly plainMessage?: string;
   /** The instance that failed or refused the call. */
   readonly instanceId?: string;
-  /** True when the instance itself is in doubt and should be probed at once. */
+  /** True when the instance should be probed at once. */
   readonly suspicious?: boolean;
   /** True when nothing answers at its address: it is unhealthy at once. */
   readonly unreachable?: boolean;
@@ -68,7 +68,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** No instance is healthy yet, because none was looked at. */
+/** No instance is known to be healthy yet. */
 export function gatewayStarting(): GatewayError {
   return new GatewayError('NO_HEALTHY_INSTANCE', 'The gateway is starting.', {
     delivered: 'no',
@@ -84,8 +84,8 @@ export function shuttingDown(): GatewayError {
 }
 
 /**
- * The database did not answer. `unknown`: a change was sent to it, and it is not known whether it has happened. `fate` is a sentence
- * about what has become of the change.
+ * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` says in a sentence what is known of the
+ * change.
  */
 export function databaseUnavailable(
   cause: unknown,
@@ -106,12 +106,11 @@ export function internalError(cause: unknown): GatewayError {
   return new GatewayError('INTERNAL_ERROR', 'Something went wrong inside the gateway.', { cause });
 }
 
-/** Makes a GatewayError of anything thrown; what is not one already becomes INTERNAL_ERROR. */
+/** The thrown GatewayError; INTERNAL_ERROR for anything else. */
 export function asGatewayError(thrown: unknown): GatewayError {
   return thrown instanceof GatewayError ? thrown : internalError(thrown);
 }
 
-/** True for an error of this catalogue with this code. */
 export function hasCode(thrown: unknown, code: ErrorCode): boolean {
   return thrown instanceof GatewayError && thrown.code === code;
 }
@@ -178,13 +177,13 @@ export function atInstance(error: GatewayError, instanceId: string): GatewayErro
   return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
 }
 
-/** The same error for a call that was sent: its delivery is unknown. */
+/** The same error with unknown delivery. */
 export function perhapsDelivered({ code, message, facts }: GatewayError): GatewayError {
   const { retryAfterSeconds: _, ...others } = facts;
   return new GatewayError(code, message, { ...others, delivered: 'unknown' });
 }
 
-/** What ended an opening, with the last words of the child it was about. Nothing was delivered. */
+/** The error of a failed opening, with the last lines of its child's stderr. */
 export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
   const { cause = error, unreachable, reason, plainMessage } = error.facts;
   return new GatewayError(error.code, error.message, {
@@ -198,7 +197,7 @@ export function openingFailed(error: GatewayError, stderr: readonly string[]): G
   });
 }
 
-/** The clause that says why something failed, from what was thrown: "connection refused". */
+/** The reason of a thrown error, as a clause: "connection refused". */
 export function reasonOf(thrown: unknown): string {
   if (thrown instanceof GatewayError) return thrown.facts.reason ?? thrown.message;
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
@@ -209,7 +208,7 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** The code of an error of the system or a library, such as ENOENT; undefined where there is none. */
+/** The code of an error of the system or a library, such as ENOENT, if any. */
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
 }

@@ -1,37 +1,35 @@
-// Arguments of a tool that are repeated in headers, because its input schema asks for it (`x-mcp-header`): finding them and
-// writing them. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
+// Arguments of a tool that are mirrored in headers because its input schema declares it (`x-mcp-header`): reads the declarations and
+// writes the headers. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 import { isJsonObject } from './json.ts';
 import { cutText, encodeHeader } from './text.ts';
 
-/** One argument that is repeated. */
+/** One argument that is mirrored. */
 export interface Declaration {
-  /** Where it stands in the arguments. */
+  /** Its path in the arguments. */
   readonly path: readonly string[];
   /** The header, in lower case. */
   readonly header: string;
-  /** `string`, `boolean`, `integer` or, although that is against the rules, `number`. */
+  /** `string`, `boolean`, `integer`, or `number`, although that breaks the rules. */
   readonly type: string;
 }
 
-/** The headers that a tool asks for. */
 export interface Declared {
-  /** None when one of them breaks the rules, except for one about a number: that is written and checked, as SDKs do. */
+  /** None when one of them breaks the rules, except by the type `number`, which is written and checked as in the SDKs. */
   readonly declarations: readonly Declaration[];
   /**
-   * Which of them breaks the rules, and how, as a clause for an operator: clients must not use the tool over HTTP. Undefined
-   * when none does. It names places of the schema, which the server wrote, and is bounded.
+   * How one of them breaks the rules, as a clause for operators; undefined when none does. Clients must not use such a tool over
+   * HTTP. It names paths of the schema, and is bounded.
    */
   readonly fault: string | undefined;
 }
 
-/** How the headers begin. */
 export const PARAM_PREFIX = 'mcp-param-';
 
-/** Deepest schema that is looked through. What is below is taken for a schema that asks for nothing. */
+/** Deepest schema that is read. Deeper declarations are ignored. */
 const DEEPEST = 32;
 
-/** Looks through the input schema of a tool. */
+/** Reads the declarations of an input schema. */
 export function declaredBy(inputSchema: unknown): Declared {
   const found: Declaration[] = [];
   const fault = collect(inputSchema, [], true, found) ?? repetitionIn(found);
@@ -40,7 +38,7 @@ export function declaredBy(inputSchema: unknown): Declared {
   return { declarations: found, fault: number && wrongType(number.path) };
 }
 
-/** Whether two input schemas of one tool ask for different headers, or for the same headers from different arguments. */
+/** True when two input schemas of one tool declare different headers, or other arguments for the same headers. */
 export function asksOtherwise(before: unknown, after: unknown): boolean {
   return before !== after && termsOf(before) !== termsOf(after);
 }
@@ -60,7 +58,7 @@ export function paramHeaders(
   return headers;
 }
 
-/** Whether a declared value has no text form, so that its header cannot be written. */
+/** True when a declared argument has no exact text, so that its header cannot be written. */
 export function isUnwritable(declarations: readonly Declaration[], args: unknown): boolean {
   return declarations.some(({ path }) => {
     const value = valueAt(args, path);
@@ -68,21 +66,20 @@ export function isUnwritable(declarations: readonly Declaration[], args: unknown
   });
 }
 
-/** Bytes that headers take in a request of HTTP/1.1, where they are ASCII. */
+/** Bytes of ASCII headers in a request of HTTP/1.1. */
 export function headerBytes(headers: Readonly<Record<string, string>>): number {
   let bytes = 0;
   for (const [name, value] of Object.entries(headers)) bytes += name.length + value.length + AROUND_BYTES;
   return bytes;
 }
 
-/** The value at a path of the arguments, if any. */
 export function valueAt(args: unknown, path: readonly string[]): unknown {
   let value = args;
   for (const key of path) value = isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
   return value;
 }
 
-/** The text of a value; undefined for a value that is not repeated: missing, not primitive, or an inexact number. */
+/** The text of a value; undefined for a value that is not mirrored: missing, not primitive, or an inexact number. */
 export function headerTextOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean') return String(value);
@@ -97,7 +94,7 @@ function termsOf(inputSchema: unknown): string {
   return terms.sort().join();
 }
 
-/** Searches a schema. The first declaration at a wrong place or of a wrong type ends the search. */
+/** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. */
 function collect(
   schema: unknown,
   path: readonly string[],
@@ -155,14 +152,14 @@ function schemasIn(value: unknown, keyword: string): readonly unknown[] {
   return BY_NAME.has(keyword) && isJsonObject(value) ? Object.values(value) : [value];
 }
 
-/** Of a name that a server chose, in a text for people. */
+/** Longest name of a server in a text for operators. */
 const NAMED_UNITS = 100;
-/** The colon with its space, and the end of the line. */
+/** `: ` and the line end. */
 const AROUND_BYTES = 4;
 /** Source: RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean', 'number']);
-/** Keywords below which nothing may be declared, because the position of such a value is unknown. */
+/** Keywords below which nothing may be declared, because the path of such a value is not fixed. */
 const ELSEWHERE = [
   'items',
   'prefixItems',

@@ -1,5 +1,5 @@
-// Turns what a caller wrote about an instance into the definition that is stored: identity, transport, endpoint, words.
-// Pure: clock, randomness and the registry are arguments. Folders, networks and permissions are checked elsewhere.
+// Makes the definition of an instance from the input of a caller: identity, transport, endpoint, command. It is pure: clock, randomness
+// and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
 import { splitCommand } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
@@ -19,9 +19,8 @@ import { isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { TEMPLATE_ID_PATTERN } from './template.ts';
 
-/** What a registration needs to know of the world. */
 export interface RegistrationContext {
-  /** The instance that has this id in the template now; it is replaced. */
+  /** The present instance with this id in the template, which is replaced. */
   readonly find: (id: string) => InstanceDefinition | undefined;
   /** Whether any instance of the registry has this server id. */
   readonly isServerIdTaken: (serverId: string) => boolean;
@@ -30,19 +29,19 @@ export interface RegistrationContext {
   /** ISO 8601. */
   readonly now: string;
   readonly source: InstanceSource;
-  /** This node: it runs the program, if there is one. Absent when there is only one node. */
+  /** This node, which runs the program. Absent when there is only one node. */
   readonly nodeId?: string;
-  /** The server id must reveal nothing about other templates: it does not depend on them. Default false. */
+  /** The server id must not depend on other templates, so that it reveals nothing of them. Default false. */
   readonly isDiscreet?: boolean;
   /** The container in which the instance runs. */
   readonly container?: ContainerRef | undefined;
-  /** True when a function of this program is the backend, so that nothing else needs to say how to reach it. */
+  /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
-  /** Where errors say that the input was. Default `['body', 'instance']`. */
+  /** `loc` of errors. Default `['body', 'instance']`. */
   readonly loc?: readonly (string | number)[];
 }
 
-/** The most an id can be long; see INSTANCE_ID_PATTERN. */
+/** The longest id; see INSTANCE_ID_PATTERN. */
 const ID_CHARACTERS = 128;
 /** More than one collision of 32 random bits means that they are not random. */
 const ID_ATTEMPTS = 16;
@@ -50,13 +49,14 @@ const ID_ATTEMPTS = 16;
 /**
  * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already.
  *
- * - Without `id` it becomes `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; a discreet
- *   one is always `<template>~<id>`, which no other instance can have: no name holds a `~`. It and `createdAt` stay when an instance is replaced. Source: ADR 6.
+ * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; a discreet one is always
+ *   `<template>~<id>`, which is unique because no name contains a `~`. It and `createdAt` are kept when an instance is replaced.
+ *   Source: ADR 6.
  * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an
  *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
- * - `weight` may stand in `metadata.weight`; default 1. Metadata is JSON: it is kept as a database would hand it back.
- * - A program belongs to the node of the context, and so does a container; any other endpoint belongs to no node.
+ * - `weight` may be in `metadata.weight`; default 1. Metadata is converted to plain JSON.
+ * - A program and a container belong to the node of the context, any other endpoint to no node.
  *
  * Throws CONFIG_INCOMPLETE (something is missing to reach a server), VALIDATION_ERROR (a field is wrong by itself or
  * contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in the URL).
@@ -107,7 +107,7 @@ export function defineInstance(
   };
 }
 
-/** The same change, fit to be stored, or VALIDATION_ERROR. */
+/** The validated change. Throws VALIDATION_ERROR. */
 export function checkedChange({ weight, metadata }: InstanceChange): InstanceChange {
   return {
     ...(weight === undefined ? {} : { weight: checkedWeight(weight, ['body', 'weight']) }),
@@ -115,7 +115,7 @@ export function checkedChange({ weight, metadata }: InstanceChange): InstanceCha
   };
 }
 
-/** Paths of endpoints that are given without one. */
+/** Default paths of endpoints. */
 const DEFAULT_PATHS: Partial<Record<TransportKind, string>> = { sse: '/sse' };
 
 const TEMPLATE_NAME = new RegExp(TEMPLATE_ID_PATTERN);
@@ -140,7 +140,7 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
   return transport ?? 'http';
 }
 
-/** A field without effect is refused: the caller expects an effect. */
+/** Refuses fields without effect, because the caller expects an effect. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
   const { endpoint, command, args, working_dir, env_vars, headers, force } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
@@ -156,7 +156,7 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
   }
 }
 
-/** What cannot stand in a header: with it every request would fail. Source: RFC 9110 section 5.5. */
+/** Characters that a header cannot have: every request would fail. Source: RFC 9110 section 5.5. */
 const NO_HEADER_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
 
 function refuseBadHeaders({ headers = {} }: InstanceInput, loc: Location): void {
@@ -170,7 +170,7 @@ function refuseBadHeaders({ headers = {} }: InstanceInput, loc: Location): void 
   }
 }
 
-/** Definitions are kept in memory, by every node: what one of them may hold has a bound. */
+/** Every node keeps all definitions in memory, so their size is bounded. */
 function refuseTooMuch({ env_vars = {}, headers = {} }: InstanceInput, loc: Location): void {
   for (const [field, texts, most] of [
     ['env_vars', env_vars, LIMITS.variablesPerInstance],
@@ -212,7 +212,7 @@ function checkedWeight(written: unknown, loc: Location): number {
   throw invalid(loc, `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
-/** As plain JSON: the value of an embedding program may be circular, hold a BigInt or a value that no database returns. */
+/** Metadata as plain JSON: the value of an embedding program may be circular, or contain a BigInt or other values without JSON. */
 export function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
   const metadata = asJson(written);
   if (isJsonObject(metadata)) {
@@ -227,7 +227,7 @@ function asJson(written: unknown): unknown {
     const text: string | undefined = JSON.stringify(written);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
-    return undefined; // the error says that it is no JSON; the faulty part is unknown here
+    return undefined; // it cannot be written as JSON
   }
 }
 
@@ -253,7 +253,7 @@ function inventServerId(
   if (isDiscreet) return `${template}~${id}`;
   if (!isServerIdTaken(id)) return id;
   let serverId = `${template}.${id}`;
-  // An instance of another template may have this name.
+  // An instance of another template may have this id.
   for (let number = 2; isServerIdTaken(serverId); number += 1) serverId = `${template}.${id}.${number}`;
   return serverId;
 }

@@ -1,5 +1,5 @@
-// Writes what a schema has against a document as lines for people: the path in the document, then the rule.
-// They name fields and rules, never values: those may be secrets. Requests get pydantic's words instead (validation.ts).
+// Describes the faults of a document as lines for operators: the path in the document, then the rule, but never a value, which may be
+// a secret. Requests get issues in the form of pydantic instead (validation.ts).
 
 import type { TLocalizedValidationError as Failure } from 'typebox/error';
 
@@ -10,7 +10,7 @@ export function pathTo(parent: string, member: string | number): string {
   return parent === '' ? member : `${parent}.${member}`;
 }
 
-/** One line per fault. `locate` gives the path of a field of the value's top level; by default that is its name. */
+/** One line per fault. `locate` returns the path of a field at the top level; default: its name. */
 export function issuesOf(
   failures: readonly Failure[],
   locate: (field: string) => string = (field) => pathTo('', field),

@@ -1,6 +1,5 @@
-// Checks input against TypeBox schemas and reports issues in the form of pydantic 2: `loc`, `msg`, `type`. Looks through a parsed
-// body for what no database, backend or log should ever get: NUL characters, lone surrogates, and nesting that a recursive reader
-// would die of. The value itself is never repeated, neither in messages nor in `loc`. Source: ADR 5.
+// Checks input against TypeBox schemas and reports issues in the form of pydantic 2: `loc`, `msg`, `type`. It also searches a parsed
+// body for NUL characters, lone surrogates and too deep nesting. Neither messages nor `loc` repeat a value. Source: ADR 5.
 
 import type { StaticEncode, TSchema } from 'typebox';
 import type { TLocalizedValidationError as Failure } from 'typebox/error';
@@ -10,29 +9,27 @@ import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
 
-// TypeBox stops at 8 errors; a caller should see all issues at once. It is a setting of the library, not of a schema.
+// TypeBox stops at 8 errors by default. The setting is global.
 Settings.Set({ maxErrors: LIMITS.validationIssues });
 
-/** Where a value came from; the first word of every `loc`. */
+/** The source of a value; the first word of every `loc`. */
 export type Place = 'body' | 'path' | 'query' | 'header';
 
 /** A compiled schema. */
 export interface Shape<T> {
-  /** True when the value is what the schema says; costs about 0.1 us. */
+  /** True when the value is valid; takes about 0.1 us. */
   accepts(value: unknown): value is T;
-  /** What is wrong; empty when nothing is. */
   issues(value: unknown): ValidationItem[];
 }
 
-/** A shape that takes everything, for a part of the request that a route does not read: its type is unknown. */
+/** A shape that accepts everything, for a part of the request that a route does not read. */
 export function anything<T>(): Shape<T> {
   return { accepts: (_value): _value is T => true, issues: () => [] };
 }
 
 /**
- * A schema, compiled when it is first needed: a start compiles none. For a union of objects (the nested and the flat form of
- * one body) the issues are those of the variant that knows most of the given fields, of equals the one that asks for less:
- * the one the caller probably meant.
+ * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and the flat form of one
+ * body) the issues are those of the variant with most of the given fields, and of equal ones with the fewest missing fields.
  */
 export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<StaticEncode<S>> {
   const compiled = new Map<TSchema, Validator>();
@@ -48,11 +45,11 @@ export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<
     accepts,
     issues: (value) => {
       if (accepts(value)) return [];
-      const meant = variantsOf(schema).toSorted(
+      const closest = variantsOf(schema).toSorted(
         (a, b) =>
           knownFields(b, value) - knownFields(a, value) || missingFields(a, value) - missingFields(b, value),
       )[0];
-      const [, failures] = validatorOf(meant ?? schema).Errors(value);
+      const [, failures] = validatorOf(closest ?? schema).Errors(value);
       const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, place, value));
       // One failure may name a hundred thousand fields.
       return items.slice(0, LIMITS.validationIssues);
@@ -75,7 +72,7 @@ function missingFields(schema: TSchema, value: unknown): number {
   return schema.required.filter((key) => !Object.hasOwn(value, key)).length;
 }
 
-/** Where null would do, something else was most likely meant. */
+/** Leaves out that null was expected when another failure reports the same value. */
 function withoutNull(failures: readonly Failure[]): readonly Failure[] {
   const isNull = (failure: Failure) => failure.keyword === 'type' && failure.params.type === 'null';
   const others = new Set(
@@ -84,7 +81,7 @@ function withoutNull(failures: readonly Failure[]): readonly Failure[] {
   return failures.filter((failure) => !isNull(failure) || !others.has(failure.instancePath));
 }
 
-/** `additionalProperties: false` fails twice: for the object, which names the field, and as the schema `false`. */
+/** False for a failure that repeats others: `additionalProperties: false` also fails as the schema `false`. */
 function isOwn({ keyword }: Failure): boolean {
   return keyword !== 'boolean' && keyword !== 'anyOf';
 }
@@ -152,7 +149,7 @@ function describe(failure: Failure, place: Place, value: unknown): Description {
   }
 }
 
-/** Names of TypeBox types in pydantic. Text that does not parse (in a query) is another fact than a wrong JSON type. */
+/** Pydantic's description of a wrong type; a text in a query that cannot be parsed has another one. */
 function describeType(expected: string, place: Place, value: unknown): Description {
   const [what, name] = TYPE_NAMES[expected] ?? ['of another type', 'value_error'];
   if (expected === 'integer' && Number.isFinite(value)) {
@@ -218,7 +215,7 @@ function clip(field: string): string {
   return field.slice(0, LIMITS.locCharacters);
 }
 
-/** The issues about one body. Recursion is bounded by the depth that is allowed. */
+/** The issues of a body that no schema finds. Recursion is bounded by LIMITS.nestingDepth. */
 export function inspect(body: unknown): ValidationItem[] {
   const issues: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];
@@ -247,7 +244,7 @@ export function inspect(body: unknown): ValidationItem[] {
   };
   const visitFields = (fields: object): void => {
     for (const [key, field] of Object.entries(fields)) {
-      // The bad key itself is not repeated: its object is named instead.
+      // The key itself is not repeated: `loc` names its object.
       if (!isCleanText(key)) {
         report(NOT_UNICODE);
         continue;
