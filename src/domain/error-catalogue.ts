@@ -141,8 +141,7 @@ export function duplicateUsername(username: string): GatewayError {
 }
 
 export function lastAdmin(): GatewayError {
-  const message = 'This is the last active admin: make another one first.';
-  return new GatewayError('LAST_ADMIN', message);
+  return new GatewayError('LAST_ADMIN', 'This is the last active admin: make another one first.');
 }
 
 export function userNotFound(id: string): GatewayError {

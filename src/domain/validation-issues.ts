@@ -16,8 +16,7 @@ export function issuesOf(
   locate: (field: string) => string = (field) => pathTo('', field),
 ): string[] {
   return failures.flatMap((failure) => {
-    const segments = failure.instancePath.split('/').slice(1).map(fromPointer);
-    const [field, ...deeper] = segments;
+    const [field, ...deeper] = pointerSegments(failure.instancePath);
     const path = field === undefined ? '' : deeper.reduce(memberOf, locate(field));
     switch (failure.keyword) {
       case 'boolean':
@@ -42,7 +41,10 @@ function memberOf(parent: string, segment: string): string {
   return pathTo(parent, /^\d+$/.test(segment) ? Number(segment) : segment);
 }
 
-/** Undoes the escapes of a JSON pointer. */
-function fromPointer(segment: string): string {
-  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
+/** The segments of a JSON pointer, without its escapes. */
+export function pointerSegments(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
 }

@@ -8,6 +8,7 @@ import { Settings } from 'typebox/system';
 import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
+import { pointerSegments } from './validation-issues.ts';
 
 // TypeBox stops at 8 errors by default. The setting is global.
 Settings.Set({ maxErrors: LIMITS.validationIssues });
@@ -103,7 +104,7 @@ function itemsOf(failure: Failure, place: Place, value: unknown): ValidationItem
       type: 'extra_forbidden',
     }));
   }
-  return [{ loc, ...describe(failure, place, segments(failure.instancePath).reduce(childOf, value)) }];
+  return [{ loc, ...describe(failure, place, pointerSegments(failure.instancePath).reduce(childOf, value)) }];
 }
 
 type Description = Pick<ValidationItem, 'msg' | 'type'>;
@@ -186,17 +187,10 @@ function count(number: number, unit: string): string {
   return `${number} ${unit}${number === 1 ? '' : 's'}`;
 }
 
-function segments(instancePath: string): string[] {
-  return instancePath
-    .split('/')
-    .slice(1)
-    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
 function locOf(instancePath: string, place: Place, value: unknown): (string | number)[] {
   const loc: (string | number)[] = [place];
   let parent: unknown = value;
-  for (const segment of segments(instancePath)) {
+  for (const segment of pointerSegments(instancePath)) {
     loc.push(Array.isArray(parent) ? Number(segment) : clip(segment));
     parent = childOf(parent, segment);
   }

@@ -13,6 +13,7 @@ import {
   isModernAnswer,
   shakeHands,
 } from '../handshake.ts';
+import { settlesWithin } from '../stdio/child-process.ts';
 import type { OpeningMemory } from '../transport.ts';
 import { wasCutOff } from './http-failures.ts';
 import type { HttpHandshake } from './http-handshake.ts';
@@ -90,7 +91,7 @@ class HttpProbe implements HandshakeChannel {
     if (this.#outcome !== undefined) return this.#discoverAgain(question);
     this.#question = question;
     const asked = outcomeOf(this.#channel.request(question, 'modern', this.#withdrawn.signal));
-    const outcome = await within(asked, this.#timeoutMs);
+    const outcome = (await settlesWithin(asked, this.#timeoutMs)) ? await asked : undefined;
     if (outcome === undefined) {
       this.#outcome = 'unanswered';
       this.#late = asked.then((late) => this.#take(late));
@@ -170,17 +171,6 @@ function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
     (answer) => ({ answer }),
     (thrown: unknown) => ({ thrown }),
   );
-}
-
-/** Resolves with undefined after so many ms. */
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, ms, undefined);
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 // What the next opening of an HTTP backend reuses: whether `server/discover` comes before `initialize`. An unanswered one costs time.

@@ -18,6 +18,7 @@ import {
 } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
 import type { ClientOpening, OpeningMemory, OpenOptions } from '../transport.ts';
+import { settlesWithin } from './child-process.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 import { WarmProcesses } from './warm-processes.ts';
 
@@ -231,10 +232,7 @@ export class StdioPipe implements HandshakeChannel {
 
   /** Resolves when the probe has ended, at the latest after so many ms; at once when there was none. */
   async settled(withinMs: number): Promise<void> {
-    if (this.#outcome !== 'unanswered') return;
-    const timer = setTimeout(this.#settled.resolve, withinMs);
-    await this.#settled.promise;
-    clearTimeout(timer);
+    if (this.#outcome === 'unanswered') await settlesWithin(this.#settled.promise, withinMs);
   }
 
   /**
