@@ -1,13 +1,14 @@
 // Which addresses are denied, in every spelling.
 
 import * as assert from 'uvu/assert';
-import { DENIED_NETWORKS_DEFAULT, deniedAddress, deniedBy } from '../../src/transports/network-guard.ts';
+import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
+import { deniedAddress, deniedBy } from '../../src/transports/network-guard.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('network guard');
 
 test('denies link-local and metadata addresses by default, and nothing ordinary', () => {
-  const isDenied = deniedBy(DENIED_NETWORKS_DEFAULT);
+  const isDenied = deniedBy(DENIED_NETWORKS);
   const denied = [
     '169.254.169.254',
     '169.254.0.1',

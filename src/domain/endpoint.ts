@@ -49,3 +49,6 @@ export const DENIED_NETWORKS: readonly string[] = [
   '::ffff:0:0:0/96', // IPv4 by translation (SIIT)
   '::/96', // IPv4-compatible; ::1 is left out, see transports/network-guard.ts
 ];
+
+/** The names of this machine in a Host header, with or without a port. */
+export const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;

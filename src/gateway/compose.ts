@@ -8,6 +8,7 @@ import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
 import { alarmOf, clockOf } from '../domain/clock.ts';
+import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
@@ -25,7 +26,7 @@ import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { Requirements } from '../templates/requirements.ts';
 import { Tracing } from '../tracing/tracing.ts';
-import { DENIED_NETWORKS_DEFAULT, deniedBy } from '../transports/network-guard.ts';
+import { deniedBy } from '../transports/network-guard.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
 import { childEnvironment } from '../transports/stdio/child-process.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
@@ -56,7 +57,7 @@ export function composeGateway(
   events: EventStream,
   isAccepting: () => boolean,
 ): GatewayDeps {
-  const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, storeChanges$ } = options;
+  const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;
   const inspect = options.inspect && guarded(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();

@@ -3,7 +3,7 @@
 
 import type { RequestListener } from 'node:http';
 import { isLoopback } from '../config/listeners.ts';
-import { LOCAL_HOST } from '../domain/local-host.ts';
+import { LOCAL_HOST } from '../domain/endpoint.ts';
 import { METRICS_TYPE, type Prometheus } from './prometheus.ts';
 
 /** `metrics`: undefined while the gateway starts. `onFault`: receives an error that no answer shows. */

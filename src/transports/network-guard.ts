@@ -3,9 +3,6 @@
 
 import { BlockList, isIP } from 'node:net';
 
-/** Ranges denied by default; one list for the setting and for the guard. */
-export { DENIED_NETWORKS as DENIED_NETWORKS_DEFAULT } from '../domain/endpoint.ts';
-
 /** Raised instead of a connection to a denied address. */
 export class AddressDenied extends Error {
   readonly code = 'ADDRESS_DENIED';

@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
+import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
 import { guardedConnector } from '../../../src/transports/http/http-connection.ts';
-import { AddressDenied, DENIED_NETWORKS_DEFAULT } from '../../../src/transports/network-guard.ts';
+import { AddressDenied } from '../../../src/transports/network-guard.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('guarded connector');
@@ -45,8 +46,8 @@ function connect(
 }
 
 test('connects to what is allowed', async () => {
-  assert.not.instance(await connect('127.0.0.1', DENIED_NETWORKS_DEFAULT), Error);
-  assert.not.instance(await connect('name.example', DENIED_NETWORKS_DEFAULT, ['127.0.0.1']), Error);
+  assert.not.instance(await connect('127.0.0.1', DENIED_NETWORKS), Error);
+  assert.not.instance(await connect('name.example', DENIED_NETWORKS, ['127.0.0.1']), Error);
 });
 
 test('refuses a denied literal address before any packet is sent', async () => {
@@ -58,7 +59,7 @@ test('refuses a denied literal address before any packet is sent', async () => {
 });
 
 test('refuses a name that resolves to denied addresses only', async () => {
-  const outcome = await connect('metadata.example', DENIED_NETWORKS_DEFAULT, ['169.254.169.254', 'fe80::1']);
+  const outcome = await connect('metadata.example', DENIED_NETWORKS, ['169.254.169.254', 'fe80::1']);
   assert.instance(outcome, AddressDenied);
   assert.is((outcome as AddressDenied).address, '169.254.169.254');
 });

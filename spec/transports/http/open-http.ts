@@ -1,9 +1,9 @@
 // What the specs of the http transport share: a definition for an endpoint, options for opening, and an open
 // transport together with its fixture server.
 
+import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http } from '../../../src/transports/http/http.ts';
-import { DENIED_NETWORKS_DEFAULT } from '../../../src/transports/network-guard.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
@@ -33,7 +33,7 @@ export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
     signal: new AbortController().signal,
     handshakeTimeoutMs: 5_000,
     client: { name: 'stagedoor', version: '0.0.0-spec' },
-    deniedNetworks: DENIED_NETWORKS_DEFAULT,
+    deniedNetworks: DENIED_NETWORKS,
     handlers: new Map(),
     ...more,
   };

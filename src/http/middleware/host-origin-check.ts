@@ -4,8 +4,8 @@
 // adds a promise to every call and a second Vary, and refuses nothing.
 
 import type { IncomingMessage } from 'node:http';
+import { LOCAL_HOST } from '../../domain/endpoint.ts';
 import { originNotAllowed } from '../../domain/error-catalogue.ts';
-import { LOCAL_HOST } from '../../domain/local-host.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../reply.ts';

@@ -1,4 +1,4 @@
-// Who finds out, who waits for it, and what becomes of those who wait when it fails.
+// The first caller determines the fact; other callers wait, and fail when it fails.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -9,7 +9,7 @@ import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace, Turns } from '../helpers/turns.ts';
 
-const test = suite('first asker');
+const test = suite('single flight');
 
 /** Who may go on in one turn of the event loop. */
 const PER_TURN = 5;

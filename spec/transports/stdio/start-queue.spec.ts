@@ -1,4 +1,4 @@
-// Who starts when, who does not wait any longer, and what one owner leaves to the others. Time is simulated.
+// Which opening starts when, which ones stop waiting, and the share of one owner. Time is simulated.
 
 import { mock } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
 
-const test = suite('start line');
+const test = suite('start queue');
 
 const PATIENCE_MS = 30_000;
 /** Who may begin, or give up, in one turn of the event loop. */
