@@ -10,7 +10,7 @@ import type { InstanceDefinition, TransportKind } from '../../src/domain/instanc
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import type { Opener } from '../../src/transports/opening.ts';
-import type { Closed, OmittedTool, Transport, TransportEvents } from '../../src/transports/transport.ts';
+import type { Closed, OmittedTool, Transport, TransportFacts } from '../../src/transports/transport.ts';
 
 /** A legacy server that announces nothing, so that it is not asked for its tools. */
 export const PEER: Peer = {
@@ -167,7 +167,7 @@ export class ScriptedTransport implements Transport {
     });
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     if (this.thrownByFacts !== undefined) throw this.thrownByFacts;
     return { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 };
   }
@@ -247,7 +247,7 @@ export interface Opening {
   succeed(transport?: ScriptedTransport): ScriptedTransport;
   fail(reason?: string): void;
   /** Says that its program was started, which has said this by now. */
-  start(facts: TransportEvents): void;
+  start(facts: TransportFacts): void;
 }
 
 /** The `open` of an instance. By default it heeds the signal, as transports do. */
@@ -287,7 +287,7 @@ export class ScriptedOpener {
     signal.addEventListener('abort', () => {
       if (this.heedsSignal) fail('its start was cancelled');
     });
-    const start = (facts: TransportEvents) => opener?.onStarted?.(() => facts);
+    const start = (facts: TransportFacts) => opener?.onStarted?.(() => facts);
     this.openings.push({ definition, signal, room: () => opener?.room?.(), succeed, fail, start });
     return promise;
   };

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { openingWith } from '../../src/transports/opening.ts';
-import type { TransportEvents } from '../../src/transports/transport.ts';
+import type { TransportFacts } from '../../src/transports/transport.ts';
 import { instanceDefinition, openOptions, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { answerJson, messageOf, withRawServer } from './raw-server.ts';
@@ -77,7 +77,7 @@ test('lets hear what a program says before it has answered', async () => {
     const { command, args } = { command: process.execPath, args: ['-e', code] };
     const open = openingWith({ ...options, launch: (definition) => definition });
     const stop = new AbortController();
-    let facts: (() => TransportEvents) | undefined;
+    let facts: (() => TransportFacts) | undefined;
     const definition = instanceDefinition({ command, args, ...fields });
     const opening = open(definition, stop.signal, {
       onStarted: (started) => {

@@ -86,7 +86,7 @@ export interface GatewayEvents {
   'instance.healthy': InstanceFact & { readonly era: string };
   /** `isPlanned`: a restart was requested, so this is no failure. */
   'instance.unhealthy': InstanceFact & { readonly reason: string; readonly isPlanned: boolean };
-  /** `isProgram`: it is started again; of any other only the connection is opened anew. */
+  /** `isProgram`: it is started again; else only its connection is reopened. */
   'instance.restarting': InstanceFact & {
     readonly reason: string;
     readonly delayMs: number;

@@ -104,7 +104,7 @@ export type InstanceSource = 'api' | 'file' | 'sync';
 export interface ContainerRef {
   /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
   readonly engine: string;
-  /** The whole id. */
+  /** The full id. */
   readonly id: string;
 }
 

@@ -1,11 +1,10 @@
-// The bounds that more than one folder uses: sizes in bytes, times in milliseconds, counts. The bounds of HTTP are in
-// http/limits.ts, those of a single file at its top. What an operator may change is in config/settings.ts.
+// The bounds that more than one folder uses: sizes in bytes, times in milliseconds, counts. The bounds of HTTP are in http/limits.ts,
+// those of a single file at its top, those that an operator may change in config/settings.ts.
 
-/** Bounds that hold everywhere. */
 export const LIMITS = {
   /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
   requestBodyBytes: 4 * 1024 * 1024,
-  /** Deepest nesting of a registered value or a JSON body: later code may walk it by recursion. */
+  /** Deepest nesting of a registered value or a JSON body, which later code may visit by recursion. */
   nestingDepth: 128,
   /** Values in one body, keys included. Over it: VALIDATION_ERROR. Some 100 bytes of memory each while it is checked. */
   bodyValues: 100_000,
@@ -18,23 +17,23 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
-  /** Largest message of a backend that is parsed: any but a plain answer with a result. Over it: BACKEND_UNAVAILABLE. */
+  /** The same for a message that is parsed, which answers with a result are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
-  /** Results up to this size are parsed where the gateway looks for something in them. */
+  /** Largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
-  /** Places above those, for owners that hold less than an equal part while others hold more. Source: ADR 41. */
+  /** Additional places for owners that use less than an equal part while others use more. Source: ADR 41. */
   inFlightReserve: 32,
   /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
   queuedPerInstance: 256,
   /** Longest wait in that queue. After it: 429 QUEUE_FULL. */
   queueWaitMs: 5_000,
-  /** Pages gathered for one list, so that a backend with an endless cursor ends. */
+  /** Pages of one list, in case the cursor of a backend never ends. */
   listPages: 1_000,
-  /** Items gathered for one list. */
+  /** Items of one list. */
   listItems: 100_000,
-  /** Longest wait of a call for the look-up of a tool that is not in the list. After it: 404 TOOL_NOT_FOUND. */
+  /** Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404 TOOL_NOT_FOUND. */
   toolLookupMs: 5_000,
   /** Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
    *  listings in a row when the tools change while they are listed. */
@@ -48,8 +47,8 @@ export const LIMITS = {
   /** A session ends after this time without a message and without an open stream; it is parked long before. */
   sessionIdleMs: 30 * 60_000,
   sessionParkMs: 60_000,
-  /** When the client of a session was away for this time, without a stream and without a message, a call of it ends as
-   *  soon as another call waits for its place. */
+  /** When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
+   *  waits for a place. */
   clientAwayMs: 60_000,
   /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
   isolatedProcesses: 64,
@@ -89,24 +88,24 @@ export const LIMITS = {
   connectMs: 5_000,
   /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
   spareConnections: 8,
-  /** Wait for what no caller needs: the answer to a cancel or a session delete, the end of a stream after its answer. */
+  /** Wait for what no caller needs: the answer to a cancellation or a session delete, the end of a stream after its answer. */
   courtesyMs: 2_000,
-  /** Answers to requests of a backend that are under way to it; more are dropped. */
+  /** Replies to a backend that are under way; more are dropped. */
   repliesUnderWay: 64,
   /** Longest handshake of a starting instance. */
   handshakeMs: 30_000,
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
   restartFirstMs: 500,
   restartLongestMs: 30_000,
-  /** An instance that lived this long starts its back-off anew. */
+  /** The back-off of an instance starts again after it ran for this time. */
   restartForgivenMs: 60_000,
   /** Failed probes in a row that make an instance unhealthy. */
   failedProbes: 2,
-  /** Failed probes in a row of an unhealthy instance, after which its session is opened anew. */
+  /** Failed probes in a row of an unhealthy instance, after which its session is reopened. */
   failedRecoveries: 5,
-  /** Shortest distance between two probes that suspicious calls asked for. */
+  /** Shortest time between two probes because of suspicious calls. */
   promptedProbeMs: 1_000,
-  /** Hard maximum of one call, whatever progress it reports. */
+  /** Longest call, whatever progress it reports. */
   callLongestMs: 600_000,
   /** Retry budget: this share of the calls of the last ten seconds, plus the allowance. */
   retryBudgetShare: 0.2,
@@ -114,7 +113,7 @@ export const LIMITS = {
   /** Instances, and templates, of one registry. Over it: REGISTRY_FULL. */
   instances: 10_000,
   templates: 2_000,
-  /** What one instance may hold. Over it: VALIDATION_ERROR. */
+  /** Size of the definition of one instance. Over it: VALIDATION_ERROR. */
   variablesPerInstance: 256,
   headersPerInstance: 64,
   metadataCharacters: 64 * 1024,
@@ -127,7 +126,7 @@ export const LIMITS = {
   passwordBytes: 72,
   /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
-  /** Tasks that come due in thousands, as ends and deadlines: most in one turn of the event loop, and its longest time. */
+  /** Tasks that are due at the same time: most in one turn of the event loop, and its longest time. */
   paceTasks: 25,
   paceMs: 10,
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
@@ -142,10 +141,9 @@ export interface OwnBounds {
   readonly share: number;
 }
 
-/** The defaults. */
 export const OWN_BOUNDS: OwnBounds = { processes: LIMITS.isolatedProcesses, share: LIMITS.ownerShare };
 
-/** The given bounds, and the default for each missing one. */
+/** The given bounds, with defaults. */
 export function ownBounds({ processes, share }: Partial<OwnBounds> = {}): OwnBounds {
   return { processes: processes ?? OWN_BOUNDS.processes, share: share ?? OWN_BOUNDS.share };
 }

@@ -9,7 +9,7 @@ import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 import type { Registry } from '../registry.ts';
 import type { Open } from '../transports/opening.ts';
-import type { Transport, TransportEvents } from '../transports/transport.ts';
+import type { Transport, TransportFacts } from '../transports/transport.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
@@ -88,7 +88,7 @@ export class ConnectionTests {
       stop.signal.addEventListener('abort', stopped, { once: true });
       if (stop.signal.aborted) stopped();
     });
-    let readEvents: (() => TransportEvents) | undefined;
+    let readEvents: (() => TransportFacts) | undefined;
     const opening = open(definition, stop.signal, {
       onStarted: (read) => {
         readEvents = read;

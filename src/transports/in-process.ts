@@ -17,7 +17,7 @@ import type {
   Closed,
   InProcessHandler,
   Transport,
-  TransportEvents,
+  TransportFacts,
   TransportType,
   Upstream,
 } from './transport.ts';
@@ -72,7 +72,7 @@ class InProcessTransport implements Transport {
     return new Observable((subscriber) => this.#start(request, subscriber));
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 

@@ -19,8 +19,8 @@ export interface Closed {
   readonly expected: boolean;
 }
 
-/** The part of an instance's snapshot that its transport knows. */
-export interface TransportEvents {
+/** The fields of an instance's snapshot that its transport provides. */
+export interface TransportFacts {
   readonly pid: number | null;
   readonly stderr: readonly string[];
   readonly unmatchedMessages: number;
@@ -84,7 +84,7 @@ export interface Transport extends Upstream {
    * Absent for kinds where every such failure fails its exchange.
    */
   readonly doubts$?: Observable<void> | undefined;
-  facts(): TransportEvents;
+  facts(): TransportFacts;
   /**
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
    * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
@@ -104,7 +104,7 @@ export interface ClientOpening {
 }
 
 /** Called when a program was started; `facts` returns its state during the opening. */
-type OnStarted = (facts: () => TransportEvents) => void;
+type OnStarted = (facts: () => TransportFacts) => void;
 
 /** Options of an opening besides the definition. */
 export interface OpenOptions {

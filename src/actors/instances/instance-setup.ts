@@ -9,7 +9,7 @@ import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, TransportEvents } from '../../transports/transport.ts';
+import type { OmittedTool, TransportFacts } from '../../transports/transport.ts';
 import type { CallCounter } from './call-counter.ts';
 import {
   afterClosing,
@@ -40,7 +40,7 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 
   readonly calls: CallCounter;
   readonly link: SessionLink | undefined;
   /** The output of the program that is being opened; undefined while none is. */
-  readonly starting: (() => TransportEvents) | undefined;
+  readonly starting: (() => TransportFacts) | undefined;
   /** The peer of the last session; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
   readonly statistics: InstanceStatistics;

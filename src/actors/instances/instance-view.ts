@@ -23,7 +23,7 @@ import {
   type InstanceState,
   TRANSPORT_TRAITS,
 } from '../../domain/instance.ts';
-import type { TransportEvents } from '../../transports/transport.ts';
+import type { TransportFacts } from '../../transports/transport.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { SessionLink } from './session.ts';
 
@@ -104,14 +104,14 @@ function foundTransportOf(
 }
 
 /** What a starting program did instead of answering, as a clause; null while it is silent. */
-function startingReason({ unmatchedMessages = 0 }: Partial<TransportEvents> = {}): string | null {
+function startingReason({ unmatchedMessages = 0 }: Partial<TransportFacts> = {}): string | null {
   return unmatchedMessages > 0
     ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
     : null;
 }
 
 /** A faulty transport must not hide its instance. */
-function factsOf(facts: (() => TransportEvents) | undefined): TransportEvents | undefined {
+function factsOf(facts: (() => TransportFacts) | undefined): TransportFacts | undefined {
   try {
     return facts?.();
   } catch {

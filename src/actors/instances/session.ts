@@ -22,7 +22,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
+import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
 import { listChanges } from '../sharing/listen-client.ts';
 import { closeQuietly } from './conversation.ts';
@@ -37,7 +37,7 @@ export interface SessionLink {
   readonly tools: ToolCache;
   /** As in Transport. */
   readonly messages$: Observable<ServerMessage>;
-  facts(): TransportEvents;
+  facts(): TransportFacts;
   /**
    * One call, in the conversation of the instance or in a dedicated one that depends on it. Throws BACKEND_UNAVAILABLE once the
    * session is ending. The caller reports each emitted message to `noteMessage`.
@@ -79,7 +79,7 @@ export interface SessionEnd {
  * duration of the opening; of a closed session only when opening failed.
  */
 export type SessionChange =
-  | { readonly type: 'session.starting'; readonly facts: () => TransportEvents }
+  | { readonly type: 'session.starting'; readonly facts: () => TransportFacts }
   | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)

@@ -21,7 +21,7 @@ import type {
   OmittedTool,
   OpenOptions,
   Transport,
-  TransportEvents,
+  TransportFacts,
   TransportType,
   Upstream,
 } from '../transport.ts';
@@ -178,7 +178,7 @@ export class HttpTransport implements Transport, HttpBackend {
     return upstream;
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 

@@ -12,7 +12,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
-import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upstream } from '../transport.ts';
+import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
 import { noteExit } from './http-probe.ts';
 
@@ -103,7 +103,7 @@ class ManagedHttp implements Transport {
     return this.#inner.openUpstream(profile, signal, ownerId);
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     return { ...this.#inner.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
   }
 

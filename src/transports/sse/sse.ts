@@ -24,7 +24,7 @@ import type {
   Closed,
   OpenOptions,
   Transport,
-  TransportEvents,
+  TransportFacts,
   TransportType,
   Upstream,
 } from '../transport.ts';
@@ -123,7 +123,7 @@ class SseTransport implements Transport {
     }
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     return { pid: null, stderr: [], unmatchedMessages: this.#channel.unmatchedMessages };
   }
 

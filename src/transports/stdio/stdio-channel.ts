@@ -12,7 +12,7 @@ import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Closed, TransportEvents } from '../transport.ts';
+import type { Closed, TransportFacts } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import {
@@ -106,7 +106,7 @@ export class StdioChannel implements Channel {
     if (line.line.length <= MAX_NOTIFICATION_CHARACTERS) this.#outbox.add(line);
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     return {
       pid: this.#child.pid,
       stderr: this.#child.lastLines,

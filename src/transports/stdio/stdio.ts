@@ -14,7 +14,7 @@ import type {
   Closed,
   OpenOptions,
   Transport,
-  TransportEvents,
+  TransportFacts,
   TransportType,
   Upstream,
 } from '../transport.ts';
@@ -108,7 +108,7 @@ class StdioTransport implements Transport {
     this.#shared.notify(method, params);
   }
 
-  facts(): TransportEvents {
+  facts(): TransportFacts {
     return this.#channel.facts();
   }
 
