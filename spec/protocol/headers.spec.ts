@@ -73,7 +73,7 @@ test('of a GET have to take events', () => {
 const VERSION = '2026-07-28';
 const CALL = { method: 'tools/call', params: { name: 'add' }, protocolVersion: VERSION };
 const HEADERS = { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/call', 'mcp-name': 'add' };
-const OTHER_NAME = 'Mcp-Name names something else than the body';
+const OTHER_NAME = 'Mcp-Name differs from the name in the body';
 const NOT_CANONICAL = 'Mcp-Name is not canonical Base64 of UTF-8';
 
 test('mirrored headers must be present and equal the body', () => {
@@ -84,11 +84,14 @@ test('mirrored headers must be present and equal the body', () => {
     [{ 'mcp-name': '\t add  ' }, 'passes'],
     [{ 'mcp-name': '=?base64?YWRk?=' }, 'passes'],
     [{ 'mcp-protocol-version': undefined }, 'MCP-Protocol-Version is missing'],
-    [{ 'mcp-protocol-version': '2025-11-25' }, 'MCP-Protocol-Version names another revision than the body'],
-    [{ 'mcp-protocol-version': '' }, 'MCP-Protocol-Version names another revision than the body'],
+    [
+      { 'mcp-protocol-version': '2025-11-25' },
+      'MCP-Protocol-Version names a different revision than the body',
+    ],
+    [{ 'mcp-protocol-version': '' }, 'MCP-Protocol-Version names a different revision than the body'],
     [{ 'mcp-method': undefined }, 'Mcp-Method is missing'],
-    [{ 'mcp-method': 'TOOLS/CALL' }, 'Mcp-Method names another method than the body'],
-    [{ 'mcp-method': 'tools/list' }, 'Mcp-Method names another method than the body'],
+    [{ 'mcp-method': 'TOOLS/CALL' }, 'Mcp-Method names a different method than the body'],
+    [{ 'mcp-method': 'tools/list' }, 'Mcp-Method names a different method than the body'],
     [{ 'mcp-name': undefined }, 'Mcp-Name is missing'],
     ...['Add', 'add, add', '=?base64?YWRk'].map((name) => [{ 'mcp-name': name }, OTHER_NAME] as const),
     ...['=?base64?YWR?=', '=?base64?YW Rk?=', '=?base64?/w==?='].map(

@@ -72,10 +72,10 @@ test('pass when they equal the body', () => {
 test('are refused when they are missing, differ, or are badly encoded', () => {
   const missing = { ...written, 'mcp-param-region': undefined };
   assert.is(outcome(missing), 'mcp-param-region is missing, but the body has "region"');
-  assert.match(outcome({ ...written, 'mcp-param-size': '43' }), /something else than "size"/);
-  assert.match(outcome({ ...written, 'mcp-param-size': '0x2a' }), /something else/);
-  assert.match(outcome({ ...written, 'mcp-param-dry': 'False' }), /something else/);
-  assert.match(outcome({ ...written, 'mcp-param-deep-er': 'y' }), /something else than "deep.er"/);
+  assert.match(outcome({ ...written, 'mcp-param-size': '43' }), /differs from "size"/);
+  assert.match(outcome({ ...written, 'mcp-param-size': '0x2a' }), /differs from/);
+  assert.match(outcome({ ...written, 'mcp-param-dry': 'False' }), /differs from/);
+  assert.match(outcome({ ...written, 'mcp-param-deep-er': 'y' }), /differs from "deep.er"/);
   assert.match(outcome({ ...written, 'mcp-param-region': '=?base64?Z3LDvMOfZQ?=' }), /not canonical/);
   assert.match(outcome({ ...written, 'mcp-param-region': '=?base64?Z3!LD?=' }), /not canonical/);
 });
@@ -154,7 +154,7 @@ test('by a list: are refused when they are wrong by every one, in the words of t
   backends.onRelist = async () => [asking('Other'), asking('Another')];
   assert.is(await refusalOf(() => check(NEW)), refusal('other'));
   backends.onRelist = async () => [asking('New')];
-  assert.match((await refusalOf(() => check({ 'mcp-param-new': 'y' }))) ?? '', 'something else than "a"');
+  assert.match((await refusalOf(() => check({ 'mcp-param-new': 'y' }))) ?? '', 'differs from "a"');
 });
 
 test.run();

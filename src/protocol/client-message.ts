@@ -59,7 +59,7 @@ export function readBody(bytes: Uint8Array): unknown {
     throw invalidRequest(`a batch has at most ${LIMITS.batchMessages} messages`);
   }
   if (!isCleanBody(buffer, text)) {
-    throw invalidRequest('the body holds a NUL character or half of a surrogate pair');
+    throw invalidRequest('the body contains a NUL character or a lone surrogate');
   }
   return isBatch ? values : values[0];
 }
@@ -146,7 +146,7 @@ interface ClientAnswer {
 
 /** Reads one message. Throws RpcFailure (400, -32600) for anything else. */
 export function readClientMessage(parsed: unknown): McpMessage {
-  if (!isJsonObject(parsed)) throw invalidRequest('it is no object');
+  if (!isJsonObject(parsed)) throw invalidRequest('it is not an object');
   const { jsonrpc, id, method, params } = parsed;
   if (jsonrpc !== '2.0') throw invalidRequest('`jsonrpc` must be "2.0"');
   if (method === undefined) return readAnswer(parsed);
@@ -169,7 +169,7 @@ export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
     throw invalidRequest('only one initialization request is allowed, and not in a batch');
   }
   if (new Set(requests.map(({ id }) => id)).size < requests.length)
-    throw invalidRequest('two requests have one id');
+    throw invalidRequest('two requests have the same id');
   return messages;
 }
 
@@ -188,7 +188,8 @@ function clientId(written: unknown): JsonRpcId {
 function readAnswer({ id: written, result, error }: JsonObject): ClientAnswer {
   const id = clientId(written);
   if (result !== undefined && error === undefined) return { kind: 'answer', id, reply: { result } };
-  if (!isJsonObject(error) || result !== undefined) throw invalidRequest('it is neither request nor answer');
+  if (!isJsonObject(error) || result !== undefined)
+    throw invalidRequest('it is neither a request nor an answer');
   const { code, message, data } = error;
   if (typeof code !== 'number' || typeof message !== 'string')
     throw invalidRequest('`error` needs code and message');

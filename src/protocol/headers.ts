@@ -59,11 +59,11 @@ export function checkSentHeaders(
 ): void {
   const version = headerOf(headers, 'mcp-protocol-version');
   if (version !== undefined && version !== body.protocolVersion) {
-    throw headerMismatch('MCP-Protocol-Version', 'names another revision than the body');
+    throw headerMismatch('MCP-Protocol-Version', 'names a different revision than the body');
   }
   const method = headerOf(headers, 'mcp-method');
   if (method !== undefined && method !== body.method) {
-    throw headerMismatch('Mcp-Method', 'names another method than the body');
+    throw headerMismatch('Mcp-Method', 'names a different method than the body');
   }
 }
 
@@ -82,7 +82,7 @@ function checkNameHeader(headers: RequestHeaders, name: unknown): void {
   }
   const decoded = decodeHeader(header);
   if (decoded === undefined) throw headerMismatch('Mcp-Name', 'is not canonical Base64 of UTF-8');
-  if (decoded !== name) throw headerMismatch('Mcp-Name', 'names something else than the body');
+  if (decoded !== name) throw headerMismatch('Mcp-Name', 'differs from the name in the body');
 }
 
 // Media types of the body and of the accepted answers, the same in both eras. Statuses and codes are those of the SDK's

@@ -27,8 +27,8 @@ export interface InputRequired {
 /** The input requests; or a clause that says why a client cannot answer the result. */
 export function readInputRequired(value: unknown): InputRequired | string {
   const { inputRequests = {}, requestState } = isJsonObject(value) ? value : {};
-  if (!isJsonObject(inputRequests)) return 'inputRequests is no object';
-  if (requestState !== undefined && typeof requestState !== 'string') return 'requestState is no string';
+  if (!isJsonObject(inputRequests)) return 'inputRequests is not an object';
+  if (requestState !== undefined && typeof requestState !== 'string') return 'requestState is not a string';
   const entries = Object.entries(inputRequests);
   if (entries.length > MOST_REQUESTS) return `more than ${MOST_REQUESTS} input requests`;
   if (entries.length === 0 && requestState === undefined) return 'neither inputRequests nor requestState';

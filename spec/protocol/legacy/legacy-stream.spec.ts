@@ -55,7 +55,7 @@ test('an answer that is too large to be stored is an error for a client that res
       id: 'id',
       error: {
         code: -32603,
-        message: 'The answer was lost with its connection: it is too large to be kept.',
+        message: 'The answer was lost with its connection: it is too large to be stored.',
       },
     },
   ]);

@@ -106,7 +106,7 @@ test('a retry whose instance is gone is refused with the advice to start again',
   harness.backends.instances = new Set(['b']);
   const reply = await harness.send('tools/call', { ...call, requestState });
   assert.is(outcomeOf(reply), '200 -32602');
-  assert.match(JSON.stringify(reply.message), /gone: start again/);
+  assert.match(JSON.stringify(reply.message), /gone. Start again/);
 });
 
 test('more state than may be carried is an error, not a broken round', async () => {
@@ -132,7 +132,8 @@ const capabilities = { elicitation: {}, roots: {} };
 /** The answer to who goes on with a call that does not wait here. */
 const NOT_HERE = {
   code: -32602,
-  message: 'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
+  message:
+    'No call waits for these answers on this node: it has continued or ended, or it waits on another node.',
   data: { reason: 'call_not_here' },
 };
 

@@ -213,7 +213,7 @@ export class LegacyQuestions {
   /** Answers those outside of any call with an error: the session is over. Those of a call end with it. */
   close(): void {
     for (const [, { answer }] of this.#remove(({ call }) => call === undefined)) {
-      answer(failed('The session of the client is over.'));
+      answer(failed('The session of the client has ended.'));
     }
   }
 

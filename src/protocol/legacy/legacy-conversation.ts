@@ -68,7 +68,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
-    if (this.#calls.has(id)) throw invalidRequest('the id is that of a request which is under way');
+    if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');
     if (this.#calls.size >= MOST_CALLS) throw failureOf(queueFull('this session'), id);
   }
 
@@ -126,7 +126,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     if (position !== undefined && !isListenerKey(position.key)) {
       if (!this.#streams?.resume(reply, position))
-        throw refused(400, 'The stream of this event is not kept any more');
+        throw refused(400, 'The stream of this event is no longer stored');
     } else {
       this.#listenerOf().open(reply, position);
       this.#receiveMessages();
@@ -158,7 +158,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     }
     if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
     if (this.#listenerOf().store(message, id)) return;
-    this.#refuse(id, 'The client listens to nothing.');
+    this.#refuse(id, 'The client has no open stream.');
   }
 
   /** Cancels the questions of the call. */

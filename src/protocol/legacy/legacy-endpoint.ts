@@ -139,7 +139,7 @@ export class LegacyEndpoint {
     reply.noteBatch(parsed.length);
     const session = sessionOf(request, backends);
     if (!hasBatches(versionOf(session)))
-      throw invalidRequest('an array; batches are for revision 2025-03-26 only');
+      throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readBatch(parsed);
     const conversation = this.#conversations.find(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted

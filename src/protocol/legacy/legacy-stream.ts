@@ -246,7 +246,7 @@ export function positionOf(eventId: string): EventPosition | undefined {
 }
 
 function tooLarge(id: JsonRpcId): string {
-  const message = 'The answer was lost with its connection: it is too large to be kept.';
+  const message = 'The answer was lost with its connection: it is too large to be stored.';
   return errorMessage(id, { code: RPC.internalError, message });
 }
 

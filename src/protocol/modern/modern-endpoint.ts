@@ -193,7 +193,7 @@ export class ModernEndpoint {
     const refusal: ClientReply = {
       error: {
         code: RPC.missingCapability,
-        message: 'The client did not declare that it can be asked this.',
+        message: 'The client did not declare the capability for this request.',
       },
     };
     const replies = new Map([...requests.keys()].map((key) => [key, refusal]));
@@ -207,7 +207,7 @@ export class ModernEndpoint {
 /** The refusal of answers to a call that is not parked here, although the state is valid. */
 function callNotHere(): RpcFailure {
   return invalidParams(
-    'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
+    'No call waits for these answers on this node: it has continued or ended, or it waits on another node.',
     { reason: 'call_not_here' },
   );
 }

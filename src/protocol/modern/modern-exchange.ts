@@ -235,7 +235,7 @@ export class ModernExchange implements Slow {
   /** The cursor, state or task of an instance is lost with the instance. */
   #explained(thrown: unknown): unknown {
     if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
-    return invalidParams('The instance that this request goes on with is gone: start again.', {
+    return invalidParams('The instance that this request continues with is gone. Start again.', {
       reason: 'instance_gone',
     });
   }

@@ -155,7 +155,7 @@ export class ModernRouting {
     if (encrypted !== undefined) return encrypted;
     throw new RpcFailure(200, {
       code: RPC.internalError,
-      message: 'The server wants the client to carry more state than may be carried',
+      message: 'The state of the server is too large for the client to carry',
     });
   }
 }

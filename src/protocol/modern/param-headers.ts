@@ -94,7 +94,7 @@ function mismatchOf(
   const isSameNumber = NUMERIC.has(type) && DECIMAL.test(decoded) && Number(decoded) === value;
   return decoded === text || isSameNumber
     ? undefined
-    : headerMismatch(header, `says something else than "${path.join('.')}" of the body`);
+    : headerMismatch(header, `differs from "${path.join('.')}" in the body`);
 }
 
 const NUMERIC: ReadonlySet<string> = new Set(['integer', 'number']);
