@@ -8,21 +8,13 @@ export const BUCKET_SECONDS = [
 export class BucketCounts {
   /** Per bucket, not cumulative. */
   readonly #counts = new Float64Array(BUCKET_SECONDS.length);
-  #count = 0;
-  #sumSeconds = 0;
-
-  get count(): number {
-    return this.#count;
-  }
-
-  get sumSeconds(): number {
-    return this.#sumSeconds;
-  }
+  count = 0;
+  sumSeconds = 0;
 
   observe(durationMs: number): void {
     const seconds = durationMs / 1_000;
-    this.#count += 1;
-    this.#sumSeconds += seconds;
+    this.count += 1;
+    this.sumSeconds += seconds;
     const bucket = BUCKET_SECONDS.findIndex((bound) => seconds <= bound);
     if (bucket >= 0) this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
   }

@@ -40,18 +40,14 @@ export class TrafficCounts {
   /** By server id. */
   readonly #instances = new Map<string, InstanceTraffic>();
   readonly #gateway: TrafficSource;
-  #isRegistryCurrent = true;
+  /** False while changes of other nodes cannot be read. */
+  isRegistryCurrent = true;
 
   constructor(gateway: TrafficSource) {
     this.#gateway = gateway;
     for (const { instances } of gateway.snapshot())
       for (const { serverId, state } of instances) if (state !== 'stopped') this.#open(serverId);
     gateway.events$.subscribe((event) => this.#count(event)); // they complete when the gateway is closed
-  }
-
-  /** False while changes of other nodes cannot be read. */
-  get isRegistryCurrent(): boolean {
-    return this.#isRegistryCurrent;
   }
 
   /** Undefined when it had no request. */
@@ -106,10 +102,10 @@ export class TrafficCounts {
         if (!this.#gateway.hasTemplate(event.template)) this.#templates.delete(event.template);
         break;
       case 'registry.behind':
-        this.#isRegistryCurrent = false;
+        this.isRegistryCurrent = false;
         break;
       case 'registry.current':
-        this.#isRegistryCurrent = true;
+        this.isRegistryCurrent = true;
         break;
     }
   }

@@ -41,18 +41,19 @@ interface MirroredFields {
   readonly protocolVersion: string;
 }
 
-/** Throws RpcFailure, 400 with -32020, when a header of a request is missing or differs from the body. */
-export function checkMirroredHeaders(headers: RequestHeaders, request: MirroredFields): void {
-  const { method, params } = request;
+/** After checkSentHeaders: throws the same when a header of a request is missing, or its name differs from the body. */
+export function checkMirroredHeaders(
+  headers: RequestHeaders,
+  { method, params }: Pick<MirroredFields, 'method' | 'params'>,
+): void {
   if (headers['mcp-protocol-version'] === undefined)
     throw headerMismatch('MCP-Protocol-Version', 'is missing');
   if (headers['mcp-method'] === undefined) throw headerMismatch('Mcp-Method', 'is missing');
-  checkSentHeaders(headers, request);
   const field = METHODS[method]?.nameField;
   if (field !== undefined) checkNameHeader(headers, params[field]);
 }
 
-/** The same for revision and method, which a notification may leave out. */
+/** Throws RpcFailure, 400 with -32020, when revision or method differ from the body. A notification may leave the headers out. */
 export function checkSentHeaders(
   headers: RequestHeaders,
   body: Pick<MirroredFields, 'method' | 'protocolVersion'>,

@@ -65,7 +65,7 @@ export class AggregateSession implements McpSession, TableSession {
   /** The permissions changed while `messages$` had no subscriber. */
   #hasUnreportedChange = false;
   readonly #inner = new Map<string, Promise<McpSession>>();
-  readonly #ended = new ReplaySubject<string>(1);
+  readonly ended$ = new ReplaySubject<string>(1);
   /** Newly opened sessions, for the subscribers of `messages$`. */
   readonly #opened = new Subject<McpSession>();
   /** By template. */
@@ -113,10 +113,6 @@ export class AggregateSession implements McpSession, TableSession {
   /** Its sessions with single templates are in the table, too, and end their own. */
   dismiss(): void {}
 
-  get ended$(): Observable<string> {
-    return this.#ended;
-  }
-
   get messages$(): Observable<ServerMessage> {
     const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
     const messages$ = sessions$.pipe(mergeMap(heldWhileSubscribed));
@@ -132,7 +128,7 @@ export class AggregateSession implements McpSession, TableSession {
       const left = finalize<ServerMessage>(() => {
         this.#listeners -= 1;
       });
-      return withListNotices(messages$, changes$).pipe(takeUntil(this.#ended), left);
+      return withListNotices(messages$, changes$).pipe(takeUntil(this.ended$), left);
     });
   }
 
@@ -212,8 +208,8 @@ export class AggregateSession implements McpSession, TableSession {
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#ended.next(reason);
-    this.#ended.complete();
+    this.ended$.next(reason);
+    this.ended$.complete();
     this.#opened.complete();
     this.#deps.table.remove(this);
     await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));

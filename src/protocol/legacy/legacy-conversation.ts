@@ -176,7 +176,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Something ended: reports when no state is left. */
   settled(): void {
     this.#streams?.checkDelivered();
-    if (!this.#isEmpty) return;
+    if (this.#calls.size > 0 || this.#messages !== undefined || this.#listener?.isOpen) return;
+    if (this.#streams?.size || this.#questions?.size || this.#listener?.hasWaiting) return;
     this.clientSeen();
     this.#deps.emptied(this.#session.id, this);
   }
@@ -217,11 +218,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#streams ??= new LegacyStreams(this.#streamDeps());
     return this.#streams.open();
   };
-
-  get #isEmpty(): boolean {
-    if (this.#calls.size > 0 || this.#messages !== undefined || this.#listener?.isOpen) return false;
-    return !this.#streams?.size && !this.#questions?.size && !this.#listener?.hasWaiting;
-  }
 
   #listenerOf(): LegacyListener {
     this.#listener ??= new LegacyListener({

@@ -105,7 +105,7 @@ export class ModernEndpoint {
     const { protocolVersion } = envelope.profile;
     checkSentHeaders(headers, { method, protocolVersion });
     checkVersion(protocolVersion);
-    checkMirroredHeaders(headers, { method, params, protocolVersion });
+    checkMirroredHeaders(headers, { method, params });
     if (REMOVED.has(method))
       throw new RpcFailure(404, { code: RPC.methodNotFound, message: 'Method not found' });
     const tooLong = tooLongIn(method, params);
