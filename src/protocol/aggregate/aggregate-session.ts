@@ -57,6 +57,9 @@ export class AggregateSession implements McpSession, TableSession {
   readonly profile: ClientProfile;
   readonly peer: Peer;
   readonly isShared = false;
+  readonly ended$ = new ReplaySubject<string>(1);
+  calls = 0;
+  logLevel: string | undefined;
   readonly #deps: AggregateSessionDeps;
   /** As of its latest request. */
   #owner: Owner;
@@ -64,15 +67,12 @@ export class AggregateSession implements McpSession, TableSession {
   readonly #permissionChanges = new Subject<ListField>();
   /** The permissions changed while `messages$` had no subscriber. */
   #hasUnreportedChange = false;
+  /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
-  readonly ended$ = new ReplaySubject<string>(1);
+  /** By template: its open session. */
+  readonly #open = new Map<string, McpSession>();
   /** Newly opened sessions, for the subscribers of `messages$`. */
   readonly #opened = new Subject<McpSession>();
-  /** By template. */
-  readonly #open = new Map<string, McpSession>();
-  /** Calls under way. */
-  #calls = 0;
-  #logLevel: string | undefined;
   #holds = 0;
   /** Subscribers of `messages$`. */
   #listeners = 0;
@@ -87,14 +87,6 @@ export class AggregateSession implements McpSession, TableSession {
 
   get ownerId(): string {
     return this.#owner.id;
-  }
-
-  get logLevel(): string | undefined {
-    return this.#logLevel;
-  }
-
-  get calls(): number {
-    return this.#calls;
   }
 
   get parts(): readonly string[] {
@@ -195,12 +187,12 @@ export class AggregateSession implements McpSession, TableSession {
   /** A call is under way until the returned function is called. */
   carry(): () => void {
     let isUnderWay = true;
-    this.#calls += 1;
+    this.calls += 1;
     const release = this.hold();
     return () => {
       if (!isUnderWay) return;
       isUnderWay = false;
-      this.#calls -= 1;
+      this.calls -= 1;
       release();
     };
   }
@@ -251,7 +243,7 @@ export class AggregateSession implements McpSession, TableSession {
   /** Sends the level to the open sessions, and to later ones when they open. */
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
-    this.#logLevel = typeof level === 'string' ? level : undefined;
+    this.logLevel = typeof level === 'string' ? level : undefined;
     for (const session of this.#open.values()) this.#sendLevel(session, request);
     return of(answerHere({ kind: 'result', result: JsonText.ofValue({}) }));
   }
@@ -279,8 +271,8 @@ export class AggregateSession implements McpSession, TableSession {
     session.ended$.subscribe(() => {
       if (this.#open.get(template) === session) this.#open.delete(template);
     });
-    if (this.#logLevel !== undefined && session.peer.capabilities.logging !== undefined) {
-      this.#sendLevel(session, { method: 'logging/setLevel', params: { level: this.#logLevel } });
+    if (this.logLevel !== undefined && session.peer.capabilities.logging !== undefined) {
+      this.#sendLevel(session, { method: 'logging/setLevel', params: { level: this.logLevel } });
     }
     this.#opened.next(session);
     return session;
