@@ -109,7 +109,7 @@ export interface EndpointOptions {
    * Earlier errors are thrown. Its own errors are dropped. Default: none.
    */
   readonly onFault?: FaultListener;
-  /** Spreads the end of many streams over turns of the event loop. Default: one of its own. */
+  /** Spreads the end of many streams over turns of the event loop. Default: a new one. */
   readonly scheduler?: TaskScheduler;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;

@@ -38,7 +38,7 @@ export interface Backends {
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
   /**
    * Ids of the instances of the modern era, whose tasks are bound to no conversation. For all templates together: those of
-   * templates that the owner may use and whose servers announce tasks, in turn.
+   * templates that the owner may use and whose servers announce tasks, interleaved.
    */
   modernInstanceIds(owner: Owner): readonly string[];
   /**
@@ -98,7 +98,7 @@ export interface McpSession {
   /** Id of the principal that opened it. */
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** The backend it is bound to at present. */
+  /** The backend that it is bound to. */
   readonly peer: Peer;
   /**
    * The session that is bound to that instance now: this one, or for all templates together its session with the template.
@@ -120,7 +120,7 @@ export interface McpSession {
   /**
    * Makes a reservation at the instance that gave this answer, for a call that continues there: it counts as a call under way.
    * To be called when the answer comes. `lost` is called at most once, perhaps before this returns: the call cannot continue
-   * anywhere, and the reservation is given up. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too
+   * anywhere, and the reservation is released. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too
    * many calls wait for their client.
    */
   reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;

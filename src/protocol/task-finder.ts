@@ -182,7 +182,7 @@ export class TaskSearches {
  *
  * Without a template, the servers of several templates are asked, which know nothing of each other: two of them may give
  * one id to two callers. Then no instance is emitted, and after the first one the others have FURTHER_MS. Instances of one
- * template are taken for one server, as they are at its own path.
+ * template count as one server, as they do at the path of the template.
  */
 export function instanceOfTask(
   template: string | undefined,

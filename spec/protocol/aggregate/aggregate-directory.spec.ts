@@ -10,9 +10,9 @@ import {
   aggregateName,
   MOST_NAME_CHARACTERS,
   mayBeCut,
-  seenFrom,
   splitInstance,
   splitName,
+  withAggregateInstance,
 } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { destinationOf } from '../../../src/protocol/aggregate/aggregate-requests.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -171,7 +171,7 @@ test('never leaves half a character', () => {
 });
 
 test('joins template and instance in a name, and splits it', () => {
-  const seen = seenFrom('t')({ ...answered({}, 'a/b'), isRemembered: true });
+  const seen = withAggregateInstance('t')({ ...answered({}, 'a/b'), isRemembered: true });
   assert.equal([seen.instanceId, seen.isRemembered], ['t/a/b', true]);
   assert.is(aggregateInstance({ template: 't', instanceId: 'a/b' }), 't/a/b');
   assert.equal(splitInstance('t/a/b'), { template: 't', instanceId: 'a/b' });

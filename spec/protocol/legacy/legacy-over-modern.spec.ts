@@ -7,7 +7,7 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
-import { asLegacy } from '../../../src/protocol/legacy/legacy-over-modern.ts';
+import { exchangeInSession } from '../../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PEER, ScriptedBackends } from '../scripted-backends.ts';
 
@@ -28,7 +28,7 @@ function modern(
   const events: (ExchangeEvent | 'end')[] = [];
   const failures: unknown[] = [];
   const run = (request: ExchangeRequest = CALL) =>
-    asLegacy(session, request).subscribe({
+    exchangeInSession(session, request).subscribe({
       next: ({ event }: Answer) => events.push(event),
       error: (thrown: unknown) => failures.push(thrown),
       complete: () => events.push('end'),
@@ -64,7 +64,7 @@ const failed = (text: string) => ({ content: [{ type: 'text', text }], isError: 
 test('a legacy backend is asked as it is', () => {
   const backends = new ScriptedBackends();
   const session = backends.add('one', 'ann');
-  asLegacy(session, CALL).subscribe();
+  exchangeInSession(session, CALL).subscribe();
   assert.is(session.last.request, CALL);
 });
 

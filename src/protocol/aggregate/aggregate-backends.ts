@@ -40,7 +40,7 @@ import type {
 } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateLists, type TemplateListChange } from './aggregate-lists.ts';
-import { type OwnName, seenFrom, splitInstance, splitName } from './aggregate-names.ts';
+import { type OwnName, splitInstance, splitName, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession } from './aggregate-session.ts';
 
@@ -120,7 +120,7 @@ export class AggregateBackends implements Backends {
       return this.#options
         .backendsOf(template)
         .exchange(own, there)
-        .pipe(map(seenFrom(template)));
+        .pipe(map(withAggregateInstance(template)));
     };
     const boundTemplate = isPermitted ? bound.template : undefined;
     return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, boundTemplate);

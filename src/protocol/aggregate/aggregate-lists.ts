@@ -89,10 +89,10 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Crawl {
-    const forget = () => {
+    const remove = () => {
       if (this.#crawls.get(key) === crawl) this.#crawls.delete(key);
     };
-    const take = (listed: Crawled) => {
+    const store = (listed: Crawled) => {
       // What was asked for before a change is not remembered after it.
       if (this.#crawls.get(key) !== crawl) return listed;
       const before = this.#lastList(key);
@@ -103,11 +103,11 @@ export class AggregateLists {
     };
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const deadline = timer(CRAWL_MS).subscribe(() => resolve());
-    const listed = this.#crawl(list, template, client, forget)
-      .then(take, () => this.#lastList(key))
+    const listed = this.#crawl(list, template, client, remove)
+      .then(store, () => this.#lastList(key))
       .finally(() => {
         deadline.unsubscribe();
-        forget();
+        remove();
       });
     const crawl: Crawl = { listed, late, isMissed: false };
     this.#crawls.set(key, crawl);

@@ -52,7 +52,7 @@ export function aggregateInstance({ template, instanceId }: OwnInstance): string
 }
 
 /** The instance that a request was sent to, as clients of the template or of all templates know it. */
-export function sentToName({ template, id }: SentTo, ofTemplate: string | undefined): string {
+export function instanceNameOf({ template, id }: SentTo, ofTemplate: string | undefined): string {
   return ofTemplate === undefined ? aggregateInstance({ template, instanceId: id }) : id;
 }
 
@@ -62,7 +62,7 @@ export function splitInstance(aggregated: string): OwnInstance | undefined {
 }
 
 /** Replaces the instance of an answer by its aggregate name. */
-export function seenFrom(template: string): (answer: Answer) => Answer {
+export function withAggregateInstance(template: string): (answer: Answer) => Answer {
   return (answer) => ({
     ...answer,
     instanceId: aggregateInstance({ template, instanceId: answer.instanceId }),

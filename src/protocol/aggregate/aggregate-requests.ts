@@ -26,10 +26,10 @@ export function aggregateExchange(
         case 'list':
           return from(directory.list(destination.list, client)).pipe(
             map((items) => JsonText.ofValue({ [destination.list]: items })),
-            map((result) => answerHere({ kind: 'result', result })),
+            map((result) => localAnswer({ kind: 'result', result })),
           );
         case 'refused':
-          return of(answerHere({ kind: 'error', error: destination.error }));
+          return of(localAnswer({ kind: 'error', error: destination.error }));
         case 'template':
           return toTemplate(destination.template, destination.request);
       }
@@ -38,7 +38,7 @@ export function aggregateExchange(
 }
 
 /** An answer that no instance gave. */
-export function answerHere(event: Answer['event']): Answer {
+export function localAnswer(event: Answer['event']): Answer {
   return { event, instanceId: '', serverId: '' };
 }
 

@@ -25,13 +25,13 @@ import { backendTimeout, sessionLost } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
-import { asLegacy } from '../legacy/legacy-over-modern.ts';
+import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/cached-lists.ts';
 import type { Backends, McpSession, Owner, Reservation, SessionTable, TableSession } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import type { TemplateListChange } from './aggregate-lists.ts';
-import { seenFrom, splitInstance } from './aggregate-names.ts';
-import { aggregateExchange, answerHere } from './aggregate-requests.ts';
+import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
+import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
 
 /** Owner and dependencies of a session. */
 export interface AggregateSessionDeps {
@@ -159,7 +159,7 @@ export class AggregateSession implements McpSession, TableSession {
     });
   }
 
-  /** The sessions with templates make the reservations; see `asLegacy`. */
+  /** The sessions with templates make the reservations; see `exchangeInSession`. */
   reserve(): Reservation {
     return { exchange: (request) => this.exchange(request), leave: this.carry() };
   }
@@ -215,17 +215,17 @@ export class AggregateSession implements McpSession, TableSession {
     const { directory, profile, clock } = this.#deps;
     const cameAtMs = clock.now();
     return aggregateExchange(request, directory, { owner: this.#owner, profile }, (template, own) =>
-      this.#carry(template, own, cameAtMs).pipe(map(seenFrom(template))),
+      this.#carry(template, own, cameAtMs).pipe(map(withAggregateInstance(template))),
     );
   }
 
-  /** A call waits for a session that is being opened as long as its own time lasts. The session is opened all the same. */
+  /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
   #carry(template: string, request: ExchangeRequest, cameAtMs: number): Observable<Answer> {
     const opening = this.#sessionWith(template);
     const session = this.#open.get(template);
-    if (session !== undefined) return asLegacy(session, request);
+    if (session !== undefined) return exchangeInSession(session, request);
     return race(from(opening), this.#late(template, cameAtMs)).pipe(
-      switchMap((opened) => asLegacy(opened, { ...request, cameAtMs })),
+      switchMap((opened) => exchangeInSession(opened, { ...request, cameAtMs })),
     );
   }
 
@@ -245,7 +245,7 @@ export class AggregateSession implements McpSession, TableSession {
     const level = request.params?.level;
     this.logLevel = typeof level === 'string' ? level : undefined;
     for (const session of this.#open.values()) this.#sendLevel(session, request);
-    return of(answerHere({ kind: 'result', result: JsonText.ofValue({}) }));
+    return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
 
   #sessionWith(template: string): Promise<McpSession> {

@@ -10,7 +10,7 @@ import { internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import type { Slow } from '../../domain/slow-watch.ts';
-import { sentToName } from '../aggregate/aggregate-names.ts';
+import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
@@ -59,7 +59,7 @@ export class LegacyCall implements Slow {
   onSlow(): void {
     if (this.#isOver) return;
     const { sentTo } = this.#report ?? this.post;
-    const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));
+    const instanceId = this.#deps.instanceId ?? (sentTo && instanceNameOf(sentTo, undefined));
     if (instanceId !== undefined) this.post.noteInstance(instanceId);
     this.post.open();
   }
@@ -95,7 +95,7 @@ export class LegacyCall implements Slow {
     if (this.#isOver) return;
     if (!isRemembered) this.post.noteInstance(instanceId);
     try {
-      this.#take(event);
+      this.#handle(event);
     } catch (thrown) {
       this.fail(thrown); // a message that is nested too deeply to be serialized
     }
@@ -109,7 +109,7 @@ export class LegacyCall implements Slow {
     if (!this.#isOver) this.fail(internalError(new Error('the exchange ended without an answer')));
   }
 
-  #take(event: ExchangeEvent): void {
+  #handle(event: ExchangeEvent): void {
     switch (event.kind) {
       case 'result':
         this.#answer(resultMessage(this.id, event.result), event);

@@ -30,7 +30,7 @@ import type { Backends, McpSession, Owner } from '../ports.ts';
 import { errorMessage, failureOf, invalidRequest, type RpcFailure, refused, resultMessage } from '../rpc.ts';
 import { isTaskMethod, type TaskFinder } from '../task-finder.ts';
 import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
-import { asLegacy } from './legacy-over-modern.ts';
+import { exchangeInSession } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { hasBatches, hasSession, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
 import { LegacyTasks } from './legacy-tasks.ts';
@@ -229,7 +229,7 @@ export class LegacyEndpoint {
       conversation.begin(id, post, holdingBody(about$, from), report);
       return;
     }
-    const answers$ = holdingBody(asLegacy(session, request), from);
+    const answers$ = holdingBody(exchangeInSession(session, request), from);
     const follow = this.#tasks.following(request, session, template);
     conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$), report);
   }

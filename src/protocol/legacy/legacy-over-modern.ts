@@ -22,7 +22,7 @@ const ROUND_MS = 10 * 60_000;
 const PAUSE_MS = 250;
 
 /** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
-export function asLegacy(session: McpSession, request: ExchangeRequest): Observable<Answer> {
+export function exchangeInSession(session: McpSession, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
   const modern = withSessionMetadata(request, session);
   if (!hasRounds(request.method)) return session.exchange(modern);
@@ -74,7 +74,7 @@ class Rounds {
     let hasAsked = false;
     const exchange = (this.#reservation ?? this.#session).exchange(request).subscribe({
       next: (answer) => {
-        hasAsked = this.#take(answer);
+        hasAsked = this.#handle(answer);
       },
       error: (thrown: unknown) => this.#subscriber.error(thrown),
       complete: () => {
@@ -94,7 +94,7 @@ class Rounds {
   }
 
   /** True when the answer was a question, so that the end of its exchange is not the end of the call. */
-  #take(answer: Answer): boolean {
+  #handle(answer: Answer): boolean {
     const { event } = answer;
     try {
       if (event.kind === 'result' && resultTypeOf(event.result) === 'input_required') {

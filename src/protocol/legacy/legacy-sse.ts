@@ -75,7 +75,7 @@ export class LegacySse {
       throw refused(404, 'Session not found', RPC.sessionNotFound);
     }
     checkContentType(request.headers);
-    return connection.take(readBody(request.body), request, reply, backends);
+    return connection.receive(readBody(request.body), request, reply, backends);
   }
 
   /** Ends every stream with its session, and refuses new ones. */
@@ -143,8 +143,8 @@ class SseConnection {
     return principal.id === this.ownerId && template === this.#opened.template;
   }
 
-  /** Takes a message that the client posted. */
-  take(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+  /** A message that the client posted. */
+  receive(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
       return this.#initialize(parsed, request, reply, backends);
     }

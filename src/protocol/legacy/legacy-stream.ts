@@ -14,7 +14,7 @@ const MOST_EVENTS = 256;
 const UNDELIVERED_MS = 60_000;
 /**
  * The same after delivery. The kernel accepted the bytes, but the connection of the client may be dead.
- * Clients that notice come back within seconds (the SDK's after 1 and 2.5 s); nearly all others have the events.
+ * Clients that notice this resume within seconds (the SDK's after 1 and 2.5 s); nearly all others have the events.
  */
 const DELIVERED_MS = 15_000;
 
@@ -113,7 +113,7 @@ export class LegacyStream implements Evictable {
     return this.isLive;
   }
 
-  /** Begins it, and ends the connection with that: the client is to come back. False when it has left already. */
+  /** Begins it, and ends the connection at once: the client shall resume it. False when the client has left already. */
   beginSuspended(reply: McpReply, retryMs: number | undefined): boolean {
     this.#attach(reply);
     const wasLive = this.isLive;
@@ -155,7 +155,7 @@ export class LegacyStream implements Evictable {
     if (isLast) this.finish();
   }
 
-  /** Ends the connection, not the stream: the client is to come back for the rest. */
+  /** Ends the connection, not the stream: the client shall resume it for the rest. */
   suspend(retryMs: number | undefined): void {
     const socket = this.#detach();
     this.#hasFirstId = true;

@@ -17,11 +17,11 @@ import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
-import { seenFrom, splitInstance } from '../aggregate/aggregate-names.ts';
-import { answerHere } from '../aggregate/aggregate-requests.ts';
+import { splitInstance, withAggregateInstance } from '../aggregate/aggregate-names.ts';
+import { localAnswer } from '../aggregate/aggregate-requests.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
 import { isTaskId, isTaskMethod, NOT_FOUND, type TaskFinder } from '../task-finder.ts';
-import { asLegacy, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
+import { exchangeInSession, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */
 export interface SessionPath {
@@ -47,7 +47,7 @@ export class LegacyTasks {
 
   /**
    * Carries a request about tasks: in the session itself where its owner has the task there, or the task is unknown; else
-   * outside of the session, to the instance that runs the task. Cold; errors are those of asLegacy, and QUEUE_FULL when too
+   * outside of the session, to the instance that runs the task. Cold; errors are those of exchangeInSession, and QUEUE_FULL when too
    * many searches run.
    */
   exchange(request: ExchangeRequest, session: McpSession, path: SessionPath): Observable<Answer> {
@@ -67,7 +67,7 @@ export class LegacyTasks {
           if (typeof result === 'string') return this.#at(result, query);
           // The search asked the conversation of the session, too.
           const wasAsked = session.peer.era === 'modern' && session.isShared;
-          return result === NOT_FOUND && wasAsked ? of(answerHere(UNKNOWN)) : this.#here(query);
+          return result === NOT_FOUND && wasAsked ? of(localAnswer(UNKNOWN)) : this.#here(query);
         }),
       );
     });
@@ -103,7 +103,7 @@ export class LegacyTasks {
   }
 
   #here({ request, session, template }: TaskRequest): Observable<Answer> {
-    return asLegacy(session, this.withTaskCheck(request, session, template));
+    return exchangeInSession(session, this.withTaskCheck(request, session, template));
   }
 
   /** The call counts for the session on either path: the session is not parked meanwhile, and its end waits for the call. */
@@ -117,8 +117,8 @@ export class LegacyTasks {
 
   #within(there: McpSession, location: string, { request, template }: TaskRequest): Observable<Answer> {
     const own = template === undefined ? splitInstance(location)?.template : undefined;
-    const answers$ = asLegacy(there, this.withTaskCheck(request, there, template ?? own));
-    return own === undefined ? answers$ : answers$.pipe(map(seenFrom(own)));
+    const answers$ = exchangeInSession(there, this.withTaskCheck(request, there, template ?? own));
+    return own === undefined ? answers$ : answers$.pipe(map(withAggregateInstance(own)));
   }
 
   /** When the instance is gone, or cannot be reached, another instance of the template may have the task. */

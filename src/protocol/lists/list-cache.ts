@@ -72,7 +72,7 @@ export class ListCache {
     this.#loading.clear(); // later requests must not get the old list
   }
 
-  /** The instances are gone for good: no stale answer is served. */
+  /** Drops all lists: no stale answer is served. */
   forget(): void {
     for (const list of LISTS) this.change(list);
     this.#lists.clear();
@@ -162,7 +162,7 @@ const ABSENCE: ReadonlySet<string> = new Set([
 
 /** Bytes of JSON of all stored lists of one gateway. Values made of them come on top. */
 const MOST_BYTES = 64 * 1024 * 1024;
-/** Memory of an entry besides its list, roughly. */
+/** Approximate memory of an entry in addition to its list. */
 const ENTRY_BYTES = 1024;
 
 interface Entry {
@@ -187,7 +187,7 @@ export class ListMemory {
   }
 
   /** Makes room for an entry; others may be evicted for it. False when it is larger than the whole budget. */
-  take(entry: Entry): boolean {
+  add(entry: Entry): boolean {
     if (entry.bytes > this.#mostBytes) return false;
     this.#entries.add(entry);
     this.#bytes += entry.bytes;
@@ -234,7 +234,7 @@ export class StoredLists<V> {
       this.#memory.release(entry);
     };
     const entry = { value, bytes: bytes + ENTRY_BYTES, discard };
-    if (this.#memory.take(entry)) this.#lists.set(key, entry);
+    if (this.#memory.add(entry)) this.#lists.set(key, entry);
   }
 
   delete(key: string): void {

@@ -30,10 +30,10 @@ const MOST_OF_ALL = 10_000;
 const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 
 /** The streams of all clients of one endpoint. */
-export class Listens {
+export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
-  readonly #open = new Set<Listen>();
+  readonly #open = new Set<ListenStream>();
   /** Number of open streams by owner. */
   readonly #byOwner = new Map<string, number>();
 
@@ -51,7 +51,7 @@ export class Listens {
     const granted = grant(call.params, capabilities);
     const { id } = call.owner;
     this.#checkRoom(id);
-    const listen = new Listen({
+    const listen = new ListenStream({
       call,
       granted,
       stream: reply.stream(),
@@ -95,7 +95,7 @@ interface ListenDeps {
 }
 
 /** One stream. */
-class Listen {
+class ListenStream {
   readonly #deps: ListenDeps;
   #subscription: Subscription | undefined;
   #isOver = false;
@@ -108,14 +108,14 @@ class Listen {
     if (this.#isOver) return;
     const { call, granted } = this.#deps;
     const { shown, wanted } = granted;
-    this.#tell('notifications/subscriptions/acknowledged', { notifications: shown });
+    this.#send('notifications/subscriptions/acknowledged', { notifications: shown });
     if (Object.keys(shown).length === 0) {
       this.finish();
       return;
     }
     const { backends, owner, envelope } = call;
     this.#subscription = backends.changes(owner, envelope.profile, wanted).subscribe({
-      next: (change) => this.#take(change),
+      next: (change) => this.#forward(change),
       error: () => this.finish(), // contrary to its contract: over for the client all the same
       complete: () => this.finish(),
     });
@@ -139,7 +139,7 @@ class Listen {
     this.#deps.ended();
   }
 
-  #take({ method, params }: ServerNotification): void {
+  #forward({ method, params }: ServerNotification): void {
     if (this.#isOver || !isGranted(method, params, this.#deps.granted.wanted)) return;
     // A client that leaves so much unread has stopped reading.
     if (this.#deps.stream.unsentBytes > LIMITS.unreadBytes) {
@@ -147,13 +147,13 @@ class Listen {
       return;
     }
     try {
-      this.#tell(method, params);
+      this.#send(method, params);
     } catch (thrown) {
       this.#deps.onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception
     }
   }
 
-  #tell(method: string, params: JsonObject): void {
+  #send(method: string, params: JsonObject): void {
     const { call, stream } = this.#deps;
     const meta = isJsonObject(params._meta) ? params._meta : {};
     const _meta = { ...meta, [META.subscriptionId]: idValue(call.id) };

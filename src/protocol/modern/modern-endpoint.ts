@@ -23,7 +23,7 @@ import { hasRounds } from '../input-requests.ts';
 import type { Backends, CallParking, ClientQuestion } from '../ports.ts';
 import { failureOf, RpcFailure, resultMessage } from '../rpc.ts';
 import type { TaskFinder } from '../task-finder.ts';
-import { Listens } from './listen.ts';
+import { ListenStreams } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
 import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
@@ -39,13 +39,13 @@ export class ModernEndpoint {
   readonly #parked: CallParking;
   readonly #own: ServerInfo;
   readonly #listed = new ListedHeaders();
-  readonly #listens: Listens;
+  readonly #listens: ListenStreams;
   readonly #deps: ModernExchangeDeps;
 
   constructor({ parked, stateKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
     this.#parked = parked;
     this.#own = serverInfo;
-    this.#listens = new Listens(onFault, scheduler);
+    this.#listens = new ListenStreams(onFault, scheduler);
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
       slow: new SlowWatch(scheduler),

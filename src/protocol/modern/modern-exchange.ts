@@ -14,7 +14,7 @@ import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/mcp.ts';
 import type { Slow, SlowWatch } from '../../domain/slow-watch.ts';
-import { sentToName } from '../aggregate/aggregate-names.ts';
+import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import {
   hasRounds,
@@ -76,7 +76,7 @@ export class ModernExchange implements Slow {
     if (this.#isOver || this.#stream !== undefined) return;
     const { report, template } = this.#call;
     const { sentTo } = report ?? this.#call;
-    if (sentTo !== undefined) this.#reply.noteInstance(sentToName(sentTo, template));
+    if (sentTo !== undefined) this.#reply.noteInstance(instanceNameOf(sentTo, template));
     this.#stream = this.#reply.stream();
   }
 
@@ -85,7 +85,7 @@ export class ModernExchange implements Slow {
     if (this.#isOver) return;
     try {
       if ('kind' in answer) this.#ask(answer);
-      else this.#take(answer);
+      else this.#handle(answer);
     } catch (thrown) {
       this.error(thrown);
     }
@@ -107,7 +107,7 @@ export class ModernExchange implements Slow {
     if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
   }
 
-  #take({ event, instanceId, isRemembered }: Answer): void {
+  #handle({ event, instanceId, isRemembered }: Answer): void {
     if (!isRemembered) this.#noteInstance(instanceId);
     if (isFinal(event)) this.#call.report?.ended(event);
     switch (event.kind) {
