@@ -32,17 +32,17 @@ const LIST_MS = 5_000;
 /** Containers that are inspected at the same time. */
 const INSPECTED_AT_A_TIME = 16;
 
-/** The engines at these addresses, and at those sockets that exist; each once. */
+/** The engine at the named address; without one, as for the engines' own tools, those at the default sockets that exist. */
 function containerSources(
   context: DiscoveryContext,
-  addresses: readonly string[],
-  sockets: readonly string[],
+  named: string | undefined,
+  sockets: readonly (string | undefined)[],
 ): readonly Source[] {
-  // Default sockets count only when no address is named, as for the engines' own tools.
-  const found = addresses.length > 0 ? [] : sockets.filter((path) => existsSync(path));
-  const named = addresses.map(checkedAddress);
-  const all = new Set([...named, ...found.map((path) => `unix://${realpathSync(path)}`)]);
-  return [...all].map((address) => containerSource(address, context));
+  const found = sockets.filter((path) => path !== undefined && existsSync(path));
+  const addresses = named
+    ? [checkedAddress(named)]
+    : new Set(found.map((path) => `unix://${realpathSync(String(path))}`));
+  return [...addresses].map((address) => containerSource(address, context));
 }
 
 function containerSource(address: string, { hintsOf }: DiscoveryContext): Source {
@@ -237,11 +237,8 @@ export const docker: Provider = {
   name: 'docker',
   sources: async (context) => {
     const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = context.env;
-    return containerSources(context, host ? [host] : [], [
-      '/var/run/docker.sock',
-      ...(runtime ? [join(runtime, 'docker.sock')] : []),
-      ...(home ? [join(home, '.docker/run/docker.sock')] : []),
-    ]);
+    const sockets = [runtime && join(runtime, 'docker.sock'), home && join(home, '.docker/run/docker.sock')];
+    return containerSources(context, host, ['/var/run/docker.sock', ...sockets]);
   },
 };
 
@@ -250,9 +247,7 @@ export const podman: Provider = {
   name: 'podman',
   sources: async (context) => {
     const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = context.env;
-    return containerSources(context, host ? [host] : [], [
-      '/run/podman/podman.sock',
-      ...(runtime ? [join(runtime, 'podman/podman.sock')] : []),
-    ]);
+    const socket = runtime && join(runtime, 'podman/podman.sock');
+    return containerSources(context, host, ['/run/podman/podman.sock', socket]);
   },
 };

@@ -17,16 +17,10 @@ export const status: CommandDefinition = {
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
-    const [health, details] = await Promise.all([gateway.health(), detailsOf(gateway)]);
-    const { stats, registry, locked } = details;
-    const report: GatewayReport = {
-      url: gateway.url,
-      health,
-      ...(stats === undefined ? {} : { stats: fields(stats) }),
-    };
-    const records = instancesOf(registry);
+    const [health, { stats, registry, locked }] = await Promise.all([gateway.health(), detailsOf(gateway)]);
+    const report: GatewayReport = { url: gateway.url, health, ...(stats && { stats }) };
     const isWide = input.has('wide');
-    printResult(input, terminal, report, () => summary(terminal, report, records, isWide));
+    printResult(input, terminal, report, () => summary(terminal, report, instancesOf(registry), isWide));
     if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
     return SERVING.includes(String(report.health.status)) ? 0 : 1;
   },
@@ -41,21 +35,19 @@ interface GatewayReport {
   readonly stats?: Fields;
 }
 
-interface Details {
-  readonly stats?: unknown;
+/** Health needs no account: a script that only checks the gateway has none. */
+async function detailsOf(gateway: Remote): Promise<{
+  readonly stats?: Fields;
   readonly registry?: unknown;
   /** Why there are none. */
   readonly locked?: string;
-}
-
-/** Health needs no account: a script that only checks the gateway has none. */
-async function detailsOf(gateway: Remote): Promise<Details> {
+}> {
   try {
     const [stats, registry] = await Promise.all([
       gateway.request('/gateway/stats'),
       gateway.request('/gateway/registry'),
     ]);
-    return { stats, registry };
+    return { stats: fields(stats), registry };
   } catch (error) {
     if (error instanceof NotLoggedIn) return { locked: error.message };
     throw error;

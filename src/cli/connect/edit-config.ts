@@ -1,5 +1,5 @@
-// Puts the entry of one server into the text of a client's file, or takes it out. Everything else stays as it is: comments,
-// order, other servers, and what the person added to the entry itself. Reading and writing the file is config-file.ts.
+// Puts the entry of one server into the text of a client's file, or takes it out. Everything else stays: comments, order, other
+// servers, and members that the person added to the entry. Reading and writing the file is config-file.ts.
 
 import {
   applyEdits,
@@ -60,9 +60,6 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
     }
   }
   const path = [...file.section, template];
-  const options = { formattingOptions: formatOf(text) };
-  const set = (before: string, at: string[], value: unknown) =>
-    applyEdits(before, modify(before, at, value, options));
   const present = findNodeAtLocation(tree, path);
   if (connection === undefined) return removed(text, path);
   const entry = file.entry(connection);
@@ -82,6 +79,11 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
     const isSame = node !== undefined && JSON.stringify(getNodeValue(node)) === JSON.stringify(value);
     return isSame ? before : set(before, at, value);
   }
+}
+
+/** Sets a member, in the format of the file. */
+function set(text: string, path: string[], value: unknown): string {
+  return applyEdits(text, modify(text, path, value, { formattingOptions: formatOf(text) }));
 }
 
 function parsed(text: string): Node {
@@ -118,12 +120,11 @@ function inserted(text: string, tree: Node, path: readonly string[], value: unkn
   const name = path[depth] ?? '';
   const inner = path.slice(depth + 1).reduceRight<unknown>((sum, each) => ({ [each]: sum }), value);
   const at = [...path.slice(0, depth), name];
-  const formattingOptions = formatOf(text);
   const last = findNodeAtLocation(tree, path.slice(0, depth))?.children?.at(-1);
-  if (last === undefined) return applyEdits(text, modify(text, at, inner, { formattingOptions }));
+  if (last === undefined) return set(text, at, inner);
   const [indent = ''] = /[^\n]*$/.exec(text.slice(0, last.offset)) ?? [];
-  if (indent.trim() !== '') return applyEdits(text, modify(text, at, inner, { formattingOptions }));
-  const { eol, insertSpaces, tabSize } = formattingOptions;
+  if (indent.trim() !== '') return set(text, at, inner);
+  const { eol, insertSpaces, tabSize } = formatOf(text);
   const written = JSON.stringify(inner, null, insertSpaces ? tabSize : '\t').replaceAll('\n', eol + indent);
   const end = last.offset + last.length;
   // A comment at the end of the line belongs to the member before it.
@@ -132,7 +133,7 @@ function inserted(text: string, tree: Node, path: readonly string[], value: unkn
   return `${text.slice(0, end)},${comment}${member}${text.slice(end + behind.length)}`;
 }
 
-/** As the file is indented. */
+/** The indentation and line ends of the file. */
 function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: string } {
   const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
@@ -213,7 +214,7 @@ function editedToml(text: string, { file, template, connection }: ConfigEdit): s
 const NOT_OURS =
   'has an entry of this name that connect did not write, and TOML is not edited: change it by hand';
 
-/** The table is there in another way: as a header, as a dotted key, or in an inline table. Rather once too often. */
+/** Whether the table exists in another form: a header, a dotted key or an inline table. May be true without need. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
   const name = section.join('.');
   const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
