@@ -25,31 +25,20 @@ export function overview(commands: readonly CommandDefinition[], group?: string,
 /** Help for one command; options with a group stand under its heading. */
 export function commandHelp(command: CommandDefinition, columns?: number): string {
   const { options, summary, examples = [] } = command;
-  const groups = new Set(options.flatMap(({ group }) => group ?? []));
-  const common = [...options.filter(({ group }) => group === undefined).map(optionRow), HELP];
-  const named = [...groups].map((each): readonly [string, readonly HelpRow[]] => [
-    each,
-    options.filter(({ group }) => group === each).map(optionRow),
-  ]);
+  // The common options come first, also for a command that has none of its own.
+  const titles = new Set(['Options', ...options.map(({ group = 'Options' }) => group)]);
+  const exampleLines = examples.map((each) => ownCommand(each));
+  const rowsOf = (title: string): readonly HelpRow[] => [
+    ...options.filter(({ group = 'Options' }) => group === title).map(optionRow),
+    ...(title === 'Options' ? [HELP] : []),
+  ];
   return [
-    ...wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY),
-    '',
+    wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY).join('\n'),
     section('Usage', [`stagedoor ${usage(command)} [options]`]),
-    '',
-    [['Options', common] as const, ...named]
-      .map(([title, rows]) => section(title, rowLines(rows, columns)))
-      .join('\n\n'),
-    ...(talksToGateway(command) ? ['', section('Environment', rowLines(CREDENTIALS, columns))] : []),
-    ...(examples.length > 0
-      ? [
-          '',
-          section(
-            'Examples',
-            examples.map((each) => ownCommand(each)),
-          ),
-        ]
-      : []),
-  ].join('\n');
+    ...[...titles].map((title) => section(title, rowLines(rowsOf(title), columns))),
+    ...(talksToGateway(command) ? [section('Environment', rowLines(CREDENTIALS, columns))] : []),
+    ...(exampleLines.length > 0 ? [section('Examples', exampleLines)] : []),
+  ].join('\n\n');
 }
 
 function optionRow({ flags, short, description }: OptionDefinition): HelpRow {

@@ -9,11 +9,11 @@ export const nodejs: ConnectKind = {
   transports: ['stdio', 'http'],
   language: 'js',
   snippet: (connection) => {
-    const { imports, made } = transportOf(connection);
+    const { imports, expression } = transportOf(connection);
     return [
       imports,
       '',
-      `const transport = ${made};`,
+      `const transport = ${expression};`,
       `const client = new Client({ name: 'my-client', version: '1.0.0' });`,
       'await client.connect(transport);',
       'const { tools } = await client.listTools();',
@@ -21,12 +21,7 @@ export const nodejs: ConnectKind = {
       'await client.close();',
     ].join('\n');
   },
-  steps: (connection) => [
-    'Run "npm install @modelcontextprotocol/client".',
-    'Save the snippet as client.mjs.',
-    ...setVariable(connection),
-    'Run "node client.mjs": it prints the names of the tools.',
-  ],
+  steps: stepsWith('@modelcontextprotocol/client'),
   troubleshooting: [
     '"Cannot use import statement": the file must end in .mjs, or its package.json must say "type": "module".',
     '"401" or "authorization": the variable with the key is not set, or the key is not valid.',
@@ -34,7 +29,7 @@ export const nodejs: ConnectKind = {
   documentation: ['https://github.com/modelcontextprotocol/typescript-sdk'],
 };
 
-function transportOf(connection: Connection): { imports: string; made: string } {
+function transportOf(connection: Connection): { imports: string; expression: string } {
   if (connection.transport === 'http') {
     const options =
       connection.key === undefined
@@ -42,16 +37,15 @@ function transportOf(connection: Connection): { imports: string; made: string } 
         : `, {\n  requestInit: { headers: { 'X-API-Key': ${jsKey(connection)} } },\n}`;
     return {
       imports: `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';`,
-      made: `new StreamableHTTPClientTransport(new URL(${jsString(connection.endpoint)})${options})`,
+      expression: `new StreamableHTTPClientTransport(new URL(${jsString(connection.endpoint)})${options})`,
     };
   }
-  const { command, args } = connection;
   return {
     imports: [
       `import { Client } from '@modelcontextprotocol/client';`,
       `import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';`,
     ].join('\n'),
-    made: `new StdioClientTransport({\n  command: ${jsString(command)},\n  args: ${jsList(args)},${jsEnvironment(connection)}\n})`,
+    expression: `new StdioClientTransport(${jsProgram(connection)})`,
   };
 }
 
@@ -66,10 +60,7 @@ export const vercelAi: ConnectKind = {
     const headers = connection.key === undefined ? '' : `, headers: { 'X-API-Key': ${jsKey(connection)} }`;
     const transport = isHttp
       ? `{ type: 'http', url: ${jsString(connection.endpoint)}${headers} }`
-      : `new Experimental_StdioMCPTransport({
-  command: ${jsString(connection.command)},
-  args: ${jsList(connection.args)},${jsEnvironment(connection)}
-})`;
+      : `new Experimental_StdioMCPTransport(${jsProgram(connection)})`;
     return [
       `import { createMCPClient } from '@ai-sdk/mcp';`,
       ...(isHttp ? [] : [`import { Experimental_StdioMCPTransport } from '@ai-sdk/mcp/mcp-stdio';`]),
@@ -82,12 +73,7 @@ export const vercelAi: ConnectKind = {
       'await client.close();',
     ].join('\n');
   },
-  steps: (connection) => [
-    'Run "npm install ai @ai-sdk/mcp".',
-    'Save the snippet as client.mjs.',
-    ...setVariable(connection),
-    'Run "node client.mjs": it prints the names of the tools.',
-  ],
+  steps: stepsWith('ai @ai-sdk/mcp'),
   troubleshooting: [
     'The transport for programs is for local development only; a deployed application needs --http.',
     'Close the client when the answer is complete, or the process does not end.',
@@ -95,24 +81,38 @@ export const vercelAi: ConnectKind = {
   documentation: ['https://ai-sdk.dev/docs/ai-sdk-core/mcp-tools'],
 };
 
+/** The steps for a library of these packages. */
+function stepsWith(packages: string): ConnectKind['steps'] {
+  return (connection) => [
+    `Run "npm install ${packages}".`,
+    'Save the snippet as client.mjs.',
+    ...setVariable(connection),
+    'Run "node client.mjs": it prints the names of the tools.',
+  ];
+}
+
 /** The key as an expression. */
 function jsKey({ key }: Connection): string {
   return key?.value === undefined ? `process.env.${key?.variable}` : jsString(key.value);
 }
 
-/** The member `env` of a program, on a line of its own; empty when it needs none. */
-function jsEnvironment(connection: ProgramConnection): string {
-  const given = Object.entries(connection.env).map(([name, value]) => `${name}: ${jsString(value)}`);
-  const all = connection.key === undefined ? given : [...given, `STAGEDOOR_API_KEY: ${jsKey(connection)}`];
-  return all.length === 0 ? '' : `\n  env: { ...process.env, ${all.join(', ')} },`;
+/** The options of a transport that starts the program. */
+function jsProgram(connection: ProgramConnection): string {
+  const { command, args, env, key } = connection;
+  const variables = [
+    ...Object.entries(env).map(([name, value]) => `${name}: ${jsString(value)}`),
+    ...(key === undefined ? [] : [`STAGEDOOR_API_KEY: ${jsKey(connection)}`]),
+  ];
+  return [
+    '{',
+    `  command: ${jsString(command)},`,
+    `  args: [${args.map(jsString).join(', ')}],`,
+    ...(variables.length === 0 ? [] : [`  env: { ...process.env, ${variables.join(', ')} },`]),
+    '}',
+  ].join('\n');
 }
 
 /** A string of JavaScript. */
 function jsString(text: string): string {
   return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
-}
-
-/** The string, list or map of strings in JavaScript, on one line. */
-function jsList(texts: readonly string[]): string {
-  return `[${texts.map(jsString).join(', ')}]`;
 }
