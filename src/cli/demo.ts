@@ -145,9 +145,9 @@ const SHOWCASE = 'everything';
 interface DemoCallOptions {
   /** Of the gateway. */
   readonly url: string;
-  /** Where files of bodies may be put. */
+  /** For the files of bodies. */
   readonly folder: string;
-  /** Sent with every call; absent while authentication is off. */
+  /** Sent with every call; undefined while authentication is off. */
   readonly apiKey: string | undefined;
   /** Templates that can answer. */
   readonly healthy: ReadonlySet<string>;
@@ -161,39 +161,32 @@ interface DemoCallOptions {
 export function demoCalls(options: DemoCallOptions): readonly DemoCall[] {
   const { url, folder, apiKey, healthy, platform = process.platform } = options;
   const isWindows = platform === 'win32';
-  // In PowerShell `curl` is something else.
+  // In PowerShell `curl` is another command.
   const curl = isWindows ? 'curl.exe' : 'curl';
-  const quote = isWindows ? '"' : "'";
+  const quoted = (text: string) => (isWindows ? `"${text}"` : `'${text}'`);
+  const key = apiKey === undefined ? [] : [`X-API-Key: ${apiKey}`];
+  const lineOf = (path: string, headers: readonly string[], flags = '-s') =>
+    [`${curl} ${flags} ${url}/mcp/${path}`, ...headers.map((header) => `-H ${quoted(header)}`)].join(' ');
 
-  const own = apiKey === undefined ? [] : [`X-API-Key: ${apiKey}`];
-  const written = (headers: readonly string[]) => headers.map((header) => ` -H ${quote}${header}${quote}`);
-
-  const get = (what: string, path: string): DemoCall => ({
-    what,
-    line: [`${curl} -s ${url}${path}`, ...written(own)].join(''),
+  const list = (template: string): DemoCall => ({
+    what: 'Which tools are there?',
+    line: lineOf(`${template}/tools/list`, key),
   });
-  const post = (what: string, tool: string, values: object, accept?: string): DemoCall => {
+  const call = (what: string, tool: string, values: object, accept?: string): DemoCall => {
     const body = JSON.stringify({ name: tool, arguments: values });
     const path = join(folder, `${tool}.json`);
-    const headers = [
-      ...own,
-      'Content-Type: application/json',
-      ...(accept === undefined ? [] : [`Accept: ${accept}`]),
-    ];
-    const line = [
-      `${curl} -s${accept === undefined ? '' : 'N'} ${url}/mcp/${SHOWCASE}/tools/call`,
-      ...written(headers),
-      ` -d ${quote}${isWindows ? `@${path}` : body}${quote}`,
-    ].join('');
+    const wanted = accept === undefined ? [] : [`Accept: ${accept}`];
+    const headers = [...key, 'Content-Type: application/json', ...wanted];
+    const request = lineOf(`${SHOWCASE}/tools/call`, headers, accept === undefined ? '-s' : '-sN');
+    const line = `${request} -d ${quoted(isWindows ? `@${path}` : body)}`;
     return isWindows ? { what, line, file: { path, body } } : { what, line };
   };
 
-  const list = (template: string) => get('Which tools are there?', `/mcp/${template}/tools/list`);
   if (!healthy.has(SHOWCASE)) return [...healthy].map(list);
   return [
     list(SHOWCASE),
-    post('Call one of them; three instances take turns.', 'echo', { message: 'hello' }),
-    post(
+    call('Call one of them; three instances take turns.', 'echo', { message: 'hello' }),
+    call(
       'Follow a long call while it works.',
       'trigger-long-running-operation',
       { duration: 3, steps: 3 },

@@ -109,50 +109,31 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
   return async (what, work) => {
     if (isTaken) return work(() => {});
     isTaken = true;
-    const line = new BusyLine(what, stream);
+    let text = what;
+    let isOver = false;
+    let spinner: Spinner | undefined;
+    const start = async (): Promise<void> => {
+      clearTimeout(timer);
+      const { default: yoctoSpinner } = await import('yocto-spinner');
+      if (!isOver) spinner ??= yoctoSpinner({ stream, text }).start();
+    };
+    const timer = setTimeout(start, SPINNER_AFTER_MS);
     try {
-      return await work((text) => line.show(text));
+      return await work((progress) => {
+        // One line of the screen: a spinner that wraps flickers.
+        text = withoutInvisible(progress)
+          .replace(/\s+/g, ' ')
+          .slice(0, Math.max(20, stream.columns - 4));
+        if (spinner === undefined) void start();
+        else spinner.text = text;
+      });
     } finally {
-      line.end();
+      isOver = true;
       isTaken = false;
+      clearTimeout(timer);
+      spinner?.stop();
     }
   };
-}
-
-class BusyLine {
-  readonly #stream: NodeJS.WriteStream;
-  readonly #timer: NodeJS.Timeout;
-  #text: string;
-  #spinner: Spinner | undefined;
-  #isOver = false;
-
-  constructor(what: string, stream: NodeJS.WriteStream) {
-    this.#text = what;
-    this.#stream = stream;
-    this.#timer = setTimeout(() => void this.#start(), SPINNER_AFTER_MS);
-  }
-
-  show(text: string): void {
-    // One line of the screen: a spinner that wraps flickers.
-    this.#text = withoutInvisible(text)
-      .replace(/\s+/g, ' ')
-      .slice(0, Math.max(20, this.#stream.columns - 4));
-    if (this.#spinner === undefined) void this.#start();
-    else this.#spinner.text = this.#text;
-  }
-
-  end(): void {
-    this.#isOver = true;
-    clearTimeout(this.#timer);
-    this.#spinner?.stop();
-  }
-
-  async #start(): Promise<void> {
-    clearTimeout(this.#timer);
-    const { default: yoctoSpinner } = await import('yocto-spinner');
-    if (this.#isOver || this.#spinner !== undefined) return;
-    this.#spinner = yoctoSpinner({ stream: this.#stream, text: this.#text }).start();
-  }
 }
 
 // --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself -------
