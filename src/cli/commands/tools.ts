@@ -60,20 +60,14 @@ export const call: CommandDefinition = {
     'gateway call everything echo - --json < arguments.json',
   ],
   run: async (input, terminal) => {
-    const [template, tool, ...words] = [
-      input.positional(0),
-      input.positional(1),
-      ...input.positionals.slice(2),
-    ];
-    const written = await readArguments(words, () => terminal.readAll());
+    const [template, tool] = [input.positional(0), input.positional(1)];
+    const argumentsFor = await readArguments(input.positionals.slice(2), () => terminal.readAll());
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
     const result = await ofTemplate(gateway, template, async () => {
-      const list = () => gateway.request(`${path}/list`);
-      const args =
-        written.kind === 'json'
-          ? written.text
-          : argumentsText(written.pairs, findTool(await list(), template, tool));
+      const args = await argumentsFor(async () =>
+        findTool(await gateway.request(`${path}/list`), template, tool),
+      );
       const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
       return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
         resultOf(gateway, `${path}/call`, text, (event) =>
@@ -152,26 +146,25 @@ function bytesText(base64: unknown): string {
 
 // --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------
 
-/** The arguments as written: JSON text of an object, or pairs whose types the schema defines. */
-type WrittenArguments =
-  | { readonly kind: 'json'; readonly text: string }
-  | { readonly kind: 'pairs'; readonly pairs: ReadonlyMap<string, string> };
+/** JSON text of the arguments. Only pairs need the schema of the tool. */
+type ArgumentsText = (findTool: () => Promise<Fields>) => Promise<string>;
 
 /** Reads the words after the tool's name; `readAll` is for `-`. Throws UsageError. */
 async function readArguments(
   words: readonly string[],
   readAll: () => Promise<string | undefined>,
-): Promise<WrittenArguments> {
-  // Without a word there is nothing that a schema would explain.
-  const [first = '{}'] = words;
-  if (words.length < 2 && first === '-') {
+): Promise<ArgumentsText> {
+  const [first = '{}', second] = words;
+  if (second === undefined && first === '-') {
     const text = await readAll();
     if (text === undefined) throw new UsageError('standard input is too long, or not UTF-8');
-    return { kind: 'json', text: checkedObject(text, 'standard input') };
+    const checked = checkedObject(text, 'standard input');
+    return async () => checked;
   }
   // A key may begin with a bracket, but then a `=` would have to follow in JSON that is none.
-  if (words.length < 2 && /^\s*[{["]/.test(first)) {
-    return { kind: 'json', text: checkedObject(first, 'the arguments') };
+  if (second === undefined && /^\s*[{["]/.test(first)) {
+    const checked = checkedObject(first, 'the arguments');
+    return async () => checked;
   }
   const pairs = new Map<string, string>();
   for (const word of words) {
@@ -184,7 +177,7 @@ async function readArguments(
     if (pairs.has(key)) throw new UsageError(`argument ${key} can be given only once`);
     pairs.set(key, value);
   }
-  return { kind: 'pairs', pairs };
+  return async (findTool) => argumentsText(pairs, await findTool());
 }
 
 /** JSON text of the pairs, for this tool: numbers stay as they were written. */
@@ -192,7 +185,8 @@ function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string
   const properties = fields(fields(tool.parameters).properties);
   const members = [...pairs].map(([key, value]) => {
     const types = Object.hasOwn(properties, key) ? typesOf(properties[key]) : [];
-    const isJson = types.includes(jsonTypeOf(value)) || (types.includes('number') && isInteger(value));
+    const type = jsonTypeOf(value);
+    const isJson = types.includes(type) || (types.includes('number') && type === 'integer');
     return `${JSON.stringify(key)}:${isJson ? value : JSON.stringify(value)}`;
   });
   return `{${members.join(',')}}`;
@@ -243,8 +237,4 @@ function jsonTypeOf(text: string): string {
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
   return typeof value;
-}
-
-function isInteger(text: string): boolean {
-  return jsonTypeOf(text) === 'integer';
 }

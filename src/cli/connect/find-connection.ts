@@ -1,5 +1,5 @@
-// Finds out how clients reach a template: which instances there are, whether the gateway asks for a key, and what a client
-// may start itself. Nothing is registered or changed.
+// Finds out how clients reach a template: its instances, whether the gateway requires a key, and the program that a client may start
+// itself. Registers and changes nothing.
 
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { Remote } from '../remote.ts';
 export interface Connections {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
-  /** Why the client is not given the registered command, to be shown; undefined when it is. */
+  /** Why clients do not start the registered command, to be shown; undefined when they do. */
   readonly whyBridge?: string;
 }
 
@@ -35,8 +35,8 @@ type AskedGateway = Pick<Remote, 'url' | 'request'>;
 /** Throws CommandFailure when the gateway does not know the template. */
 export async function findConnections(gateway: AskedGateway, choice: ConnectionChoice): Promise<Connections> {
   const { template, env, environment } = choice;
-  const [instances, asksForKey] = await Promise.all([instancesOf(gateway, template), isGuarded(gateway.url)]);
-  const key = asksForKey ? choice.key : undefined;
+  const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(gateway.url)]);
+  const key = needsKey ? choice.key : undefined;
   const { url } = gateway;
   const http: EndpointConnection = {
     transport: 'http',
@@ -57,7 +57,7 @@ export async function findConnections(gateway: AskedGateway, choice: ConnectionC
   return { http, stdio: bridge, whyBridge: own };
 }
 
-/** The program that runs this, by absolute paths: what starts it is often not on the search path of a desktop program. */
+/** This program by absolute paths: desktop programs often have another search path. */
 function bridgeCommand(
   template: string,
   words: readonly string[],
@@ -73,21 +73,21 @@ async function instancesOf(gateway: AskedGateway, template: string): Promise<rea
     registry = fields(fields(await gateway.request('/gateway/registry')).templates);
   } catch (error) {
     if (!(error instanceof GatewayRefusal && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
-    // A key for calls alone cannot see the registry. Whether the template is there, it can.
-    await knowsTemplate(gateway, template);
+    // A key for calls alone cannot read the registry, but its calls show whether the template exists.
+    await requireTemplate(gateway, template);
     return [];
   }
   if (!Object.hasOwn(registry, template)) throw noTemplate(template, Object.keys(registry));
   return listOf(fields(registry[template]).instances);
 }
 
-async function knowsTemplate(gateway: AskedGateway, template: string): Promise<void> {
+async function requireTemplate(gateway: AskedGateway, template: string): Promise<void> {
   try {
     await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
   } catch (error) {
     if (error instanceof GatewayRefusal && error.code === 'TEMPLATE_NOT_FOUND')
       throw noTemplate(template, []);
-    if (!(error instanceof GatewayRefusal)) throw error; // without a healthy instance there is still a template
+    if (!(error instanceof GatewayRefusal)) throw error; // a template without a healthy instance exists
   }
 }
 
@@ -105,11 +105,11 @@ function noTemplate(template: string, known: readonly string[]): CommandFailure 
   );
 }
 
-/** Templates that are named in a message. */
+/** Most templates that a message names. */
 const NAMED = 5;
 
-/** Whether the gateway wants credentials: it is asked without any. */
-async function isGuarded(url: string): Promise<boolean> {
+/** Whether the gateway refuses a request without credentials. */
+async function requiresKey(url: string): Promise<boolean> {
   try {
     const { status, body } = await fetch(`${url}/gateway/stats`, {
       redirect: 'error',
@@ -118,13 +118,13 @@ async function isGuarded(url: string): Promise<boolean> {
     await body?.cancel();
     return status === 401;
   } catch {
-    return true; // it has just answered: with a key the snippet works in either case
+    return true; // unknown: a snippet with a key works in either case
   }
 }
 
 type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
 
-/** The program that a client on this machine can start in place of the gateway; else the reason why there is none. */
+/** The program that a client on this machine can start itself; else the reason why there is none. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
@@ -138,7 +138,7 @@ function ownProgram(
     return 'the registered command is shown only with gateway:write';
   }
   const inContainers = programs.filter(({ container }) => typeof container === 'string');
-  const named = variables.flatMap((name) => ['-e', name]); // the engine hands on the values that it has
+  const named = variables.flatMap((name) => ['-e', name]); // the engine passes on the values that it has
   for (const record of inContainers) {
     const [words, id] = [wordsOf(record), String(record.container)];
     const engine = words === undefined ? undefined : engineOf(id);
@@ -153,10 +153,10 @@ function ownProgram(
   return registeredCommand(programs.filter((record) => !inContainers.includes(record)));
 }
 
-/** As engines show the ids of containers. */
+/** Characters of the ids that engines show. */
 const SHORT_ID = 12;
 
-/** The client of the engine that has this container. */
+/** The program of the engine that has this container. */
 function engineOf(id: string): string | undefined {
   return ['docker', 'podman'].find(
     (engine) =>
@@ -165,7 +165,7 @@ function engineOf(id: string): string | undefined {
   );
 }
 
-/** The command, where it means the same in the folder and with the variables of a client; else why it does not. */
+/** The command of an instance that needs no folder and no variables; else the reason why there is none. */
 function registeredCommand(programs: readonly Fields[]): OwnProgram | string {
   const plain = programs.find((record) => {
     const { working_dir: folder, env_vars: variables } = record;

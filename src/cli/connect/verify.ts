@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Connection, EndpointConnection, ProgramConnection } from '../../connect/kind.ts';
+import type { Connection, EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
@@ -130,12 +130,7 @@ class VerificationClient {
 const MOST_TOOLS = 10_000;
 
 function endpointLine({ endpoint, url, key }: EndpointConnection, env: Terminal['env']): ServerLine {
-  const value = key === undefined ? undefined : (key.value ?? env[key.variable]);
-  const headers = value
-    ? { 'X-API-Key': value }
-    : key === undefined
-      ? {}
-      : requestCredentials(url, env).headers;
+  const headers = key === undefined ? {} : headersOf(key, url, env);
   const line: ServerLine = {
     onLine: () => {},
     send: (text) => bridge.receive(text),
@@ -146,6 +141,11 @@ function endpointLine({ endpoint, url, key }: EndpointConnection, env: Terminal[
   const link = new GatewayLink(endpoint, () => headers, log, AWAY_MS);
   const bridge = new Bridge({ link, write: async (text) => line.onLine(text), log });
   return line;
+}
+
+function headersOf(key: Key, url: string, env: Terminal['env']): Readonly<Record<string, string>> {
+  const value = key.value ?? env[key.variable];
+  return value ? { 'X-API-Key': value } : requestCredentials(url, env).headers;
 }
 
 /** Longest wait for an unreachable gateway, in ms: it has just answered. */

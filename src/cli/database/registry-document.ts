@@ -1,5 +1,5 @@
-// Writes what a database holds as a registry document, the first shape of docs/guides/registry-file.md, and takes such a
-// document into a database. Reading one is persistence/registry-file.ts.
+// Exports the content of a database as a registry document, the first shape of docs/guides/registry-file.md, and imports such a
+// document into a database. persistence/registry-file.ts reads documents.
 
 import { commandExposes } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
@@ -41,7 +41,7 @@ export function registryDocument(
     const loadBalancer = templates.find((each) => each.name === name)?.loadBalancer ?? {};
     const members = instances
       .filter(({ template, transport }) => template === name && transport !== 'in-process')
-      // A sync finds it where it runs; elsewhere its command would be a program of that machine.
+      // A sync finds such an instance again; on another machine its command would be another program.
       .filter(({ source }) => source !== 'sync')
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
     for (const each of members) {
@@ -85,7 +85,7 @@ function isEmpty(value: object): boolean {
 /** Names are `template/id`. */
 export interface DocumentImport {
   readonly added: readonly string[];
-  /** There before, and different now. */
+  /** They existed before. */
   readonly replaced: readonly string[];
   /** One line each, the document's own problems first. */
   readonly problems: readonly string[];
@@ -96,15 +96,15 @@ export interface ImportContext {
   readonly nodeId: string;
   /** ISO 8601. */
   readonly now: string;
-  /** Where the gateway is started, as far as it is known: relative paths of commands start there. */
+  /** The folder in which the gateway is probably started: relative paths of commands start there. */
   readonly folder: string;
-  /** What no command may be handed, besides the file of the store. */
+  /** What no command may get, in addition to the file of the store. */
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
 /**
- * Saves the templates, their settings laid over those that are there, then the instances; one with the same id in its
- * template is replaced and keeps its server id. What cannot be used is a problem, not a failure. Rejects with
+ * Saves the templates, merging their settings with the existing ones, then the instances; one with the same id in its template is
+ * replaced and keeps its server id. An unusable part is a problem, not a failure. Rejects with
  * DATABASE_UNAVAILABLE; what was saved before stays.
  */
 export async function importDocument(
@@ -136,7 +136,7 @@ export async function importDocument(
       known.set(name, definition);
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      // Nothing that follows would fare better.
+      // All others would fail, too.
       if (error.code === 'DATABASE_UNAVAILABLE') throw error;
       problems.push(`${name}: ${error.message}`);
     }
