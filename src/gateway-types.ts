@@ -83,7 +83,7 @@ export interface GatewayOptions {
   readonly random?: () => number;
 }
 
-/** Where `Gateway.sync` looks. */
+/** Sources of `Gateway.sync`. */
 export interface DiscoveryOptions {
   /** Environment with the addresses of engines and clusters, such as process.env. */
   readonly env: Readonly<Record<string, string | undefined>>;

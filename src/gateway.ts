@@ -78,7 +78,7 @@ export class Gateway {
   /** The endpoint for MCP clients of either era, at each template and at all templates together. */
   readonly mcp: McpEndpoint;
   readonly #deps: GatewayDeps;
-  readonly #requests = new Requests((...asked) => this.#deps.dispatcher.exchange(...asked));
+  readonly #requests = new Requests((...exchange) => this.#deps.dispatcher.exchange(...exchange));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
   #closed: Promise<void> | undefined;

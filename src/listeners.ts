@@ -14,7 +14,7 @@ import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
 
-/** Ports or addresses that cannot be opened. `message` has a line for each, which says how to choose another; exit code 2. */
+/** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -135,7 +135,7 @@ class Listener {
   readonly #server: Server;
   #isDraining = false;
   /** Resolves when it is closed and its last connection has ended. */
-  readonly #gone: Promise<void>;
+  readonly #closed: Promise<void>;
 
   constructor(wanted: ListenAddress, serve: RequestListener, timeouts: ReceiveTimeouts, gate: RequestGate) {
     this.host = wanted.host;
@@ -164,7 +164,7 @@ class Listener {
     // Node silently drops headers over this count: one more than allowed shows that there were too many.
     server.maxHeadersCount = LIMITS.requestHeaders + 1;
     this.#server = server;
-    this.#gone = new Promise((resolve) => server.once('close', resolve));
+    this.#closed = new Promise((resolve) => server.once('close', resolve));
   }
 
   /** URL on this machine: "all addresses" is not an address to connect to. */
@@ -205,7 +205,7 @@ class Listener {
     // A kept-alive connection becomes idle after its answer; Node does not check that again by itself.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS);
     const cut = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
-    await this.#gone;
+    await this.#closed;
     clearInterval(sweep);
     clearTimeout(cut);
   }

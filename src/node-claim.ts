@@ -72,7 +72,7 @@ export async function claimNodeOfServer(
       onNotice(`${other} has taken over the node "${nodeId}": stop one of the two, their programs run twice`);
       return;
     }
-    // While the database is away no other process can claim the node either. The next beat reads the result of this one.
+    // While the database is unavailable no other process can claim the node either. The next heartbeat reads the result of this one.
     if (now !== null) await settings.exchange(name, now, nextRow()).catch(() => false);
     if (!isReleased) scheduleHeartbeat();
   };
@@ -91,7 +91,7 @@ export async function claimNodeOfServer(
     isReleased = true;
     clearTimeout(timer);
     return withTimeout(deleteRow(), RELEASE_MS).catch(() => {
-      // The database is away: the row expires.
+      // The database is unavailable: the row expires.
     });
   };
   let released: Promise<void> | undefined;

@@ -20,7 +20,7 @@ import { compileShape } from './domain/validation.ts';
 import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
 
-/** Adds new instances, replaces changed ones, removes those that are gone. An instance that cannot be registered is skipped, with the reason. */
+/** Adds new instances, replaces changed ones, removes missing ones. An instance that cannot be registered is skipped, with the reason. */
 export async function syncListing(
   registry: Registry,
   { origin, deployments, skipped }: Listing,

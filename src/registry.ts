@@ -57,7 +57,7 @@ export class Registry {
   readonly #active: ActiveRegistry;
   readonly #queue = new ChangeQueue();
   readonly #follower: Follower;
-  /** Of the store, asked right before it was read last. */
+  /** Revision of the store, from right before the last read. */
   #revision: number | undefined;
   #isClosed = false;
 
@@ -135,7 +135,7 @@ export class Registry {
     });
   }
 
-  /** Removes an instance that is no longer in the file, or no longer found by sync. False when it is gone or runs on another node. */
+  /** Removes an instance that is no longer in the file, or no longer found by sync. False when it was removed or runs on another node. */
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.#active.find(template, id);
@@ -283,7 +283,7 @@ export class Registry {
       const { id } = definition;
       await this.#query(withoutEffect(this.#store.deleteTombstone(template, id)));
       try {
-        // A function is kept for as long as the program runs; anything else is stored. Either takes the other's place.
+        // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
         if (options.handler === undefined) await this.#write(this.#store.saveInstance(definition));
         else await this.#write(this.#store.deleteInstance(template, id));
         return definition;
@@ -322,10 +322,10 @@ export class Registry {
   }
 }
 
-/** A tombstone changes nothing by itself: without an answer the change that it belongs to has not happened. */
-async function withoutEffect(asked: Promise<void>): Promise<void> {
+/** For the query of a tombstone, which has no effect alone: without an answer its change was not made. */
+async function withoutEffect(query: Promise<void>): Promise<void> {
   try {
-    await asked;
+    await query;
   } catch (thrown) {
     throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown) : thrown;
   }

@@ -7,17 +7,17 @@ import { definition } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: differences');
-const NOTHING = { gone: [], added: [], replaced: [], changed: [] };
+const NOTHING = { removed: [], added: [], replaced: [], changed: [] };
 const http = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
 
-test('tells what is gone, what is added, what is replaced and what is changed', () => {
+test('tells what is removed, what is added, what is replaced and what is changed', () => {
   const [stays, goes, moves, grows] = [http('s'), http('g'), http('m'), http('w')];
   const moved = { ...moves, endpoint: 'http://127.0.0.1:8/mcp' };
   const grown = { ...grows, weight: 3 };
   const fresh = http('f');
   assert.equal(differences([stays, goes, moves, grows], [fresh, grown, moved, stays]), {
-    gone: [goes],
+    removed: [goes],
     added: [fresh],
     replaced: [moved],
     changed: [grown],

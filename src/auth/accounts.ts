@@ -59,7 +59,7 @@ export interface NewApiKey {
 /** A key and its present state. */
 export interface ApiKeyView {
   readonly apiKey: ApiKey;
-  /** False when it has expired or its owner is gone or disabled. */
+  /** False when it has expired or its owner was deleted or disabled. */
   readonly isActive: boolean;
   /** Name of the owner; null when the operator made it. */
   readonly createdBy: string | null;

@@ -16,7 +16,7 @@ export interface Auth {
   /**
    * The principal of these credentials; without a promise when they are cached, which is the hot path.
    * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
-   * verified before the database went away.
+   * verified before the database became unavailable.
    */
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
   /**

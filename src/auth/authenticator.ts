@@ -35,7 +35,7 @@ export interface AuthenticatorOptions {
   readonly now: () => number;
   /** Called with every successful use of an API key. */
   readonly keyUsed: (keyId: string, atMs: number) => void;
-  /** Called with each answer of the store; `isLate` when the accounts changed while it was asked. */
+  /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly verified: (identity: Identity, askedAtMs: number, isLate: boolean) => void;
 }
 
@@ -52,7 +52,7 @@ export class Authenticator {
     this.#cache = new CredentialCache(options.now());
   }
 
-  /** Throws or rejects as Auth.authenticate says. */
+  /** See Auth.authenticate. */
   authenticate({ authorization, apiKey }: Credentials): Principal | Promise<Principal> {
     if (apiKey === undefined) {
       if (authorization === undefined) throw authenticationRequired();
@@ -72,7 +72,7 @@ export class Authenticator {
     }
   }
 
-  /** As Auth.logout says. */
+  /** See Auth.logout. */
   async endToken({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
@@ -111,11 +111,11 @@ export class Authenticator {
   #verifyOnce(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
     const pending = this.#pending.get(digest);
     if (pending !== undefined) return pending;
-    const asking = this.#verify(digest, credential, before).finally(() => {
-      if (this.#pending.get(digest) === asking) this.#pending.delete(digest);
+    const verifying = this.#verify(digest, credential, before).finally(() => {
+      if (this.#pending.get(digest) === verifying) this.#pending.delete(digest);
     });
-    this.#pending.set(digest, asking);
-    return asking;
+    this.#pending.set(digest, verifying);
+    return verifying;
   }
 
   async #verify(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
@@ -192,7 +192,7 @@ export interface VerifierOptions {
   readonly now: () => number;
 }
 
-/** One answer for unknown, revoked and wrong keys: it does not tell which ids exist. */
+/** The same for unknown, revoked and wrong keys, so that it does not show which ids exist. */
 const WRONG_KEY = 'The API key is not valid';
 
 export class Verifier {

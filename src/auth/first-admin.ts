@@ -29,7 +29,7 @@ export interface FirstAdminOptions {
   readonly now: () => number;
 }
 
-/** What happened. Of several gateways that start at once, one says `created`. */
+/** Of several gateways that start at once, one returns `created`. */
 export type FirstAdmin =
   | { readonly kind: 'exists'; readonly isConfiguredIgnored: boolean }
   | { readonly kind: 'created'; readonly by: 'configuration' }

@@ -40,7 +40,7 @@ export class Passwords {
    */
   async matches(password: string, hash: string | undefined): Promise<boolean> {
     const canMatch = hash !== undefined && passwordFault(password) === undefined;
-    // bcrypt compares only the first 72 bytes of a longer one, hence the other half of the condition.
+    // bcrypt compares only the first 72 bytes of a longer one, hence the condition above.
     const isEqual = await this.#queue.run(() => this.compare(password, hash ?? this.#dummyHash));
     return canMatch && isEqual;
   }

@@ -46,7 +46,7 @@ export class SessionRevalidator {
   }
 
   /**
-   * Records a verified principal; `isLate` when the accounts changed while the store was asked. A principal with another
+   * Records a verified principal; `isLate` when the accounts changed during the query. A principal with another
    * status than before is revoked: its sessions were opened under the former one.
    */
   track({ principal: { id }, status }: Identity, askedAtMs: number, isLate: boolean): void {
@@ -72,7 +72,7 @@ export class SessionRevalidator {
     void this.check();
   }
 
-  /** Checks now, unless a check is under way. Never rejects. */
+  /** Checks now, unless a check is running. Never rejects. */
   async check(): Promise<void> {
     if (this.#isChecking || this.#open === undefined) return;
     this.#isChecking = true;

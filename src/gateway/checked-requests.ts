@@ -33,7 +33,7 @@ export function refusalOfCall(
   return options === undefined ? undefined : refusalOfOptions(options);
 }
 
-/** The same for a whole list. */
+/** The same for a list. */
 export function refusalOfList(
   field: ListField,
   options: RequestOptions | undefined,

@@ -141,7 +141,7 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
     reaper: new Reaper(),
     handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,
-    runInContainer: async (...asked) => (await import('../discovery/exec.ts')).runInContainer(...asked),
+    runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
     launch: async (definition) => {
       if (definition.container !== undefined) return definition; // its requirements are in the container
       const refusal = await exposureOf(definition, protectedPaths);

@@ -78,7 +78,7 @@ export class ConnectionTests {
     await Promise.all([...this.#running].map(({ ended }) => ended));
   }
 
-  /** `closed` resolves when the program or the connection is gone; it never rejects. */
+  /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
   #open(definition: InstanceDefinition, stop: AbortController) {
     const { open, now, alarm } = this.#deps;
     const startMs = now();
@@ -105,7 +105,7 @@ export class ConnectionTests {
     );
     const closed = outcome.then(async () => {
       disarm();
-      stop.abort(); // ends an opening that is still under way
+      stop.abort(); // ends an opening that is still running
       await opening.then(close, () => undefined); // it was not opened, so that there is nothing to close
     });
     return { outcome, closed };

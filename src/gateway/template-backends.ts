@@ -75,9 +75,9 @@ export class TemplateBackends implements Backends {
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
-    const asked = { ...request, caller: options.owner.id };
-    const load = () => this.#deps.stateless.exchange(this.#template, asked, options);
-    return this.#lists.exchange(asked, options, load);
+    const ownRequest = { ...request, caller: options.owner.id };
+    const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
+    return this.#lists.exchange(ownRequest, options, load);
   }
 
   modernInstanceIds(): readonly string[] {

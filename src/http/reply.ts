@@ -18,7 +18,7 @@ export interface ReplyFields {
 export interface BytesReply extends ReplyFields {
   readonly kind: 'bytes';
   readonly status: number;
-  /** JSON text, unless `type` says otherwise. */
+  /** JSON text, unless there is another `type`. */
   readonly bytes: Uint8Array | string;
   /** Media type. Default `application/json`. */
   readonly type?: string;

@@ -111,7 +111,7 @@ export class HttpRequest {
     return this.#context.req.method === 'HEAD';
   }
 
-  /** Address of the client; undefined when the socket is gone. */
+  /** Address of the client; undefined when the socket is closed. */
   get address(): string | undefined {
     return this.#proxies.address(this.#context.req);
   }

@@ -7,7 +7,7 @@ import type { BytesReply, EmptyReply } from './reply.ts';
 import type { HttpContext, RequestState } from './request.ts';
 import { limitWriteTime } from './unread-answers.ts';
 
-/** Answers. Does nothing when the answer has begun or the connection is gone. */
+/** Does nothing when an answer has begun or the connection is closed. */
 export function respond(context: HttpContext, reply: BytesReply | EmptyReply): void {
   const { res: response, state } = context;
   context.respond = false;

@@ -70,7 +70,7 @@ export function nullableTemplates(example: readonly string[] | null) {
 /** Headers of an answer with a secret. Source: RFC 6749 section 5.1. */
 export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
 
-export const LOCATION = { Location: 'Path of what was made' } as const;
+export const LOCATION = { Location: 'Path of the created resource' } as const;
 
 export function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits));

@@ -106,7 +106,7 @@ interface MigrationLock {
    * `alone`: there is one connection; `take` begins a transaction on it that the runner ends.
    */
   readonly scope: 'around' | 'beside' | 'alone';
-  /** Takes the lock or fails after `waitMs`; `database` tells the locks of one server apart. */
+  /** Takes the lock or fails after `waitMs`; `database` distinguishes the locks of one server. */
   take(execute: Execute, waitMs: number, database: string): Promise<void>;
   /** Absent where the end of the transaction releases it. */
   release?(execute: Execute, database: string): Promise<void>;

@@ -95,7 +95,7 @@ export async function createDatabase(
   } catch (thrown) {
     // Several processes may start at once: one of them creates it.
     if (isThereAlready(driverErrorOf(thrown))) return 'found';
-    // These say nothing about the rights of the user.
+    // These do not concern the rights of the user.
     if (['unavailable', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
     throw new StoreOpenError(
       `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +

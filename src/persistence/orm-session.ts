@@ -1,4 +1,4 @@
-// Runs the operations of the store on its database: in order, with a time limit, repeated after a conflict, with errors that say whether
+// Runs the operations of the store on its database: in order, with a time limit, repeated after a conflict, with errors that tell whether
 // the database was available. Its only table is the revision.
 
 import { statSync } from 'node:fs';

@@ -175,7 +175,7 @@ function translate(fields: ReadonlyMap<string, EntryValue>): Record<string, unkn
   return input;
 }
 
-/** `PORT: 8080` is a number in YAML and meant as a text. */
+/** `PORT: 8080` is a number in YAML, and text for the program. */
 function asTexts(values: JsonObject): Record<string, unknown> {
   const isPlain = (value: unknown) => typeof value === 'number' || typeof value === 'boolean';
   return Object.fromEntries(

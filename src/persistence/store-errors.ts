@@ -33,7 +33,7 @@ export interface DriverError {
   readonly code: string;
   /** Number of the error; 0 without. */
   readonly number: number;
-  /** True when the driver says that the connection ended with it, or was not opened. */
+  /** True when the driver reports that the connection was closed, or not opened. */
   readonly isFatal: boolean;
   readonly message: string;
 }
@@ -76,7 +76,7 @@ function textOf(error: Error, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** `errno` of mysql2, `number` of tedious, `errorNum` of oracledb; Node's own `errno` is negative and says nothing new. */
+/** `errno` of mysql2, `number` of tedious, `errorNum` of oracledb; Node's own `errno` is negative and adds nothing to `code`. */
 function numberOf(error: Error): number {
   for (const name of ['number', 'errorNum', 'errno']) {
     const value: unknown = Reflect.get(error, name);

@@ -89,7 +89,7 @@ export interface AccountStore {
   touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
 }
 
-/** Values of the whole installation, as the signing secret of a server database. */
+/** Values shared by all nodes, such as the signing secret of a server database. */
 export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Writes the value unless there is one; resolves with the present value, whichever node wrote it. */

@@ -153,8 +153,8 @@ export class ActiveRegistry {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
     for (const { template } of instances) if (!this.has(template)) this.govern(template, {});
-    const { gone, added, replaced, changed } = differences(this.definitions(), instances);
-    for (const { template, id } of gone) this.remove(template, id);
+    const { removed, added, replaced, changed } = differences(this.definitions(), instances);
+    for (const { template, id } of removed) this.remove(template, id);
     for (const definition of [...added, ...replaced]) this.start(definition);
     for (const definition of changed) this.update(definition);
     const left = new Set(templates.map(({ name }) => name));
@@ -177,10 +177,10 @@ export class ActiveRegistry {
   }
 }
 
-/** The changes that apply a stored registry, in this order. Definitions are from the store, except in `gone`. */
+/** The changes that apply a stored registry, in this order. Definitions are from the store, except in `removed`. */
 interface Differences {
   /** Known here, and no longer stored. */
-  readonly gone: readonly InstanceDefinition[];
+  readonly removed: readonly InstanceDefinition[];
   /** Stored, and not known here. */
   readonly added: readonly InstanceDefinition[];
   /** Another program, another address or another node under the same id. */
@@ -191,7 +191,7 @@ interface Differences {
 
 /**
  * Compares by template and id. A function of this program is in no store: it stays, and a stored instance with its id or server id
- * is left out until the function is removed. An instance with a new server id is in `gone` and in `added`.
+ * is left out until the function is removed. An instance with a new server id is in `removed` and in `added`.
  */
 export function differences(
   known: readonly InstanceDefinition[],
@@ -217,7 +217,7 @@ export function differences(
     else if (!isDeepStrictEqual(backendOf(before), backendOf(after))) replaced.push(after);
     else if (!isDeepStrictEqual(before, after)) changed.push(after);
   }
-  return { gone: backends.filter((one) => !stays(one)), added, replaced, changed };
+  return { removed: backends.filter((one) => !stays(one)), added, replaced, changed };
 }
 
 /** The fields that cannot change during a session. */

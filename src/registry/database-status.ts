@@ -27,11 +27,11 @@ export class DatabaseStatus {
   /** Resolves within two seconds and never rejects. The answer may be a second old. */
   async read(): Promise<DatabaseState> {
     if (this.#now() - this.#answeredAtMs < FRESH_MS) return this.#state;
-    this.#query ??= this.#ask();
+    this.#query ??= this.#ping();
     return this.#query;
   }
 
-  async #ask(): Promise<DatabaseState> {
+  async #ping(): Promise<DatabaseState> {
     const answer$ = defer(() => this.#store.ping()).pipe(
       map(() => 'connected' as const),
       catchError(() => of('disconnected' as const)), // the store logs the reason; callers only need the state

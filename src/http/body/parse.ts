@@ -95,7 +95,7 @@ export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
 
 type Fault = Pick<ValidationItem, 'msg' | 'type'>;
 
-const TWICE: Fault = { msg: 'Value error, the field stands here more than once', type: 'value_error' };
+const TWICE: Fault = { msg: 'Value error, the field occurs more than once', type: 'value_error' };
 const TOO_MANY: Fault = {
   msg: `Value error, a form has at most ${HTTP_LIMITS.formFields} fields`,
   type: 'value_error',

@@ -44,9 +44,9 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   403: 'Not allowed',
   404: 'Not found',
   413: 'Too large',
-  415: 'Of the wrong media type',
+  415: 'Unsupported media type',
   422: 'Not valid; `detail` lists every issue',
-  429: 'Too much at once',
+  429: 'Too many requests at once',
   500: 'Failed',
   503: 'Not available now',
 };

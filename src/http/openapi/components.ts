@@ -46,7 +46,7 @@ const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
 export const SECURITY_SCHEMES = {
   login: {
     type: 'oauth2',
-    description: 'User name and password; the page asks for a token with them.',
+    description: 'User name and password, for which the page gets a token.',
     flows: {
       password: {
         tokenUrl: 'auth/login',
@@ -58,7 +58,7 @@ export const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'A token of `POST /auth/login`. An API key is taken here, too.',
+    description: 'A token of `POST /auth/login`, or an API key.',
   },
   apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
 } as const;
@@ -68,7 +68,7 @@ const count = { type: 'integer', minimum: 0 } as const;
 /** Headers of answers, by name. `required`: the answer is invalid without it. */
 export const HEADERS = {
   'X-Request-ID': {
-    description: 'Names this request in the log. A sane one of the caller is kept.',
+    description: 'Id of this request in the log. A valid id of the caller is kept.',
     required: true,
     schema: { type: 'string', examples: ['7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'] },
   },
@@ -78,7 +78,7 @@ export const HEADERS = {
     schema: { type: 'string', examples: ['everything-1'] },
   },
   'X-RateLimit-Limit': {
-    description: 'Requests of one window. The three are there when the caller has a limit.',
+    description: 'Requests of one window. Present when the caller has a limit, like the next two.',
     schema: { ...count, examples: [1000] },
   },
   'X-RateLimit-Remaining': {
@@ -90,7 +90,7 @@ export const HEADERS = {
     schema: { ...count, examples: [1_800_000_000] },
   },
   'Retry-After': {
-    description: 'Seconds after which a new try makes sense. Only when nothing was done for this one.',
+    description: 'Seconds until another attempt makes sense. Only when nothing was done for this request.',
     schema: { ...count, examples: [2] },
   },
   'WWW-Authenticate': {

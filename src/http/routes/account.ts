@@ -45,7 +45,7 @@ export const accountRoutes: readonly Route[] = [
     reader: 'form',
     request: { body: LoginBody },
     requestHeaders: {
-      [CONSOLE_HEADER]: 'With `1`, of a page of this gateway, the token also becomes its session cookie.',
+      [CONSOLE_HEADER]: 'With `1`, from a page of this gateway, the token is also set as the session cookie.',
     },
     answers: {
       200: {
@@ -53,7 +53,7 @@ export const accountRoutes: readonly Route[] = [
         body: Token,
         headers: {
           'Set-Cookie':
-            'For the console: `stagedoor_session`. It counts only beside the header `X-Stagedoor-Console: 1`, and when ' +
+            'For the console: `stagedoor_session`. It is accepted only with the header `X-Stagedoor-Console: 1`, and when ' +
             'the request has no other credentials.',
         },
       },
@@ -81,11 +81,11 @@ export const accountRoutes: readonly Route[] = [
     summary: 'Log out: ends the token that was sent; an API key stays valid',
     scope: SCOPES,
     isFree: true,
-    requestHeaders: { [CONSOLE_HEADER]: 'With `1` the session cookie ends.' },
+    requestHeaders: { [CONSOLE_HEADER]: 'With `1` the session cookie is removed.' },
     answers: {
       204: {
         description: 'The token is refused from now on, by other gateways of the database within 10 s',
-        headers: { 'Set-Cookie': 'For the console: without its session.' },
+        headers: { 'Set-Cookie': 'For the console: removes the session cookie.' },
       },
     },
     errors: ['DATABASE_UNAVAILABLE'],
@@ -96,9 +96,9 @@ export const accountRoutes: readonly Route[] = [
     },
   }),
   defineRoute('GET', '/auth/me', {
-    summary: 'Who you are, and what you may do',
+    summary: 'The account of the caller, and its permissions',
     scope: SCOPES,
-    answers: { 200: { description: 'The owner of the credentials that were sent', body: Account } },
+    answers: { 200: { description: 'The account of the credentials', body: Account } },
     handler: ({ principal }, { auth }) =>
       json(200, {
         id: principal.id,

@@ -67,7 +67,7 @@ export const apiKeyRoutes: readonly Route[] = [
     handler: async (_input, { auth }) => json(200, (await auth.accounts.apiKeys()).map(apiKeyRecord)),
   }),
   defineRoute('POST', '/auth/api-keys', {
-    summary: 'Create an API key; the answer is the only place where it stands',
+    summary: 'Create an API key, which only this answer contains',
     scope: 'admin',
     request: { body: NewApiKeyBody },
     answers: { 201: { description: 'The key and its record', body: NewApiKey } },
@@ -88,7 +88,7 @@ export const apiKeyRoutes: readonly Route[] = [
     summary: 'Revoke an API key',
     scope: 'admin',
     request: { params: ApiKeyParams },
-    answers: { 204: { description: 'It is void from now on' } },
+    answers: { 204: { description: 'The key is no longer valid' } },
     errors: ['API_KEY_NOT_FOUND'],
     handler: async ({ params }, { auth }) => {
       await auth.accounts.revokeApiKey(params.key_id);

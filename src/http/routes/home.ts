@@ -26,7 +26,7 @@ const HomeView = Type.Object({
 
 export const homeRoutes: readonly Route[] = [
   defineRoute('GET', '/', {
-    summary: 'What this is, and where to go on: the console for browsers, JSON for others',
+    summary: 'Status and links: the console for browsers, JSON for other clients',
     scope: 'open',
     answers: {
       200: {

@@ -11,16 +11,18 @@ export const livenessRoutes: readonly Route[] = [
   defineRoute('GET', '/livez', {
     summary: 'Whether the process is alive',
     scope: 'open',
-    answers: { 200: { description: 'It is', body: Type.Object({ status: Type.Literal('alive') }) } },
+    answers: {
+      200: { description: 'The process is alive', body: Type.Object({ status: Type.Literal('alive') }) },
+    },
     handler: () => json(200, { status: 'alive' }),
   }),
   defineRoute('GET', '/readyz', {
     summary: 'Whether requests may be sent here',
     scope: 'open',
     answers: {
-      200: { description: 'They may', body: Type.Object({ status: Type.Literal('ready') }) },
+      200: { description: 'Requests may be sent', body: Type.Object({ status: Type.Literal('ready') }) },
       503: {
-        description: 'The fields of an error, and which of the two it is',
+        description: 'The fields of an error, and the status',
         body: Type.Object({ status: Type.Enum(['starting', 'shutting down']) }),
       },
     },

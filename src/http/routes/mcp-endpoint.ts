@@ -79,8 +79,8 @@ const ENDPOINTS: readonly (readonly [path: string, named: { readonly params?: TS
 ];
 
 const SESSION_HEADERS = {
-  'Mcp-Session-Id': 'The session, as the answer to `initialize` named it. Not in revision 2026-07-28.',
-  'MCP-Protocol-Version': 'The revision that the client speaks.',
+  'Mcp-Session-Id': 'Id of the session, from the answer to `initialize`. Not in revision 2026-07-28.',
+  'MCP-Protocol-Version': 'The revision of the client.',
 } as const;
 const POST_HEADERS = {
   ...SESSION_HEADERS,
@@ -89,10 +89,10 @@ const POST_HEADERS = {
 } as const;
 const GET_HEADERS = {
   ...SESSION_HEADERS,
-  'Last-Event-ID': 'The last event that was read of a stream which broke off: what followed comes again.',
+  'Last-Event-ID': 'Id of the last event that was read from an interrupted stream, which continues after it.',
 } as const;
 
-const ANSWER_HEADERS = { 'Mcp-Session-Id': 'Name of the session that `initialize` opened' } as const;
+const ANSWER_HEADERS = { 'Mcp-Session-Id': 'Id of the session that `initialize` opened' } as const;
 const MESSAGE = {
   event: 'message',
   example: {
@@ -105,19 +105,19 @@ const MESSAGE = {
     },
   },
 } as const;
-const EMPTY = { description: 'Taken; there is nothing to answer' } as const;
+const EMPTY = { description: 'Accepted; there is no answer' } as const;
 
 /** Refusals by status, with an example of the JSON-RPC error. */
 const REFUSALS: Readonly<Record<number, readonly [description: string, code: number, message: string]>> = {
   400: ['Not a message, or not one of this revision or session', -32700, 'Parse error'],
   404: ['No such session, or no such method', -32001, 'Session not found'],
-  405: ['Not in the revision that the client speaks', -32000, 'Method not allowed.'],
-  406: ['`Accept` names too little', -32000, 'Not Acceptable: Client must accept text/event-stream'],
-  409: ['The session has such a stream already', -32000, 'Conflict: Only one SSE stream'],
+  405: ['Not in the revision of the client', -32000, 'Method not allowed.'],
+  406: ['`Accept` lacks a media type', -32000, 'Not Acceptable: Client must accept text/event-stream'],
+  409: ['The session already has such a stream', -32000, 'Conflict: Only one SSE stream'],
   413: ['Too large', -32000, 'The request body is too large.'],
   415: ['Not JSON', -32000, 'Unsupported Media Type: Content-Type must be application/json'],
-  422: ['A value that cannot be', -32602, 'Invalid params'],
-  429: ['Too much at once', 429, 'Too many requests'],
+  422: ['An invalid value', -32602, 'Invalid params'],
+  429: ['Too many requests at once', 429, 'Too many requests'],
   500: ['Failed', -32603, 'Internal error'],
   503: ['Not available now', 503, 'No instance is healthy'],
 };
@@ -171,7 +171,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
       answers: {
         200: {
           description:
-            'What the server says by itself, or what follows an event: events named `message`, each with one JSON-RPC message. Without any of these headers, a stream of HTTP+SSE',
+            'Messages of the server, or those that follow an event: events named `message`, each with one JSON-RPC message. Without any of these headers, a stream of HTTP+SSE',
           body: RpcAnswers,
           types: ['text/event-stream'],
         },
@@ -227,7 +227,7 @@ const sseRoutes: readonly Route[] = [
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
     answers: {
-      202: { description: 'Taken; answers come on the stream' },
+      202: { description: 'Accepted; answers are sent on the stream' },
       ...refusals(400, 404, 413, 415, 422, 429, 500, 503),
     },
     errors: ['TEMPLATE_NOT_FOUND'],
@@ -261,7 +261,7 @@ function serve(
           holdBody: request.holdBody,
           ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
           ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
-          report: (asked) => request.report(asked),
+          report: (reported) => request.report(reported),
           consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
         },
         reply,

@@ -138,7 +138,7 @@ export const mcpRequestRoutes: readonly Route[] = [
   }),
 ];
 
-/** Answers a whole list of a template. `feature`: what a server declares that has such a list. */
+/** Answers a list of a template. `feature`: the capability of servers with such a list. */
 function listRoute(field: Exclude<ListField, 'tools'>, what: string, feature: string, item: TSchema): Route {
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,

@@ -113,7 +113,7 @@ export const registrationRoutes: readonly Route[] = [
     },
   }),
   defineRoute('DELETE', '/gateway/deregister/:template/:instance_id', {
-    summary: 'Take an instance out; its running calls may finish',
+    summary: 'Deregister an instance; its running calls may finish',
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 204: { description: 'It gets no more calls and is not stored any more' } },

@@ -45,11 +45,10 @@ export const serverRoutes: readonly Route[] = [
     request: { query: ListQuery },
     answers: {
       200: {
-        description:
-          'All of them, or one page of `limit`; `X-Total-Count` and `X-Next-Cursor` tell of the rest',
+        description: 'All servers, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`',
         body: Type.Array(ListedServer),
         headers: {
-          'X-Total-Count': 'How many there are in all',
+          'X-Total-Count': 'Number of all servers',
           'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
         },
       },
@@ -113,7 +112,7 @@ export const serverRoutes: readonly Route[] = [
       json(200, instanceRecord(visibleServer(gateway, principal, params.server_id), principal)),
   }),
   defineRoute('DELETE', '/servers/:server_id', {
-    summary: 'Take a server out; its running calls may finish',
+    summary: 'Deregister a server; its running calls may finish',
     scope: 'gateway:write',
     request: { params: ServerParams },
     answers: { 204: { description: 'It gets no more calls and is not stored any more' } },

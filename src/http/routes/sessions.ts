@@ -86,7 +86,7 @@ export const sessionRoutes: readonly Route[] = [
     // `admin`, which implies the other scope, makes the audit log record the request.
     scope: ['gateway:read', 'admin'],
     request: { params: SessionParams },
-    answers: { 204: { description: 'It takes no more calls; those under way are answered' } },
+    answers: { 204: { description: 'The session takes no more calls; running calls are answered' } },
     errors: ['SESSION_NOT_FOUND'],
     handler: ({ params, principal }, { gateway }) => {
       const { session_id: id } = params;

@@ -14,7 +14,7 @@ const Synced = Type.Array(
   Type.Object({
     template_name: text('everything'),
     instance_id: text('everything-1'),
-    /** Name of the container or pod; absent when it is gone, and for entries of the registry file. */
+    /** Name of the container or pod; absent when it was removed, and for entries of the registry file. */
     name: Type.Optional(text('echo')),
   }),
 );
@@ -45,7 +45,7 @@ export const syncRoutes: readonly Route[] = [
       body: Type.Object({ dry_run: Type.Optional(flag(true)), namespace: Type.Optional(Namespace) }, CLOSED),
     },
     answers: {
-      200: { description: 'What was done; with `dry_run`, what would be', body: SyncBody },
+      200: { description: 'The changes; with `dry_run`, those that would be made', body: SyncBody },
     },
     errors: ['SHUTTING_DOWN'],
     handler: async ({ body, principal }, { gateway }) => {

@@ -169,7 +169,7 @@ export const templateRoutes: readonly Route[] = [
     },
   }),
   defineRoute('GET', '/gateway/templates/:template', {
-    summary: 'What a template is, and the settings its instances take',
+    summary: 'A template, and the settings of its instances',
     scope: 'gateway:read',
     request: { params: TemplateParams },
     answers: { 200: { description: 'From its definition file, if it has one', body: TemplateRecord } },
@@ -178,8 +178,7 @@ export const templateRoutes: readonly Route[] = [
       json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
   }),
   defineRoute('PATCH', '/gateway/templates/:template', {
-    summary:
-      'Change the load balancer of a template; null brings a setting back to the default of the gateway',
+    summary: 'Change the load balancer of a template; null restores the default of the gateway',
     scope: 'gateway:write',
     request: { params: TemplateParams, body: TemplateChange },
     answers: {

@@ -110,7 +110,7 @@ export const userRoutes: readonly Route[] = [
     summary: 'Delete a user and the API keys of that user',
     scope: 'admin',
     request: { params: UserParams },
-    answers: { 204: { description: 'It is gone; its tokens and keys are void' } },
+    answers: { 204: { description: 'Deleted with its API keys; its tokens are no longer valid' } },
     errors: ['USER_NOT_FOUND', 'LAST_ADMIN'],
     handler: async ({ params }, { auth }) => {
       await auth.accounts.deleteUser(params.user_id);
