@@ -7,7 +7,7 @@ import type { CallEnd } from '../domain/call-report.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { asGatewayError } from '../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest, Tracker } from '../domain/exchange.ts';
 import { isFinal } from '../domain/exchange.ts';
 import { JsonText } from '../domain/json.ts';
 import type { ListField } from '../domain/mcp.ts';
@@ -33,12 +33,9 @@ export function exchangeReply(
   request: ExchangeRequest,
   client: HttpRequest,
 ): Reply | Promise<Reply> {
-  const { callerId, id: requestId } = client;
-  const exchange =
-    callerId === undefined ? { ...request, requestId } : { ...request, requestId, caller: callerId };
-  if (!client.wantsEventStream) return resultReply({ gateway, template }, exchange, client, passThrough);
+  if (!client.wantsEventStream) return resultReply({ gateway, template }, request, client, passThrough);
   const tracker = client.report(request);
-  const answers$ = gateway.exchange(template, { ...exchange, tracker }).pipe(
+  const answers$ = gateway.exchange(template, exchangeOf(request, client, tracker)).pipe(
     tap({
       next: ({ event }) => isFinal(event) && tracker.ended(event),
       error: (thrown: unknown) => tracker.ended(failed(thrown)),
@@ -76,7 +73,8 @@ export function resultReply(
   return new Promise((resolve, reject) => {
     let isAnswered = false;
     const tracker = client.report(request);
-    const subscription = gateway.exchange(template, { ...request, tracker }, options).subscribe({
+    const exchange = exchangeOf(request, client, tracker);
+    const subscription = gateway.exchange(template, exchange, options).subscribe({
       next: ({ event, instanceId }) => {
         if (!isFinal(event)) return;
         isAnswered = true;
@@ -106,6 +104,14 @@ export function resultReply(
       reject(new ClientGone());
     });
   });
+}
+
+/** The request with its tracker, its id and its caller. */
+function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {
+  const { callerId: caller, id: requestId } = client;
+  return caller === undefined
+    ? { ...request, tracker, requestId }
+    : { ...request, tracker, requestId, caller };
 }
 
 function failed(thrown: unknown): CallEnd {

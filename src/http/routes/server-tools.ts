@@ -38,13 +38,9 @@ export const serverToolRoutes: readonly Route[] = [
     handler: ({ body, fields, principal, request }, { gateway }) => {
       const { server_id, tool_name } = body;
       const { template, id: instanceId } = visibleServer(gateway, principal, server_id).definition;
-      const { callerId, id: requestId } = request;
-      const toolArguments = fields.arguments ?? {};
       const call = {
         method: 'tools/call',
-        params: { name: tool_name, arguments: toolArguments },
-        requestId,
-        ...(callerId === undefined ? {} : { caller: callerId }),
+        params: { name: tool_name, arguments: fields.arguments ?? {} },
       };
       const startMs = performance.now();
       const replyOf = (result: JsonText): Reply => {
