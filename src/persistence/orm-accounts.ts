@@ -37,7 +37,7 @@ export class OrmAccounts implements AccountStore {
   }
 
   findUser(id: string): Promise<User | undefined> {
-    return this.#session.run((em, tables) => userById(em, tables, id));
+    return this.#session.run((em, tables) => userWhere(em, tables, { id }));
   }
 
   findUsers(ids: readonly string[]): Promise<User[]> {
@@ -47,19 +47,20 @@ export class OrmAccounts implements AccountStore {
   }
 
   findUserByName(username: string): Promise<User | undefined> {
-    return this.#session.run((em, tables) => userByName(em, tables, username));
+    return this.#session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) }));
   }
 
   insertUser(user: User): Promise<void> {
     return this.#session.change(async (em, tables, position) => {
-      if ((await userByName(em, tables, user.username)) !== undefined) throw duplicateUsername(user.username);
+      const namesake = await userWhere(em, tables, { usernameKey: usernameKey(user.username) });
+      if (namesake !== undefined) throw duplicateUsername(user.username);
       await em.insert(tables.users, { ...rowOfUser(user), position });
     });
   }
 
   changeUser(id: string, change: UserChange): Promise<User> {
     return this.#session.change(async (em, tables) => {
-      const user = await userById(em, tables, id);
+      const user = await userWhere(em, tables, { id });
       if (user === undefined) throw userNotFound(id);
       const changed = withChange(user, change);
       await keepAnAdmin(em, tables, user, changed);
@@ -70,7 +71,7 @@ export class OrmAccounts implements AccountStore {
 
   deleteUser(id: string): Promise<void> {
     return this.#session.change(async (em, tables) => {
-      const user = await userById(em, tables, id);
+      const user = await userWhere(em, tables, { id });
       if (user === undefined) throw userNotFound(id);
       await keepAnAdmin(em, tables, user, undefined);
       await em.nativeDelete(tables.apiKeys, { ownerId: id });
@@ -150,8 +151,12 @@ export class OrmAccounts implements AccountStore {
   }
 }
 
-async function userById(em: SqlEntityManager, { users }: Tables, id: string): Promise<User | undefined> {
-  const row = await em.findOne(users, { id });
+async function userWhere(
+  em: SqlEntityManager,
+  { users }: Tables,
+  where: { readonly id: string } | { readonly usernameKey: string },
+): Promise<User | undefined> {
+  const row = await em.findOne(users, where);
   return row === null ? undefined : userOf(row);
 }
 
@@ -169,15 +174,6 @@ async function endedTokensOf(
   const row = await em.findOne(settings, { name: endedName(userId) });
   // Written by `endToken`.
   return row === null ? undefined : (fromDocument(row.value) as EndedToken[]);
-}
-
-async function userByName(
-  em: SqlEntityManager,
-  { users }: Tables,
-  username: string,
-): Promise<User | undefined> {
-  const row = await em.findOne(users, { usernameKey: usernameKey(username) });
-  return row === null ? undefined : userOf(row);
 }
 
 /** LAST_ADMIN when the change would leave no active admin. */

@@ -89,12 +89,8 @@ function refuse(contents: Contents, problem: string): void {
 }
 
 function readTemplates(section: unknown, contents: Contents): void {
-  if (section === undefined || section === null) return;
-  if (!isJsonObject(section)) {
-    refuse(contents, 'templates: must be an object with one section per template');
-    return;
-  }
-  for (const [name, template] of Object.entries(section)) {
+  const problem = 'templates: must be an object with one section per template';
+  for (const [name, template] of entriesOf(section, problem, contents)) {
     const path = pathTo('templates', name);
     if (!isTemplateName(name)) refuse(contents, `${path}: "${name}" is no name for a template`);
     else if (!isJsonObject(template)) refuse(contents, `${path}: must be an object with "instances"`);
@@ -132,12 +128,7 @@ function readServers(section: unknown, contents: Contents): void {
 
 /** Servers in the format of MCP clients: each is a template with one instance, both with the name of the server. */
 function readClientServers(section: unknown, contents: Contents): void {
-  if (section === undefined || section === null) return;
-  if (!isJsonObject(section)) {
-    refuse(contents, 'mcpServers: must be an object by name');
-    return;
-  }
-  for (const [name, value] of Object.entries(section)) {
+  for (const [name, value] of entriesOf(section, 'mcpServers: must be an object by name', contents)) {
     const path = pathTo('mcpServers', name);
     const template = isTemplateName(name) ? name : slugOf(name);
     if (!isTemplateName(template)) {
@@ -179,13 +170,17 @@ interface Item {
 
 /** The members of a list, or of an object whose keys are ids. */
 function itemsOf(section: unknown, path: string, contents: Contents): Item[] {
-  if (section === undefined || section === null) return [];
   if (Array.isArray(section))
     return section.map((value, index) => ({ key: undefined, value, path: pathTo(path, index) }));
-  if (isJsonObject(section)) {
-    return Object.entries(section).map(([key, value]) => ({ key, value, path: pathTo(path, key) }));
-  }
-  refuse(contents, `${path}: must be a list, or an object by id`);
+  const entries = entriesOf(section, `${path}: must be a list, or an object by id`, contents);
+  return entries.map(([key, value]) => ({ key, value, path: pathTo(path, key) }));
+}
+
+/** The members of an object; none of a missing section. Anything else is the problem. */
+function entriesOf(section: unknown, problem: string, contents: Contents): [string, unknown][] {
+  if (section === undefined || section === null) return [];
+  if (isJsonObject(section)) return Object.entries(section);
+  refuse(contents, problem);
   return [];
 }
 

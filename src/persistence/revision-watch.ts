@@ -13,18 +13,13 @@ export type RevisionChange =
   /** The store did not answer; the reason, if known, as a clause without values. */
   | { readonly kind: 'away'; readonly reason?: string };
 
-export interface RevisionWatchOptions {
-  /** Time between two queries, in ms. Default 2 000. */
-  readonly everyMs?: number;
-}
-
 /**
- * One value per query, the first at once. Cold: each subscriber polls separately. Never errors and never completes. There is one query
+ * One value per query, every `everyMs`, the first at once. Cold: each subscriber polls separately. Never errors and never completes. There is one query
  * at a time (exhaustMap): a slow database gets fewer queries, and answers stay in order.
  */
 export function watchRevision(
   store: Pick<Store, 'revision'>,
-  { everyMs = 2_000 }: RevisionWatchOptions = {},
+  { everyMs = 2_000 }: { readonly everyMs?: number } = {},
 ): Observable<RevisionChange> {
   return timer(0, everyMs).pipe(
     exhaustMap(() => answerOf(store)),
