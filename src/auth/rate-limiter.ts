@@ -18,14 +18,14 @@ export interface SharedCounter {
   close(): void;
 }
 
-export interface RateLimiterOptions {
-  /** Absent: this process counts alone. */
+/** Without `shared` this process counts alone. `now`: milliseconds since 1970. */
+export function createRateLimiter({
+  shared,
+  now,
+}: {
   readonly shared?: SharedCounter | undefined;
-  /** Milliseconds since 1970. */
   readonly now: () => number;
-}
-
-export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimiter {
+}): RateLimiter {
   const own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
   const countedHere = (id: string, limit: number, count: number): RateLimit => {
     const nowMs = now();
