@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { CallEnd, Sent } from '../../src/balancing/outliers.ts';
+import type { CallEnd, SentCall } from '../../src/balancing/outliers.ts';
 import { type Change, Pool } from '../../src/balancing/pool.ts';
 import { roundRobin } from '../../src/balancing/round-robin.ts';
 import { suite } from '../helpers/suite.ts';
@@ -72,7 +72,7 @@ class Bench {
     this.end(this.pool.sent(this.at(id)), how);
   }
 
-  end(call: Sent<TestCandidate>, how: CallEnd): void {
+  end(call: SentCall<TestCandidate>, how: CallEnd): void {
     if (how === 'answered') this.pool.noteMessage(call);
     this.pool.ended(call, how);
   }
@@ -262,7 +262,7 @@ test('among candidates that fail at random, each time out is ended by one call a
   fc.assert(
     fc.property(fc.array(fc.nat(99), { minLength: 50, maxLength: 400 }), (numbers) => {
       const bench = new Bench('a', 'b', 'c', 'd');
-      let trials: Sent<TestCandidate>[] = [];
+      let trials: SentCall<TestCandidate>[] = [];
       for (const number of numbers) {
         bench.pass(number * 5);
         const wasOut = new Set(['a', 'b', 'c', 'd'].filter((id) => bench.isOut(id)));

@@ -36,7 +36,7 @@ const CHECK_MS = 500;
 export type CallEnd = 'answered' | 'failed' | 'neither';
 
 /** One call at one candidate, for `noteMessage` and `ended`. */
-export interface Sent<C> {
+export interface SentCall<C> {
   readonly record: CandidateRecord<C>;
   readonly atMs: number;
   readonly order: number;
@@ -97,11 +97,11 @@ export class Outliers<C extends object> {
   }
 
   /** To be called in the synchronous block that chose the candidate; then `noteMessage` at the first message, and `ended` once. */
-  sent(candidate: C): Sent<C> {
+  sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
     record.sent += 1;
-    const call: Sent<C> = { record, atMs, order: record.sent, isAnswered: false, isSilent: false };
+    const call: SentCall<C> = { record, atMs, order: record.sent, isAnswered: false, isSilent: false };
     record.unanswered.push(call);
     const { out } = record;
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) {
@@ -156,7 +156,7 @@ export class Outliers<C extends object> {
   // --- results of calls --------------------------------------------------------------------------------------------
 
   /** The first message of the call came. Idempotent. */
-  noteMessage(call: Sent<C>): void {
+  noteMessage(call: SentCall<C>): void {
     if (call.isAnswered) return;
     call.isAnswered = true;
     const { record } = call;
@@ -173,7 +173,7 @@ export class Outliers<C extends object> {
     if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
   }
 
-  ended(call: Sent<C>, how: CallEnd): void {
+  ended(call: SentCall<C>, how: CallEnd): void {
     const { record } = call;
     const { out } = record;
     if (!call.isAnswered) record.remove(call);
@@ -284,7 +284,7 @@ export class CandidateRecord<C> {
   /** The number of calls. */
   sent = 0;
   /** The newest calls without a message, in the order in which they were sent. */
-  readonly unanswered: Sent<C>[] = [];
+  readonly unanswered: SentCall<C>[] = [];
   out: Out | undefined;
   /** Doublings of the next ejection. */
   level = 0;
@@ -308,7 +308,7 @@ export class CandidateRecord<C> {
     this.level = Math.max(0, this.level - Math.floor((nowMs - this.inSinceMs) / FORGIVEN_MS));
   }
 
-  remove(call: Sent<C>): void {
+  remove(call: SentCall<C>): void {
     const index = this.unanswered.lastIndexOf(call);
     if (index >= 0) this.unanswered.splice(index, 1);
   }

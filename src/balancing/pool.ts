@@ -2,7 +2,7 @@
 // actors/instances/instance.machine.ts, the order by the strategies.
 
 import { type Observable, Subscription } from 'rxjs';
-import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type Sent } from './outliers.ts';
+import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type SentCall } from './outliers.ts';
 import type { Candidate, Strategy } from './strategy.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
@@ -88,15 +88,15 @@ export class Pool<C extends Candidate> {
   }
 
   /** See Outliers. */
-  sent(candidate: C): Sent<C> {
+  sent(candidate: C): SentCall<C> {
     return this.#outliers.sent(candidate);
   }
 
-  noteMessage(call: Sent<C>): void {
+  noteMessage(call: SentCall<C>): void {
     this.#outliers.noteMessage(call);
   }
 
-  ended(call: Sent<C>, how: CallEnd): void {
+  ended(call: SentCall<C>, how: CallEnd): void {
     this.#outliers.ended(call, how);
   }
 

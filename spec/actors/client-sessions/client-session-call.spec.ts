@@ -42,9 +42,9 @@ async function begin() {
   const { dispatcher } = harness.inner;
   const binding = harness.sessions.binder.shared.join(ref, harness.transport('a').peer);
   const told: string[] = [];
-  const owner: CallsOwner & { endedFor: string | undefined } = {
+  const owner: CallsOwner & { endReason: string | undefined } = {
     ownerId: 'ann',
-    endedFor: undefined,
+    endReason: undefined,
     used: () => told.push('used'),
     callEnded: () => told.push('rested'),
   };
@@ -296,16 +296,16 @@ test('a failed call waits for a new binding only for its remaining time', async 
 
 test('counts those that are under way, and the places that are held for more', async () => {
   const { calls, told } = await begin();
-  assert.equal([calls.size, calls.areAnyBound], [0, false]);
+  assert.equal([calls.size, calls.hasBoundCalls], [0, false]);
   const stay = keep(calls);
   const call = listen(calls.exchange(toolCall('read')));
-  assert.equal([calls.size, calls.areAnyBound], [2, true]);
+  assert.equal([calls.size, calls.hasBoundCalls], [2, true]);
   harness.transport('a').last.result('done');
   await call.end;
-  assert.equal([calls.size, calls.areAnyBound], [1, true]);
+  assert.equal([calls.size, calls.hasBoundCalls], [1, true]);
   stay.leave();
   stay.leave();
-  assert.equal([calls.size, calls.areAnyBound], [0, false]);
+  assert.equal([calls.size, calls.hasBoundCalls], [0, false]);
   assert.equal(told, ['used', 'rested', 'used', 'rested', 'rested']);
 });
 
@@ -318,7 +318,7 @@ test('answers all of them when the session is over, and begins nothing more', as
   };
   keep(calls, tell);
   const call = listen(calls.exchange(toolCall('write')));
-  owner.endedFor = 'it was closed';
+  owner.endReason = 'it was closed';
   calls.end(sessionLost('it was closed'));
   tell(await call.end);
   tell(await listen(calls.exchange(toolCall('read'))).end);

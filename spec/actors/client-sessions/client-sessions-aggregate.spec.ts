@@ -33,7 +33,7 @@ class Session implements SessionRecord {
   isParked = false;
   calls = 0;
   isHeld = false;
-  endedFor: string | undefined;
+  endReason: string | undefined;
 
   constructor(ownerId: string) {
     count += 1;
@@ -48,7 +48,7 @@ class Session implements SessionRecord {
   dismiss(): void {}
 
   async close(reason = 'closed'): Promise<void> {
-    this.endedFor ??= reason;
+    this.endReason ??= reason;
     harness.sessions.remove(this);
   }
 
@@ -90,7 +90,7 @@ test('makes room with sessions that expired: of the owner where the share is ful
   mock.timers.setTime(Date.now() + IDLE_MS);
   add();
   assert.equal(
-    [idle.some(({ endedFor }) => endedFor === undefined), others[0]?.endedFor],
+    [idle.some(({ endReason }) => endReason === undefined), others[0]?.endReason],
     [false, undefined],
   );
 });
@@ -104,7 +104,7 @@ test('ends the unused session, and not one that is held or used', async () => {
     await settled();
   }
   assert.equal(
-    [idle, held, used].map(({ endedFor }) => endedFor),
+    [idle, held, used].map(({ endReason }) => endReason),
     ['it was idle for too long', undefined, undefined],
   );
 });
@@ -114,11 +114,11 @@ test('when it is closed refuses new ones, and ends all: one with a call under wa
   busy.calls = 1;
   const closed = harness.sessions.closeAll(1_000);
   await settled();
-  assert.equal([idle.endedFor, busy.endedFor], ['the gateway shuts down', undefined]);
+  assert.equal([idle.endReason, busy.endReason], ['the gateway shuts down', undefined]);
   assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
   busy.finish();
   await closed;
-  assert.is(busy.endedFor, 'the gateway shuts down');
+  assert.is(busy.endReason, 'the gateway shuts down');
 });
 
 test('waits for calls no longer than the grace', async () => {
@@ -126,10 +126,10 @@ test('waits for calls no longer than the grace', async () => {
   busy.calls = 1;
   const closed = harness.sessions.closeAll(1_000);
   await settled();
-  assert.is(busy.endedFor, undefined);
+  assert.is(busy.endReason, undefined);
   mock.timers.tick(1_000);
   await closed;
-  assert.is(busy.endedFor, 'the gateway shuts down');
+  assert.is(busy.endReason, 'the gateway shuts down');
 });
 
 test('shows neither as parked nor as calling what is no session with one template', () => {

@@ -73,7 +73,7 @@ function holds({ harness, callers }: World): void {
     ({ ends, subscription }) => ends === 0 && subscription?.closed === false,
   ).length;
   assert.is(ref.inFlight, waiting, 'it carries as many as wait');
-  const waitsForCalls = ['leaving', 'restarting', 'restartingAside'].includes(value.duty);
+  const waitsForCalls = ['leaving', 'restarting', 'restartingDrained'].includes(value.duty);
   if (status === 'active' && waitsForCalls)
     assert.not(context.calls.isIdle, 'it waits for calls, not in vain');
   assert.ok(

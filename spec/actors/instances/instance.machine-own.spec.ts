@@ -26,7 +26,7 @@ check(
     transport.lose();
     await settled();
     assert.equal(
-      [harness.ref.state, harness.ref.takes(own), harness.ref.takes()],
+      [harness.ref.state, harness.ref.acceptsCalls(own), harness.ref.acceptsCalls()],
       ['unhealthy', true, false],
     );
     const lost = call(harness, own);
@@ -35,7 +35,7 @@ check(
     assert.is(harness.actor.getSnapshot().value.connection, 'waiting');
     const waiting = call(harness, own);
     await harness.pass(500);
-    assert.equal([harness.ref.state, harness.ref.takes(own)], ['starting', true]);
+    assert.equal([harness.ref.state, harness.ref.acceptsCalls(own)], ['starting', true]);
     const starting = call(harness, own);
     await harness.healthy(withOwn());
     assert.is(harness.ref.inFlight, 4);
@@ -70,15 +70,15 @@ check('does not end when an unhealthy shared process is given up', async (harnes
     assert.ok(ms < 1_000_000, 'it is given up');
     await harness.pass(1_000);
   }
-  assert.equal([scripted.isClosed, harness.ref.takes(own)], [false, true]);
+  assert.equal([scripted.isClosed, harness.ref.acceptsCalls(own)], [false, true]);
 });
 
 check('opens nothing new while its instance is drained, and stays open', async (harness) => {
   const { own, scripted } = await open(harness, await harness.healthy(withOwn()));
   harness.ref.drain();
-  assert.equal([harness.ref.takes(own), scripted.isClosed], [false, false]);
+  assert.equal([harness.ref.acceptsCalls(own), scripted.isClosed], [false, false]);
   harness.ref.resume();
-  assert.is(harness.ref.takes(own), true);
+  assert.is(harness.ref.acceptsCalls(own), true);
 });
 
 for (const isLost of [false, true]) {
@@ -90,7 +90,7 @@ for (const isLost of [false, true]) {
     harness.ref.restart();
     await settled();
     assert.equal(
-      [scripted.isClosed, harness.ref.takes(own), harness.opener.openings.length],
+      [scripted.isClosed, harness.ref.acceptsCalls(own), harness.opener.openings.length],
       [true, false, 1],
     );
     scripted.finishClosing();
@@ -132,7 +132,7 @@ check(
     scripted.last.result();
     await settled();
     assert.equal(
-      [harness.ref.state, harness.ref.isReopening, harness.ref.takes(own)],
+      [harness.ref.state, harness.ref.isReopening, harness.ref.acceptsCalls(own)],
       ['unhealthy', true, false],
     );
     scripted.finishClosing();

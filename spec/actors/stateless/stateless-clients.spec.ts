@@ -360,7 +360,7 @@ test('gives up where the instance that is named takes nothing, though a conversa
   await harness.add('a', 'http', answers());
   await harness.call(modernCall(), { instanceId: 'a' }).end;
   const ref = harness.inner.ref('a');
-  Object.defineProperties(ref, { takes: { value: () => false }, state: { value: 'starting' } });
+  Object.defineProperties(ref, { acceptsCalls: { value: () => false }, state: { value: 'starting' } });
   assert.equal(told(await harness.call(modernCall(), { instanceId: 'a' }).end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'no',

@@ -65,7 +65,7 @@ for (const [era, transport, sharing, client, way] of rows) {
       profile: ['quiet', 'logging', 'task'].includes(client) ? profile() : ASKABLE,
       request: { method: METHOD_OF[client] },
       logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
-      listsAlike: client === 'same tools',
+      hasEqualTools: client === 'same tools',
     };
     assert.is(routingTo({ peer, lastPeer: undefined, definition: definition({ transport }) }, facts), way);
   });
@@ -78,7 +78,7 @@ test('follows the last instance while none is connected: a process of the client
     profile: profile(),
     request: { method: 'tasks/get' },
     logLevel: undefined,
-    listsAlike: false,
+    hasEqualTools: false,
   } as const;
   assert.is(routingTo(gone, facts), 'dedicated');
 });

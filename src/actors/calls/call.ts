@@ -4,7 +4,7 @@
 // repeated; dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
-import type { Sent } from '../../balancing/outliers.ts';
+import type { SentCall } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
@@ -38,7 +38,7 @@ export interface CallDeps extends Clock, TraceDeps {
 interface Attempt extends Attempted {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
-  readonly sent: Sent<InstanceRef>;
+  readonly sent: SentCall<InstanceRef>;
   readonly mayRepeat: boolean;
   readonly subscription: Subscription;
   /** Set when the gateway ends the exchange although the call continues. */

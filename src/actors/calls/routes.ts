@@ -133,7 +133,8 @@ export class BoundRoute implements CallRoute {
   /** True when the instance may take the call, full or not. */
   isOpen(tried: Tried): boolean {
     const { isContinuation, upstream } = this.#options;
-    const isServing = this.bound.takes(upstream) || (isContinuation && CONTINUABLE.has(this.bound.state));
+    const isServing =
+      this.bound.acceptsCalls(upstream) || (isContinuation && CONTINUABLE.has(this.bound.state));
     return isServing && !tried?.has(this.bound.id);
   }
 

@@ -23,7 +23,7 @@ export interface CallsHost extends RouteHost {
 export interface CallsOwner {
   readonly ownerId: string;
   /** Why the session is over, as a clause; undefined while it is not. */
-  readonly endedFor: string | undefined;
+  readonly endReason: string | undefined;
   /** A call begins. */
   used(): void;
   /** A call has ended, or released its reservation. */
@@ -48,7 +48,7 @@ export class SessionCalls {
     return (this.#calls?.size ?? 0) + (this.#reservations?.size ?? 0);
   }
   /** True when a call is at an instance, or has a reservation. */
-  get areAnyBound(): boolean {
+  get hasBoundCalls(): boolean {
     if (this.#reservations !== undefined && this.#reservations.size > 0) return true;
     return (this.#calls?.values() ?? []).some(({ binding }) => binding !== undefined);
   }
@@ -61,9 +61,9 @@ export class SessionCalls {
   /** See ClientSession.exchange. `reservation`: the binding of the call's reservation, for as long as that lasts. */
   exchange(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
-      const { endedFor } = this.#owner;
-      if (endedFor !== undefined) {
-        subscriber.error(sessionLost(endedFor));
+      const { endReason } = this.#owner;
+      if (endReason !== undefined) {
+        subscriber.error(sessionLost(endReason));
         return;
       }
       this.#owner.used();

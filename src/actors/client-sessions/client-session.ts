@@ -120,7 +120,7 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
 
   /** Notifies the backend; dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
-    if (this.endedFor !== undefined) return;
+    if (this.endReason !== undefined) return;
     this.used();
     const binding = this.#sessionBinding.notificationBinding;
     if (binding?.upstream !== undefined) forwardNotification(binding.upstream, method, params);
@@ -131,7 +131,7 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
-      if (this.endedFor !== undefined) return subscriber.complete();
+      if (this.endReason !== undefined) return subscriber.complete();
       this.used();
       this.#messages ??= new Subject();
       const messages = this.#messages;
@@ -153,7 +153,7 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   hold(): () => void {
     let isHeld = true;
     this.#holds += 1;
-    if (this.endedFor === undefined) this.used();
+    if (this.endReason === undefined) this.used();
     return () => {
       if (!isHeld) return;
       isHeld = false;
@@ -227,10 +227,10 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
   }
 
   get isCalling(): boolean {
-    return this.#calls.areAnyBound;
+    return this.#calls.hasBoundCalls;
   }
 
-  get endedFor(): string | undefined {
+  get endReason(): string | undefined {
     return this.#endReason;
   }
 
@@ -241,7 +241,7 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
 
   callEnded(): void {
     this.#sessionBinding.callEnded();
-    if (this.endedFor === undefined) this.#supervisor.used(this);
+    if (this.endReason === undefined) this.#supervisor.used(this);
   }
 
   moved(binding: Binding): void {

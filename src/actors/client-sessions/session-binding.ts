@@ -211,7 +211,9 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
 
   isServed(): boolean {
     const binding = this.#binding;
-    return binding?.isIntact === true && binding !== this.#abandoned && binding.ref.takes(binding.upstream);
+    return (
+      binding?.isIntact === true && binding !== this.#abandoned && binding.ref.acceptsCalls(binding.upstream)
+    );
   }
 
   get mayMove(): boolean {

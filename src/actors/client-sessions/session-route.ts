@@ -181,7 +181,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { reservation } = this;
     if (reservation?.isIntact !== true) return false;
     const { ref, upstream } = reservation;
-    if (ref.takes(upstream) || ref.state === 'draining') return true;
+    if (ref.acceptsCalls(upstream) || ref.state === 'draining') return true;
     return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy instance may still answer
   }
 

@@ -21,7 +21,14 @@ import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import { isReopening, snapshotOf, stateOf, streamsOf, takesNew, unhealthyReason } from './instance-view.ts';
+import {
+  acceptsCalls,
+  isReopening,
+  snapshotOf,
+  stateOf,
+  streamsOf,
+  unhealthyReason,
+} from './instance-view.ts';
 import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -131,9 +138,9 @@ export class InstanceRef implements Candidate {
     return this.#actor.getSnapshot().context.leases;
   }
 
-  /** True when it takes new calls in this conversation; undefined: that of the instance. See `takesNew`. */
-  takes(upstream?: Upstream): boolean {
-    return takesNew(this.#actor.getSnapshot(), upstream?.standsAlone);
+  /** True when it takes new calls in this conversation; undefined: that of the instance. See `acceptsCalls`. */
+  acceptsCalls(upstream?: Upstream): boolean {
+    return acceptsCalls(this.#actor.getSnapshot(), upstream?.standsAlone);
   }
 
   /**

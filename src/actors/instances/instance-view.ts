@@ -41,7 +41,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
  * True when it takes new calls: while it is healthy; in a conversation that stands alone also while the session is lost,
  * unless it leaves, is drained, or restarts as requested.
  */
-export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
+export function acceptsCalls(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
   const state = stateOf(snapshot);
   if (state === 'healthy') return true;
   return standsAlone && (state === 'unhealthy' || state === 'starting') && !isReopening(snapshot);

@@ -10,7 +10,7 @@
 //                waiting ── disconnect / end ──► clearing ── dedicated conversations ended ──► connected / ended
 //   duty         serving ◄── drain / resume ──► draining
 //                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume cancel it
-//                  │             from draining: restartingAside ── idle ──► draining
+//                  │             from draining: restartingDrained ── idle ──► draining
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
 import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
@@ -191,13 +191,13 @@ export const instanceMachine = instanceSetup.createMachine({
       on: { leave: { target: '.leaving', actions: 'setDrainLimit' } },
       states: {
         serving: { on: { drain: 'draining', restart: 'restarting' } },
-        draining: { on: { resume: 'serving', restart: 'restartingAside' } },
+        draining: { on: { resume: 'serving', restart: 'restartingDrained' } },
         restarting: {
           on: { drain: 'draining', resume: 'serving' },
           always: { guard: 'isIdle', target: 'serving', actions: raise({ type: 'disconnect' }) },
           after: { drained: { target: 'serving', actions: raise({ type: 'disconnect' }) } },
         },
-        restartingAside: {
+        restartingDrained: {
           on: { drain: 'draining', resume: 'serving' },
           always: { guard: 'isIdle', target: 'draining', actions: raise({ type: 'disconnect' }) },
           after: { drained: { target: 'draining', actions: raise({ type: 'disconnect' }) } },

@@ -5,11 +5,11 @@ import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
-import { AlikeLists } from './alike-lists.ts';
+import { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessClient } from './stateless-pool.ts';
 import { StatelessRoute, type StatelessRouteDeps } from './stateless-route.ts';
 
-export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'alikeLists'> {
+export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'equalToolLists'> {
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
@@ -23,7 +23,7 @@ export class StatelessClients {
   readonly #deps: StatelessClientsDeps & StatelessRouteDeps;
 
   constructor(deps: StatelessClientsDeps) {
-    this.#deps = { ...deps, alikeLists: new AlikeLists() };
+    this.#deps = { ...deps, equalToolLists: new EqualToolLists() };
   }
 
   /**

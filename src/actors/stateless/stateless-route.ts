@@ -22,7 +22,7 @@ import type { Group } from '../group.ts';
 import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_TASKS } from '../task-requests.ts';
-import type { AlikeLists } from './alike-lists.ts';
+import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
   forLegacy,
@@ -37,7 +37,7 @@ import { NO_SUBSCRIBER } from './stateless-upstream.ts';
 
 export interface StatelessRouteDeps extends Clock {
   readonly pool: StatelessPool;
-  readonly alikeLists: AlikeLists;
+  readonly equalToolLists: EqualToolLists;
 }
 
 export interface StatelessCall {
@@ -139,8 +139,15 @@ export class StatelessRoute implements CallRoute {
   #routingTo(ref: InstanceRef): Routing {
     const { client, group, request } = this.#call;
     const { profile } = client;
-    const listsAlike = request.method === LIST_METHODS.tools && this.#deps.alikeLists.has(ref, profile);
-    const facts = { sharing: group.policy.session, profile, request, logLevel: this.#logLevel, listsAlike };
+    const hasEqualTools =
+      request.method === LIST_METHODS.tools && this.#deps.equalToolLists.has(ref, profile);
+    const facts = {
+      sharing: group.policy.session,
+      profile,
+      request,
+      logLevel: this.#logLevel,
+      hasEqualTools,
+    };
     const routing = routingTo(ref, facts);
     return routing === 'dedicated' && this.#usesShared ? 'shared' : routing;
   }
@@ -240,7 +247,7 @@ export class StatelessRoute implements CallRoute {
       event.answer(NO_SUBSCRIBER);
       return false;
     }
-    if (request.method === LIST_METHODS.tools) this.#deps.alikeLists.learn(ref, client.profile, event);
+    if (request.method === LIST_METHODS.tools) this.#deps.equalToolLists.learn(ref, client.profile, event);
     return true;
   }
 

@@ -24,7 +24,7 @@ export interface RoutingInput {
   /** The level of log messages that the request opts in to. */
   readonly logLevel: string | undefined;
   /** True when the backend is known to list the same tools to such a client as in its shared process. */
-  readonly listsAlike: boolean;
+  readonly hasEqualTools: boolean;
 }
 
 /**
@@ -64,12 +64,12 @@ export function tellsCallsApart(
  * the same. During a list request a backend asks no client; but the listed tools may depend on the capabilities of the client,
  * which only a dedicated process knows. Source: ADR 49.
  */
-function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
+function routingOverPipe({ sharing, profile, request, logLevel, hasEqualTools }: RoutingInput): Routing {
   if (sharing === 'isolated') return 'dedicated';
   if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
   if (sharing === 'shared') return 'shared';
   if (request.method === LIST_METHODS.tools)
-    return mayBeAsked(profile) && !listsAlike ? 'dedicated' : 'shared';
+    return mayBeAsked(profile) && !hasEqualTools ? 'dedicated' : 'shared';
   if (isList(request)) return 'shared';
   return mayBeAsked(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
 }

@@ -10,12 +10,12 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 /** Most sets of capabilities that are remembered per backend. */
 const MOST_CAPABILITIES = 64;
 
-export class AlikeLists {
-  readonly #alike = new WeakMap<Peer, Set<string>>();
+export class EqualToolLists {
+  readonly #capabilities = new WeakMap<Peer, Set<string>>();
 
   has({ peer }: Pick<InstanceRef, 'peer'>, { capabilities }: ClientProfile): boolean {
-    const alike = peer ? this.#alike.get(peer) : undefined;
-    return alike?.has(canonicalText(capabilities)) === true;
+    const known = peer ? this.#capabilities.get(peer) : undefined;
+    return known?.has(canonicalText(capabilities)) === true;
   }
 
   /** `event`: the backend's answer to the tool list request of such a client. */
@@ -27,8 +27,8 @@ export class AlikeLists {
     if (!peer || event.kind !== 'result') return;
     const names = allToolsOf(event.result.value);
     if (names === undefined || tools?.listsOnly(names) !== true) return;
-    const alike = this.#alike.get(peer) ?? new Set();
-    if (alike.size < MOST_CAPABILITIES) this.#alike.set(peer, alike.add(canonicalText(capabilities)));
+    const known = this.#capabilities.get(peer) ?? new Set();
+    if (known.size < MOST_CAPABILITIES) this.#capabilities.set(peer, known.add(canonicalText(capabilities)));
   }
 }
 
