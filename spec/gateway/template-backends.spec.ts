@@ -14,7 +14,7 @@ const test = suite('template backends');
 const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 'Unknown task' } };
 
 type Parts = ConstructorParameters<typeof TemplateBackends>[1];
-type Ref = { id?: string; state: string; era?: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
+type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
 
 /** Backends of the template `t` over these instances; what is not asked for here is not there. */
 function over(refs: readonly Ref[], sessions: readonly object[] = []) {
@@ -44,10 +44,10 @@ test('asks the healthy who they are, and remembers while nobody is', () => {
 
 test('names the instances of the modern era that may go on with something', () => {
   const { backends } = over([
-    { id: 'a', state: 'healthy', era: 'modern' },
-    { id: 'b', state: 'unhealthy', era: 'modern' },
-    { id: 'c', state: 'healthy', era: 'legacy' },
-    { id: 'd', state: 'draining', era: 'modern' },
+    { id: 'a', state: 'healthy', peer: { era: 'modern' } },
+    { id: 'b', state: 'unhealthy', peer: { era: 'modern' } },
+    { id: 'c', state: 'healthy', peer: { era: 'legacy' } },
+    { id: 'd', state: 'draining', peer: { era: 'modern' } },
   ]);
   assert.equal(backends.modernInstanceIds(), ['a', 'd']);
 });

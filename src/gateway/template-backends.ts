@@ -82,8 +82,8 @@ export class TemplateBackends implements Backends {
 
   modernInstanceIds(): readonly string[] {
     const refs = this.#deps.fleet.refs(this.#template);
-    const mayAnswer = ({ state, era }: InstanceRef) =>
-      era === 'modern' && (state === 'healthy' || state === 'draining');
+    const mayAnswer = ({ state, peer }: InstanceRef) =>
+      peer?.era === 'modern' && (state === 'healthy' || state === 'draining');
     return refs.filter(mayAnswer).map(({ id }) => id);
   }
 

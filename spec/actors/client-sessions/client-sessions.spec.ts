@@ -38,8 +38,8 @@ test('finds a session by its id until it is closed', async () => {
   const session = await harness.open();
   assert.is(harness.sessions.find(session.id), session);
   assert.is(harness.sessions.find('no such id'), undefined);
-  await harness.sessions.close(session.id);
-  await harness.sessions.close(session.id);
+  await session.close();
+  await session.close();
   assert.is(harness.sessions.find(session.id), undefined);
   assert.is(harness.sessions.size, 0);
 });

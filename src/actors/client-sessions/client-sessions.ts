@@ -166,11 +166,6 @@ export class ClientSessions implements SessionSupervisor {
     return session !== undefined;
   }
 
-  /** Ends a session, if there is one. */
-  async close(id: string): Promise<void> {
-    await this.find(id)?.close();
-  }
-
   /** Ends all sessions of an owner, including those in opening. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);

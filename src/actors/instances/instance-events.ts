@@ -8,7 +8,7 @@ import type { InstanceEmission } from './instance-setup.ts';
 /** The event for a new state. */
 export function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fact = eventOf(ref);
-  if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.era ?? 'unknown' };
+  if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.peer?.era ?? 'unknown' };
   if (state === 'unhealthy') {
     const { reason, isReopening: isPlanned } = ref;
     return { type: 'instance.unhealthy', ...fact, reason: reason ?? 'unknown', isPlanned };

@@ -14,7 +14,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Era, Peer } from '../../domain/mcp.ts';
+import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
@@ -89,10 +89,6 @@ export class InstanceRef implements Candidate {
   /** True while its session and its dedicated conversations are closed for a requested restart. */
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
-  }
-  /** The protocol era of its backend; null while it has no session. */
-  get era(): Era | null {
-    return this.peer?.era ?? null;
   }
   /** The peer of its session; undefined without a session. */
   get peer(): Peer | undefined {

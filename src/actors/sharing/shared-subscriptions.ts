@@ -97,7 +97,9 @@ class ConversationSubscriptions {
   begin(): void {
     this.#watch.add(
       this.#conversation.state$.subscribe({
-        next: () => this.#updateAll(),
+        next: () => {
+          for (const entry of [...this.#entries.values()]) this.#update(entry);
+        },
         error: () => this.#end(),
         complete: () => this.#end(),
       }),
@@ -142,10 +144,6 @@ class ConversationSubscriptions {
     if (entry.answered?.peer === peer) return Promise.resolve(entry.answered.answer);
     entry.waiting ??= Promise.withResolvers<FinalEvent>();
     return unread(entry.waiting.promise);
-  }
-
-  #updateAll(): void {
-    for (const entry of [...this.#entries.values()]) this.#update(entry);
   }
 
   /** Sends the next request that the backend needs, if any; called again after its answer. */
