@@ -170,6 +170,9 @@ export class StdioChannel implements Channel {
   }
 }
 
+/** The public face of a StdioChannel. */
+export type ProgramChannel = Pick<StdioChannel, keyof StdioChannel>;
+
 /** The request of an exchange, as a line in the outbox. */
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;

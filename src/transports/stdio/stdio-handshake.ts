@@ -3,8 +3,6 @@
 // again. stdio.ts decides which programs are needed; ADR 23 explains the order.
 
 import type { Unsubscribable } from 'rxjs';
-import type { ClientProfile } from '../../domain/client.ts';
-import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -16,11 +14,9 @@ import {
   type HandshakeOptions,
   shakeHands,
 } from '../handshake.ts';
-import { SingleFlight } from '../single-flight.ts';
-import type { ClientOpening, OpeningMemory, OpenOptions } from '../transport.ts';
+import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import { settlesWithin } from './child-process.ts';
-import type { StdioChannel } from './stdio-channel.ts';
-import { WarmProcesses } from './warm-processes.ts';
+import type { ProgramChannel } from './stdio-channel.ts';
 
 export interface StdioHandshakeOptions
   extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
@@ -43,12 +39,12 @@ export interface Probe {
 
 /** A started program, and its peer. */
 export interface OpenedProgram {
-  readonly channel: StdioChannel;
+  readonly channel: ProgramChannel;
   readonly peer: Peer;
 }
 
 /** Longest wait for the answer to the probe; at most half of the handshake's time. Then `initialize` is sent. */
-const PROBE_TIMEOUT_MS = 3_000;
+export const PROBE_TIMEOUT_MS = 3_000;
 
 /**
  * A program that started slowly answers the probe and the next request at once, in any order. The second answer is awaited for this
@@ -61,7 +57,10 @@ const LATE_MS = 250;
  * with the probe unanswered is started once more, within the same time, without a probe. `memory` keeps the results.
  * Rejects like `shakeHandsOnPipe`.
  */
-export async function openShared(start: () => StdioChannel, options: SharedOpening): Promise<OpenedProgram> {
+export async function openShared(
+  start: () => ProgramChannel,
+  options: SharedOpening,
+): Promise<OpenedProgram> {
   const { memory = {}, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
   const probe: Probe | undefined = isProbedNext(memory)
@@ -89,7 +88,7 @@ export async function openShared(start: () => StdioChannel, options: SharedOpeni
  * BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr, after the program was stopped.
  */
 export async function shakeHandsOnPipe(
-  channel: StdioChannel,
+  channel: ProgramChannel,
   { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
   probe?: Probe,
 ): Promise<Peer> {
@@ -111,83 +110,9 @@ export async function shakeHandsOnPipe(
   }
 }
 
-export interface DedicatedProgramsOptions
-  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
-  /** The era of the shared program. */
-  readonly era: Era;
-  /** How long the shared program took to open, which is added to the probe's timeout. */
-  readonly openingMs: number;
-  readonly memory: OpeningMemory;
-  /** Default PROBE_TIMEOUT_MS. */
-  readonly probeTimeoutMs?: number | undefined;
-}
-
-/** The programs of one instance that are dedicated to single clients. */
-export class DedicatedPrograms {
-  readonly #options: DedicatedProgramsOptions;
-  readonly #processes: WarmProcesses<StdioChannel>;
-  /** Determines once the era of these programs: legacy if they speak it, as every program does whose shared program is legacy. */
-  readonly #era: SingleFlight;
-
-  constructor(start: () => StdioChannel, options: DedicatedProgramsOptions) {
-    this.#options = options;
-    const { handshakeTimeoutMs: maxWaitMs, room, scheduler } = options;
-    this.#processes = new WarmProcesses(start, { maxWaitMs, room, scheduler });
-    this.#era = new SingleFlight(
-      options.era === 'legacy' || options.memory.dedicatedEra !== undefined,
-      scheduler,
-    );
-  }
-
-  /**
-   * Starts a program, or takes a warm one, and shakes hands, as soon as the queue permits. Rejects like `WarmProcesses.open`,
-   * and with the failure of the handshake.
-   */
-  async open({ profile, ownerId, signal }: ClientOpening): Promise<OpenedProgram> {
-    const shakeHands = async (channel: StdioChannel): Promise<OpenedProgram> => {
-      return { channel, peer: await this.#shakeHands(channel, profile, signal) };
-    };
-    try {
-      return await this.#era.run(signal, () => this.#processes.open(ownerId, signal, shakeHands));
-    } catch (thrown) {
-      throw signal.aborted ? openingCancelled(thrown) : thrown;
-    }
-  }
-
-  /** Stops the programs that no client has; no other is started. Resolves when they have ended. */
-  close(): Promise<void> {
-    return this.#processes.close();
-  }
-
-  async #shakeHands(channel: StdioChannel, profile: ClientProfile, signal: AbortSignal): Promise<Peer> {
-    const { client, handshakeTimeoutMs, era, memory } = this.#options;
-    const options = { client, profile, signal, handshakeTimeoutMs };
-    if (era !== 'modern') return shakeHandsOnPipe(channel, options);
-    const { first, probe } = this.#handshakeOrder();
-    try {
-      const peer = await shakeHandsOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
-      if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = peer.era;
-      return peer;
-    } catch (thrown) {
-      if (!signal.aborted) memory.dedicatedEra = undefined; // the program may have changed
-      throw thrown;
-    }
-  }
-
-  /** The timeout for `initialize` is only spent until the era is known. */
-  #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
-    const { memory, openingMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = this.#options;
-    if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };
-    return {
-      first: 'legacyProbe',
-      probe: { probeTimeoutMs: probeTimeoutMs + openingMs, outcome: 'unanswered' },
-    };
-  }
-}
-
 /** The channel of one handshake with a program. The first request may be a probe for an era, with its own timeout. */
 export class StdioPipe implements HandshakeChannel {
-  readonly #channel: StdioChannel;
+  readonly #channel: ProgramChannel;
   /** Undefined once the probe was sent, and when there is none. */
   #probeTimeoutMs: number | undefined;
   #probe: Unsubscribable | undefined;
@@ -198,7 +123,7 @@ export class StdioPipe implements HandshakeChannel {
   readonly #settled = Promise.withResolvers<void>();
 
   /** `probeTimeoutMs`: after that the first request counts as unanswered; undefined: there is no probe. */
-  constructor(channel: StdioChannel, probeTimeoutMs: number | undefined) {
+  constructor(channel: ProgramChannel, probeTimeoutMs: number | undefined) {
     this.#channel = channel;
     this.#probeTimeoutMs = probeTimeoutMs;
   }

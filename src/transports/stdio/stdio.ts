@@ -1,5 +1,5 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs of the same instance that are dedicated
-// to single clients. The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
+// to single clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -20,8 +20,9 @@ import type {
 } from '../transport.ts';
 import type { KillLadder } from './child-process.ts';
 import { ChannelConversation } from './correlator.ts';
+import { DedicatedPrograms } from './dedicated-programs.ts';
 import { StdioChannel } from './stdio-channel.ts';
-import { DedicatedPrograms, type OpenedProgram, openShared } from './stdio-handshake.ts';
+import { type OpenedProgram, openShared } from './stdio-handshake.ts';
 
 /** The stdio row of the table, with the waits of LIMITS. */
 export const stdio: TransportType = stdioWith({});
@@ -84,7 +85,7 @@ class StdioTransport implements Transport {
   readonly peer: Peer;
   readonly messages$: Observable<ServerMessage>;
   readonly closed$: Observable<Closed>;
-  readonly #channel: StdioChannel;
+  readonly #channel: OpenedProgram['channel'];
   readonly #client: ClientInfo;
   readonly #dedicated: DedicatedPrograms;
   /** The conversation in the process that all clients share. */

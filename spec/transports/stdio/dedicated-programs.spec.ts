@@ -3,24 +3,29 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { ReplaySubject } from 'rxjs';
+import { EMPTY, ReplaySubject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { queueFull } from '../../../src/domain/error-catalogue.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { LEGACY_VERSIONS } from '../../../src/domain/mcp.ts';
+import type { ExchangeObserver } from '../../../src/transports/stdio/correlator.ts';
 import {
+  DedicatedPrograms,
   START_HELD_MS,
   STARTS_AT_ONCE,
   STARTS_PER_OWNER,
   WARM_IDLE_MS,
-  type WarmProcess,
-  WarmProcesses,
-} from '../../../src/transports/stdio/warm-processes.ts';
+} from '../../../src/transports/stdio/dedicated-programs.ts';
+import type { ProgramChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import type { Closed } from '../../../src/transports/transport.ts';
+import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('warm processes');
+const test = suite('dedicated programs');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -39,9 +44,8 @@ test('gives the one that waits away first, and has another wait then', async () 
 });
 
 test('has none wait for a program that could not be opened', async () => {
-  const { started, pool } = make();
-  const fail = () => Promise.reject(queueFull('it is sick'));
-  assert.is(await codeOf(pool.open(...turnOf(), fail)), 'QUEUE_FULL');
+  const { started, open } = make({ onRequest: (observer) => observer.error(queueFull('it is sick')) });
+  assert.is(await codeOf(open()), 'QUEUE_FULL');
   assert.is(started.length, 1);
 });
 
@@ -66,7 +70,7 @@ test('drops one that dies while it waits, and does not start another for it', as
 
 test('keeps none waiting for which there is no room', async () => {
   let room = 0;
-  const { started, pool, open } = make(() => room);
+  const { started, pool, open } = make({ room: () => room });
   await open();
   assert.equal([started.length, pool.waiting], [1, 0]);
   room = 1;
@@ -75,23 +79,23 @@ test('keeps none waiting for which there is no room', async () => {
 });
 
 test('lets the programs of one owner that hang delay nobody else', async () => {
-  const { started, pool } = make();
-  const hang = () => new Promise<never>(() => undefined);
-  for (let count = 0; count < 16; count += 1) void pool.open(...turnOf('ada'), hang);
+  const { started, open, behave } = make({ onRequest: () => undefined });
+  for (let count = 0; count < 16; count += 1) void open('ada');
   assert.is(started.length, STARTS_PER_OWNER);
-  assert.is(await pool.open(...turnOf('bo'), async (process) => process), started.at(-1));
+  behave(answered);
+  assert.is(await open('bo'), started.at(-1));
+  behave(() => undefined);
   mock.timers.tick(START_HELD_MS);
   await turn();
   assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
 });
 
 test('starts none any more for those who wait when it closes', async () => {
-  const { started, pool } = make();
-  const failing = Promise.withResolvers<void>();
-  const open = () => pool.open(...turnOf(), () => failing.promise);
+  const observers: ExchangeObserver[] = [];
+  const { started, pool, open } = make({ onRequest: (observer) => void observers.push(observer) });
   const burst = Array.from({ length: STARTS_AT_ONCE + 2 }, () => codeOf(open()));
   void pool.close();
-  failing.reject(queueFull('it was closed'));
+  for (const observer of observers) observer.error(queueFull('it was closed'));
   assert.equal((await Promise.all(burst)).slice(-2), ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
   assert.is(started.length, STARTS_AT_ONCE);
 });
@@ -114,42 +118,79 @@ test('ends those that nobody has taken when it closes, and starts none after', a
 
 test.run();
 
-class Fake implements WarmProcess {
+type OnRequest = (observer: ExchangeObserver, request: ExchangeRequest) => void;
+
+/** Answers `initialize`. */
+const answered: OnRequest = (observer) => {
+  const result = JsonText.ofValue({ protocolVersion: LEGACY_VERSIONS[0], capabilities: {} });
+  observer.next({ kind: 'result', result });
+};
+
+class Fake implements ProgramChannel {
+  readonly messages$ = EMPTY;
   readonly closed$ = new ReplaySubject<Closed>(1);
+  readonly isUsable = true;
+  readonly hasFailed = false;
+  readonly #onRequest: OnRequest;
   readonly #gone = Promise.withResolvers<void>();
   endings = 0;
+
+  constructor(onRequest: OnRequest) {
+    this.#onRequest = onRequest;
+  }
+
+  send(request: ExchangeRequest, observer: ExchangeObserver): undefined {
+    this.#onRequest(observer, request);
+  }
+
+  notify(): void {}
+
+  facts() {
+    return { pid: 1, stderr: [], unmatchedMessages: 0 };
+  }
 
   close(): Promise<void> {
     this.endings += 1;
     return this.#gone.promise;
   }
+
   /** It is dead; what it started may be left. */
   die(): void {
     this.closed$.next({ reason: 'exited with code 1', expected: false });
     this.closed$.complete();
   }
+
   /** Nothing is left of it. */
-  vanish(): void {
-    this.#gone.resolve();
-  }
+  vanish = (): void => this.#gone.resolve();
 }
 
-function make(room?: () => number) {
+function make({ room, onRequest = answered }: { room?: () => number; onRequest?: OnRequest } = {}) {
   const started: Fake[] = [];
+  let behaviour = onRequest;
   const start = () => {
-    const process = new Fake();
-    started.push(process);
-    return process;
+    const program = new Fake((observer, request) => behaviour(observer, request));
+    started.push(program);
+    if (onRequest !== answered) program.vanish();
+    return program;
   };
-  const pool = new WarmProcesses(start, { maxWaitMs: 30_000, room });
-  const open = () => pool.open(...turnOf(), async (process) => process);
-  return { started, pool, open };
-}
-
-function turnOf(ownerId: string = ANONYMOUS.id): [ownerId: string, signal: AbortSignal] {
-  return [ownerId, new AbortController().signal];
+  const pool = new DedicatedPrograms(start, {
+    client: { name: 'spec', version: '0' },
+    handshakeTimeoutMs: 30_000,
+    room,
+    era: 'legacy',
+    openingMs: 0,
+    memory: {},
+  });
+  const open = async (ownerId: string = ANONYMOUS.id) => {
+    const { signal } = new AbortController();
+    return (await pool.open({ profile: noCapability, ownerId, signal })).channel;
+  };
+  const behave = (next: OnRequest) => {
+    behaviour = next;
+  };
+  return { started, pool, open, behave };
 }
 
 function endings(started: readonly Fake[]): number[] {
-  return started.map((process) => process.endings);
+  return started.map((program) => program.endings);
 }

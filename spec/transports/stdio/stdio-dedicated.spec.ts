@@ -2,11 +2,11 @@
 
 import * as assert from 'uvu/assert';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
-import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import {
   DedicatedPrograms,
   type DedicatedProgramsOptions,
-} from '../../../src/transports/stdio/stdio-handshake.ts';
+} from '../../../src/transports/stdio/dedicated-programs.ts';
+import { type ProgramChannel, StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
@@ -14,7 +14,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, LADDER } from './open-stdio.ts';
 
-const test = suite('stdio own', { timeoutMs: 30_000 });
+const test = suite('stdio dedicated', { timeoutMs: 30_000 });
 
 /** Longest time for the start of a few programs on a busy machine; less than a handshake may take. */
 const PROMPT_MS = 12_000;
@@ -121,7 +121,7 @@ function server(onRequest: string): Program {
   return { command: process.execPath, args: ['-e', code], env: {} };
 }
 
-function heardBy(channel: StdioChannel | undefined): readonly string[] {
+function heardBy(channel: ProgramChannel | undefined): readonly string[] {
   return channel?.facts().stderr ?? [];
 }
 

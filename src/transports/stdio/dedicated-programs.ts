@@ -1,0 +1,156 @@
+// The programs that one instance dedicates to single clients: a bounded number starts at a time, and a few are started in advance.
+// The first opening determines their era. The caller bounds their number; stdio-handshake.ts shakes hands with them.
+
+import type { ClientProfile } from '../../domain/client.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Era, Peer } from '../../domain/mcp.ts';
+import type { HandshakeOptions } from '../handshake.ts';
+import { SingleFlight } from '../single-flight.ts';
+import type { ClientOpening, OpeningMemory, OpenOptions } from '../transport.ts';
+import { StartQueue } from './start-queue.ts';
+import type { ProgramChannel } from './stdio-channel.ts';
+import { type OpenedProgram, PROBE_TIMEOUT_MS, type Probe, shakeHandsOnPipe } from './stdio-handshake.ts';
+
+/** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
+export const WARM_IDLE_MS = 5 * 60_000;
+
+/** Programs of one instance that start at the same time; others wait, because a start is mostly work for the processor. */
+export const STARTS_AT_ONCE = 4;
+/** The same for one owner, so that there is a place for another owner. */
+export const STARTS_PER_OWNER = 3;
+/** A program that is silent for this time does not use the processor, so the next one may start. */
+export const START_HELD_MS = 5_000;
+
+export interface DedicatedProgramsOptions
+  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
+  /** The era of the shared program. */
+  readonly era: Era;
+  /** How long the shared program took to open, which is added to the probe's timeout. */
+  readonly openingMs: number;
+  readonly memory: OpeningMemory;
+  /** Default PROBE_TIMEOUT_MS. */
+  readonly probeTimeoutMs?: number | undefined;
+}
+
+/** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
+export class DedicatedPrograms {
+  readonly #start: () => ProgramChannel;
+  readonly #options: DedicatedProgramsOptions;
+  readonly #queue: StartQueue;
+  /** Determines once the era of these programs: legacy if they speak it, as every program does whose shared program is legacy. */
+  readonly #era: SingleFlight;
+  /** Unused programs, each with the timer that stops it. */
+  readonly #warm = new Map<ProgramChannel, NodeJS.Timeout>();
+  /** Unused programs that are being stopped. */
+  readonly #ending = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(start: () => ProgramChannel, options: DedicatedProgramsOptions) {
+    const { era, memory, handshakeTimeoutMs, scheduler } = options;
+    this.#start = start;
+    this.#options = options;
+    this.#queue = new StartQueue({
+      atOnce: STARTS_AT_ONCE,
+      atOncePerOwner: STARTS_PER_OWNER,
+      heldMs: START_HELD_MS,
+      maxWaitMs: handshakeTimeoutMs,
+      scheduler,
+    });
+    this.#era = new SingleFlight(era === 'legacy' || memory.dedicatedEra !== undefined, scheduler);
+  }
+
+  /** Number of unused programs. */
+  get waiting(): number {
+    return this.#warm.size;
+  }
+
+  /**
+   * Starts a program, or takes an unused one, and shakes hands, as soon as the queue permits. The caller ends the program. Rejects
+   * with BACKEND_UNAVAILABLE after `close` or too long a wait, and with the failure of the handshake.
+   */
+  async open({ profile, ownerId, signal }: ClientOpening): Promise<OpenedProgram> {
+    const start = async (): Promise<OpenedProgram> => {
+      const channel = this.#take();
+      return { channel, peer: await this.#shakeHands(channel, profile, signal) };
+    };
+    try {
+      return await this.#era.run(signal, async () => {
+        const opened = await this.#queue.take({ ownerId, signal, start });
+        this.#refill();
+        return opened;
+      });
+    } catch (thrown) {
+      throw signal.aborted ? openingCancelled(thrown) : thrown;
+    }
+  }
+
+  /** Stops the unused programs; no other is started. Resolves when they have ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const channel of this.#warm.keys()) this.#stop(channel);
+    await Promise.all(this.#ending);
+  }
+
+  async #shakeHands(channel: ProgramChannel, profile: ClientProfile, signal: AbortSignal): Promise<Peer> {
+    const { client, handshakeTimeoutMs, era, memory } = this.#options;
+    const options = { client, profile, signal, handshakeTimeoutMs };
+    if (era !== 'modern') return shakeHandsOnPipe(channel, options);
+    const { first, probe } = this.#handshakeOrder();
+    try {
+      const peer = await shakeHandsOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
+      if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = peer.era;
+      return peer;
+    } catch (thrown) {
+      if (!signal.aborted) memory.dedicatedEra = undefined; // the program may have changed
+      throw thrown;
+    }
+  }
+
+  /** The timeout for `initialize` is only spent until the era is known. */
+  #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
+    const { memory, openingMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = this.#options;
+    if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };
+    const probe: Probe = { probeTimeoutMs: probeTimeoutMs + openingMs, outcome: 'unanswered' };
+    return { first: 'legacyProbe', probe };
+  }
+
+  #take(): ProgramChannel {
+    if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
+    const [waiting] = this.#warm.keys();
+    if (waiting !== undefined) this.#forget(waiting);
+    return waiting ?? this.#start();
+  }
+
+  /** Starts programs for the next clients when no opening needs the processor. */
+  #refill(): void {
+    const { room = () => Number.POSITIVE_INFINITY } = this.#options;
+    while (
+      !this.#isClosed &&
+      this.#queue.starting + this.#queue.waiting === 0 &&
+      this.#warm.size < Math.min(LIMITS.warmProcesses, room())
+    ) {
+      const channel = this.#start();
+      this.#warm.set(
+        channel,
+        setTimeout(() => this.#stop(channel), WARM_IDLE_MS),
+      );
+      channel.closed$.subscribe(() => this.#stop(channel));
+    }
+  }
+
+  #forget(channel: ProgramChannel): void {
+    clearTimeout(this.#warm.get(channel));
+    this.#warm.delete(channel);
+  }
+
+  /** Stops an unused program. */
+  #stop(channel: ProgramChannel): void {
+    if (!this.#warm.has(channel)) return;
+    this.#forget(channel);
+    const end = channel.close().then(() => {
+      this.#ending.delete(end);
+    });
+    this.#ending.add(end);
+  }
+}
