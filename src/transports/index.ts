@@ -7,13 +7,13 @@ import type { TransportType } from './transport.ts';
 
 /** How each kind of instance is opened. */
 export const TRANSPORTS: Readonly<Record<TransportKind, TransportType>> = {
-  http: whenOpened('http', async () => (await import('./http/http.ts')).http),
-  sse: whenOpened('sse', async () => (await import('./sse/sse.ts')).sse),
+  http: lazyTransport('http', async () => (await import('./http/http.ts')).http),
+  sse: lazyTransport('sse', async () => (await import('./sse/sse.ts')).sse),
   stdio,
   'in-process': inProcess,
 };
 
 /** A row that is loaded with its first instance: the HTTP client takes 15 MB, which a gateway of programs can do without. */
-function whenOpened(kind: TransportKind, load: () => Promise<TransportType>): TransportType {
+function lazyTransport(kind: TransportKind, load: () => Promise<TransportType>): TransportType {
   return { kind, open: async (definition, options) => (await load()).open(definition, options) };
 }

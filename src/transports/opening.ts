@@ -47,7 +47,7 @@ export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions)
 const LATE_SHARE = 0.95;
 
 /** What programs write when a connection failed. */
-const NETWORK_TROUBLE =
+const NETWORK_FAILURE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|certificate|proxy|\b(?:ssl|tls)\b|fetch failed|timed? ?out|resolve host|name resolution/i;
 
 /** A program that hung, or could not connect, may need a proxy or a certificate that only the gateway has in its environment. */
@@ -59,7 +59,7 @@ function withMissingVariables(
 ): unknown {
   if (command === undefined || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
   const { reason, stderr = [] } = thrown.facts;
-  if (reason === undefined || !(isLate || stderr.some((line) => NETWORK_TROUBLE.test(line)))) return thrown;
+  if (reason === undefined || !(isLate || stderr.some((line) => NETWORK_FAILURE.test(line)))) return thrown;
   const missing = missingVariables(env, passEnv);
   if (missing.length === 0) return thrown;
   const why = `${reason}; the gateway has ${missing.join(', ')}, which the program does not get (stdio.pass_env)`;

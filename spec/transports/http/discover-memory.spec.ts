@@ -34,22 +34,22 @@ test('remembers only what costs time or harms, and forgets it when the server do
 });
 
 test('learns from a server that fails, and not from one that is not there', () => {
-  for (const [isThere, after] of [
+  for (const [hasServer, after] of [
     [true, undefined],
     [false, 1],
   ] as const) {
     const memory: OpeningMemory = { unansweredAtMs: 1 };
-    noteFailed(memory, { outcome: undefined, isThere });
+    noteFailed(memory, { outcome: undefined, hasServer });
     assert.is(memory.unansweredAtMs, after);
   }
 });
 
 test('spares a program the question that ended when it was asked, and asks it again when that is no better', () => {
-  for (const isThere of [true, false]) {
+  for (const hasServer of [true, false]) {
     const memory: OpeningMemory = {};
-    noteFailed(memory, { outcome: 'cut', isThere });
+    noteFailed(memory, { outcome: 'cut', hasServer });
     assert.is(isDiscoveredFirst(memory, NOW_MS), true, 'a server may just have been restarted');
-    noteFailed(memory, { outcome: undefined, isThere: false }); // it is gone, and was tried again
+    noteFailed(memory, { outcome: undefined, hasServer: false }); // it is gone, and was tried again
     noteExit(memory, NOW_MS);
     assert.is(isDiscoveredFirst(memory, NOW_MS), false);
     noteExit(memory, NOW_MS);
@@ -59,11 +59,11 @@ test('spares a program the question that ended when it was asked, and asks it ag
 
 test('takes no other end of a program for the answer to the question', () => {
   const memory: OpeningMemory = {};
-  noteFailed(memory, { outcome: 'cut', isThere: true });
+  noteFailed(memory, { outcome: 'cut', hasServer: true });
   noteOpened(memory, 'modern', { outcome: 'answered', nowMs: NOW_MS });
   noteExit(memory, NOW_MS);
   assert.is(isDiscoveredFirst(memory, NOW_MS), true);
-  noteFailed(memory, { outcome: 'unanswered', isThere: true });
+  noteFailed(memory, { outcome: 'unanswered', hasServer: true });
   noteExit(memory, NOW_MS);
   assert.is(isDiscoveredFirst(memory, NOW_MS), true);
 });

@@ -35,7 +35,7 @@ export class HttpListener implements AnswerSink {
   #timer: NodeJS.Timeout | undefined;
   #waitMs: number;
   #lastEventId = '';
-  #isOn = false;
+  #isListening = false;
   /** Callbacks to be called once the stream is open or has failed; undefined when no stream is being opened. */
   #waiting: Set<() => void> | undefined;
 
@@ -49,8 +49,8 @@ export class HttpListener implements AnswerSink {
 
   /** Opens the stream, unless it is open; after a stop it continues after the last event. */
   start(): void {
-    if (this.#isOn) return;
-    this.#isOn = true;
+    if (this.#isListening) return;
+    this.#isListening = true;
     this.#open();
   }
 
@@ -58,11 +58,11 @@ export class HttpListener implements AnswerSink {
   restart(): void {
     this.#closeStream();
     this.#lastEventId = '';
-    if (this.#isOn) this.#open();
+    if (this.#isListening) this.#open();
   }
 
   stop(): void {
-    this.#isOn = false;
+    this.#isListening = false;
     this.#closeStream();
   }
 
@@ -103,11 +103,11 @@ export class HttpListener implements AnswerSink {
     const retryMs = this.#answer?.retryMs;
     this.#keepEventId();
     this.#resumeWaiting();
-    if (isForgotten(ending)) {
+    if (isSessionLost(ending)) {
       this.#sink.sessionLost();
       return;
     }
-    if (!isWorthAnotherTry(ending)) {
+    if (!mayReopen(ending)) {
       // The server may only not know the event: tries once more without its id.
       if (this.#lastEventId === '') return;
       this.#lastEventId = '';
@@ -152,12 +152,12 @@ export class HttpListener implements AnswerSink {
 }
 
 /** A 404 without JSON-RPC may come from a server that has no such path. */
-function isForgotten(ending: AnswerEnding): boolean {
+function isSessionLost(ending: AnswerEnding): boolean {
   return ending.kind === 'refused' && ending.status === 404 && ending.error !== undefined;
 }
 
 /** False when the server does not offer the stream (405) or does not know the session. */
-function isWorthAnotherTry(ending: AnswerEnding): boolean {
+function mayReopen(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return true;
   if (ending.kind === 'complete') return ending.streamed;
   return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);

@@ -27,7 +27,7 @@ const USUAL_WAIT_MS = 1_000;
 /** Shortest wait after a stream without a new event; doubled each time. */
 const SHORTEST_WAIT_MS = 100;
 /** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
-const FRUITLESS_ATTEMPTS = 8;
+const MAX_EMPTY_ATTEMPTS = 8;
 
 /** Polls for one call. */
 export class HttpPolling implements AnswerSink {
@@ -38,7 +38,7 @@ export class HttpPolling implements AnswerSink {
   #retryMs: number | undefined;
   #answer: HttpAnswer | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #fruitless = 0;
+  #emptyAttempts = 0;
 
   constructor(connection: HttpConnection, session: HttpSession, sink: PollingSink, from: Interrupted) {
     this.#connection = connection;
@@ -64,7 +64,7 @@ export class HttpPolling implements AnswerSink {
   }
 
   message: AnswerSink['message'] = (message) => {
-    this.#fruitless = 0;
+    this.#emptyAttempts = 0;
     this.#sink.message(message);
   };
 
@@ -76,22 +76,22 @@ export class HttpPolling implements AnswerSink {
     const { lastEventId = '', retryMs } = this.#answer ?? {};
     this.#answer = undefined;
     if (lastEventId !== '' && lastEventId !== this.#lastEventId) {
-      this.#fruitless = 0;
+      this.#emptyAttempts = 0;
       this.#lastEventId = lastEventId;
     }
     this.#retryMs = retryMs ?? this.#retryMs;
-    this.#fruitless += 1;
-    if (this.#fruitless > FRUITLESS_ATTEMPTS || !mayComeBack(ending)) this.#sink.finished(ending);
+    this.#emptyAttempts += 1;
+    if (this.#emptyAttempts > MAX_EMPTY_ATTEMPTS || !mayResume(ending)) this.#sink.finished(ending);
     else this.#waitAfter(ending);
   }
 
   #waitAfter(ending: AnswerEnding): void {
-    const leastMs = this.#fruitless === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#fruitless - 1);
+    const leastMs = this.#emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#emptyAttempts - 1);
     const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callLongestMs);
     this.#timer = setTimeout(() => this.#ask(), waitMs).unref();
     // Last, because the sink may abort the polling.
     if (ending.kind === 'complete') this.#sink.interrupted(this.#retryMs);
-    else if (isDoubtful(ending)) this.#sink.suspected();
+    else if (isSuspicious(ending)) this.#sink.suspected();
   }
 
   #ask(): void {
@@ -108,13 +108,13 @@ export function isUnreachable(ending: AnswerEnding): ending is Broken {
 
 type Broken = Extract<AnswerEnding, { kind: 'broken' }>;
 
-function isDoubtful(ending: AnswerEnding): boolean {
+function isSuspicious(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return ending.failure.facts.suspicious === true;
   return ending.kind === 'refused' && ending.status >= 500;
 }
 
 /** True when the stream may be resumed later. */
-function mayComeBack(ending: AnswerEnding): boolean {
+function mayResume(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return !isUnreachable(ending);
   if (ending.kind === 'complete') return ending.streamed;
   return ending.status === 409 || ending.status === 429 || ending.status >= 500;

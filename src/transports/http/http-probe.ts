@@ -22,7 +22,7 @@ import type { HttpHandshake } from './http-handshake.ts';
 export const DISCOVER_TIMEOUT_MS = 3_000;
 
 /** Shortest timeout of the second `server/discover`; it is longer if `initialize` took longer. */
-const AGAIN_MS = 250;
+const SECOND_DISCOVER_MS = 250;
 
 export interface FirstHandshakeOptions {
   readonly client: ClientInfo;
@@ -46,8 +46,8 @@ export async function shakeFirstHands(
     noteOpened(memory, peer.era, { outcome: probe?.outcome, nowMs: now() });
     return peer;
   } catch (thrown) {
-    const isThere = !signal.aborted && !(thrown instanceof GatewayError && thrown.facts.unreachable);
-    noteFailed(memory, { outcome: probe?.outcome, isThere });
+    const hasServer = !signal.aborted && !(thrown instanceof GatewayError && thrown.facts.unreachable);
+    noteFailed(memory, { outcome: probe?.outcome, hasServer });
     throw thrown;
   }
 }
@@ -108,7 +108,7 @@ class HttpProbe implements HandshakeChannel {
   }
 
   async #discoverAgain(question: ExchangeRequest): Promise<HandshakeAnswer> {
-    const outcome = await this.#beside(question, 'modern');
+    const outcome = await this.#requestDuringProbe(question, 'modern');
     this.#withdrawn.abort();
     if (outcome !== undefined && 'thrown' in outcome) throw outcome.thrown;
     this.#latest = outcome?.answer ?? this.#answer ?? UNANSWERED;
@@ -121,19 +121,19 @@ class HttpProbe implements HandshakeChannel {
       return this.#channel.request(request, 'legacy');
     }
     const startedAtMs = performance.now();
-    const outcome = await this.#beside(request, 'legacy');
+    const outcome = await this.#requestDuringProbe(request, 'legacy');
     if (outcome === undefined) return IS_MODERN;
     if ('thrown' in outcome) throw outcome.thrown;
     if (outcome.answer.kind !== 'result') return outcome.answer;
     const tookMs = performance.now() - startedAtMs;
-    return (await this.#isModernAfterAll(tookMs)) ? IS_MODERN : outcome.answer;
+    return (await this.#answersSecondDiscover(tookMs)) ? IS_MODERN : outcome.answer;
   }
 
   /**
    * Sends a request while the first `server/discover` may be open. Undefined when a modern server answers that; the request is
    * aborted then.
    */
-  async #beside(request: ExchangeRequest, era: Era): Promise<RequestOutcome | undefined> {
+  async #requestDuringProbe(request: ExchangeRequest, era: Era): Promise<RequestOutcome | undefined> {
     const unneeded = new AbortController();
     const asked = outcomeOf(this.#channel.request(request, era, unneeded.signal));
     const late = this.#late.then((modern) => (modern === undefined ? asked : undefined));
@@ -144,9 +144,9 @@ class HttpProbe implements HandshakeChannel {
   }
 
   /** Asks again: the server may have been starting, or a proxy may have dropped the first request. */
-  async #isModernAfterAll(tookMs: number): Promise<boolean> {
+  async #answersSecondDiscover(tookMs: number): Promise<boolean> {
     this.#withdrawn.abort();
-    const timeout = AbortSignal.timeout(Math.min(this.#timeoutMs, Math.max(AGAIN_MS, tookMs)));
+    const timeout = AbortSignal.timeout(Math.min(this.#timeoutMs, Math.max(SECOND_DISCOVER_MS, tookMs)));
     const outcome = await outcomeOf(this.#channel.request(this.#question, 'modern', timeout));
     const isUnanswered = timeout.aborted || ('thrown' in outcome && wasCutOff(outcome.thrown));
     if (!isUnanswered) this.#outcome = 'answered';
@@ -197,13 +197,13 @@ export function noteOpened(
   else if (outcome !== undefined) memory.unansweredAtMs = nowMs;
 }
 
-/** Records an opening that failed. `isThere`: a server answered; the next one may be another server. */
+/** Records an opening that failed. `hasServer`: a server answered; the next one may be another server. */
 export function noteFailed(
   memory: OpeningMemory,
-  { outcome, isThere }: { readonly outcome: DiscoverOutcome | undefined; readonly isThere: boolean },
+  { outcome, hasServer }: { readonly outcome: DiscoverOutcome | undefined; readonly hasServer: boolean },
 ): void {
   if (outcome === 'cut') memory.wasCutOff = true;
-  if (isThere) memory.unansweredAtMs = undefined;
+  if (hasServer) memory.unansweredAtMs = undefined;
 }
 
 /** Records that the program behind the endpoint exited. If `server/discover` may have ended it, the next one gets `initialize` first. */

@@ -38,17 +38,17 @@ export const http: TransportType = {
   kind: 'http',
   open: (definition, options) =>
     definition.command === undefined
-      ? openEither(definition, options)
-      : openManaged(definition, options, openEither),
+      ? openHttpOrSse(definition, options)
+      : openManaged(definition, options, openHttpOrSse),
 };
 
 /** Statuses at `initialize` of a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
-const NOT_KNOWN: ReadonlySet<number> = new Set([400, 404, 405]);
+const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([400, 404, 405]);
 /** Longest wait for the `endpoint` event at the beginning of an HTTP+SSE stream. */
-const LOCATED_MS = 3_000;
+const ENDPOINT_EVENT_MS = 3_000;
 
 /** Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. */
-const openEither: OpenEndpoint = async (definition, options) => {
+const openHttpOrSse: OpenEndpoint = async (definition, options) => {
   const startedAtMs = performance.now();
   let status: number | undefined;
   try {
@@ -57,23 +57,23 @@ const openEither: OpenEndpoint = async (definition, options) => {
     };
     return await openHttp(definition, options, { onRefused });
   } catch (thrown) {
-    if (status === undefined || !NOT_KNOWN.has(status)) throw thrown;
+    if (status === undefined || !UNSUPPORTED_STATUSES.has(status)) throw thrown;
     const handshakeTimeoutMs = Math.max(1, options.handshakeTimeoutMs - (performance.now() - startedAtMs));
     try {
-      return await openSse(definition, { ...options, handshakeTimeoutMs }, LOCATED_MS);
+      return await openSse(definition, { ...options, handshakeTimeoutMs }, ENDPOINT_EVENT_MS);
     } catch (second) {
-      throw isForSse(definition.endpoint) ? withReason(thrown, second) : thrown;
+      throw isSsePath(definition.endpoint) ? withBothReasons(thrown, second) : thrown;
     }
   }
 };
 
 /** The usual path of the older transport. */
-function isForSse(endpoint = ''): boolean {
+function isSsePath(endpoint = ''): boolean {
   return URL.canParse(endpoint) && /\/sse\/?$/.test(new URL(endpoint).pathname);
 }
 
 /** Names the failures of both attempts. */
-function withReason(first: unknown, second: unknown): unknown {
+function withBothReasons(first: unknown, second: unknown): unknown {
   if (!(first instanceof GatewayError && second instanceof GatewayError)) return first;
   const { reason = first.message } = first.facts;
   const both = `${reason}; as HTTP+SSE: ${second.facts.reason ?? second.message}`;

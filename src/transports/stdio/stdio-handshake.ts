@@ -98,7 +98,7 @@ export async function shakeHandsOnPipe(
   try {
     return await boundedHandshake(bounds, async () => {
       const peer = await shakeHands(pipe, { ...handshake, first });
-      await pipe.settled(LATE_MS);
+      await pipe.probeEnded(LATE_MS);
       return peer;
     });
   } catch (error) {
@@ -106,7 +106,7 @@ export async function shakeHandsOnPipe(
     throw openingFailed(asGatewayError(error), channel.facts().stderr);
   } finally {
     if (probe !== undefined) probe.outcome = pipe.outcome ?? probe.outcome;
-    pipe.forgetProbe();
+    pipe.cancelProbe();
   }
 }
 
@@ -116,11 +116,11 @@ export class StdioPipe implements HandshakeChannel {
   /** Undefined once the probe was sent, and when there is none. */
   #probeTimeoutMs: number | undefined;
   #probe: Unsubscribable | undefined;
-  #asked = '';
-  #probed = '';
+  #lastMethod = '';
+  #probedMethod = '';
   #outcome: ProbeOutcome | undefined;
   #lateAnswer: HandshakeAnswer | undefined;
-  readonly #settled = Promise.withResolvers<void>();
+  readonly #probeEnded = Promise.withResolvers<void>();
 
   /** `probeTimeoutMs`: after that the first request counts as unanswered; undefined: there is no probe. */
   constructor(channel: ProgramChannel, probeTimeoutMs: number | undefined) {
@@ -137,17 +137,17 @@ export class StdioPipe implements HandshakeChannel {
   get detail(): string | undefined {
     const { unmatchedMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
-    return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#asked}`;
+    return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#lastMethod}`;
   }
 
   /** A late answer to the probe also answers the same request of a later attempt. */
   async request(request: ExchangeRequest): Promise<HandshakeAnswer> {
-    if (this.#lateAnswer !== undefined && request.method === this.#probed) return this.#lateAnswer;
-    this.#asked = request.method;
+    if (this.#lateAnswer !== undefined && request.method === this.#probedMethod) return this.#lateAnswer;
+    this.#lastMethod = request.method;
     const probeTimeoutMs = this.#probeTimeoutMs;
     if (probeTimeoutMs === undefined) return this.#ask(request);
     this.#probeTimeoutMs = undefined;
-    this.#probed = request.method;
+    this.#probedMethod = request.method;
     return this.#askWithin(request, probeTimeoutMs);
   }
 
@@ -156,15 +156,15 @@ export class StdioPipe implements HandshakeChannel {
   }
 
   /** Resolves when the probe has ended, at the latest after so many ms; at once when there was none. */
-  async settled(withinMs: number): Promise<void> {
-    if (this.#outcome === 'unanswered') await settlesWithin(this.#settled.promise, withinMs);
+  async probeEnded(withinMs: number): Promise<void> {
+    if (this.#outcome === 'unanswered') await settlesWithin(this.#probeEnded.promise, withinMs);
   }
 
   /**
    * Cancels a probe that is still unanswered. To be called at the end of the handshake, because a program that does not know
    * the probe may not accept a cancellation before `initialize` either.
    */
-  forgetProbe(): void {
+  cancelProbe(): void {
     this.#probe?.unsubscribe();
   }
 
@@ -186,13 +186,13 @@ export class StdioPipe implements HandshakeChannel {
         this.#outcome = isLate && answer.kind === 'result' ? 'late' : 'answered';
         if (isLate) this.#lateAnswer = answer;
         else resolve(answer);
-        this.#settled.resolve();
+        this.#probeEnded.resolve();
       };
       this.#outcome = 'unanswered';
       this.#probe = this.#send(request, answered, (error) => {
         clearTimeout(timer);
         if (this.#channel.isUsable) return answered(nothing);
-        this.#settled.resolve();
+        this.#probeEnded.resolve();
         reject(error);
       });
     });
