@@ -18,7 +18,7 @@ import {
 } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { PostTrace } from '../../domain/trace.ts';
-import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
+import { type ClientInfo, callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
@@ -52,7 +52,7 @@ export class HttpCall implements AnswerSink {
     this.#host = host;
     this.#request = request;
     this.#subscriber = subscriber;
-    this.#id = host.connection.nextId();
+    this.#id = host.backend.connection.nextId();
     this.#token = callerTokenOf(request);
   }
 
@@ -62,7 +62,8 @@ export class HttpCall implements AnswerSink {
   }
 
   start(): void {
-    const { connection, session, calls, toolHeaders } = this.#host;
+    const { backend, session, calls } = this.#host;
+    const { connection, toolHeaders } = backend;
     if (connection.refuses(this.#request.method)) {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return;
@@ -120,12 +121,12 @@ export class HttpCall implements AnswerSink {
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) this.#answerWithResult(message.result);
-        else this.#host.unmatched();
+        else this.#host.backend.unmatched();
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
         if (message.id === this.#id || message.id === null) this.#answerWithError(message.error);
-        else this.#host.unmatched();
+        else this.#host.backend.unmatched();
         return;
       case 'request':
         this.#host.receiveRequest(message, this);
@@ -140,7 +141,7 @@ export class HttpCall implements AnswerSink {
   }
 
   unmatched(): void {
-    this.#host.unmatched();
+    this.#host.backend.unmatched();
   }
 
   finished(ending: AnswerEnding): void {
@@ -152,7 +153,7 @@ export class HttpCall implements AnswerSink {
   /** A stream whose events have ids can be resumed, in the legacy era only. */
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const { lastEventId = '', retryMs } = this.#answer ?? {};
-    const { connection, session } = this.#host;
+    const { backend, session } = this.#host;
     if (lastEventId === '' || session.peer.era !== 'legacy') {
       this.#fail(failure);
       return;
@@ -161,13 +162,13 @@ export class HttpCall implements AnswerSink {
       message: (message: BackendMessage) => this.message(message),
       unmatched: () => this.unmatched(),
       interrupted: (waitMs: number | undefined) => this.emit({ kind: 'interrupted', retryMs: waitMs }),
-      suspected: () => this.#host.suspected(),
+      suspected: () => this.#host.backend.suspected(),
       finished: (ending: AnswerEnding) => {
         if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#failForLostSession(failure);
         else this.#fail(isUnreachable(ending) ? perhapsDelivered(ending.failure) : failure);
       },
     };
-    this.#polling = new HttpPolling(connection, session, sink, { lastEventId, retryMs });
+    this.#polling = new HttpPolling(backend.connection, session, sink, { lastEventId, retryMs });
     this.#polling.start(ended);
   }
 
@@ -208,15 +209,18 @@ export class HttpCall implements AnswerSink {
   }
 
   #answerWithResult(result: JsonText): void {
-    const { session, toolHeaders } = this.#host;
-    this.#complete({ kind: 'result', result: toolHeaders.checkTools(this.#request, session.peer, result) });
+    const { backend, session } = this.#host;
+    this.#complete({
+      kind: 'result',
+      result: backend.toolHeaders.checkTools(this.#request, session.peer, result),
+    });
   }
 
   /** The server refused the call before any work: repeats it if the current list of tools asks for other headers. */
   #repeatWithHeaders(error: JsonRpcError): void {
     this.#repeated = true;
-    const { session, toolHeaders } = this.#host;
-    const changed$ = toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
+    const { backend, session } = this.#host;
+    const changed$ = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
     this.#listing = changed$.subscribe((haveChanged) => {
       if (haveChanged) this.start();
       else this.#answerWithError(error);
@@ -275,11 +279,25 @@ export const SESSION_LOST = 'it forgot the session';
 /** A request whose answer is a stream that stays open. */
 const LISTEN = 'subscriptions/listen';
 
+/** What the conversations with one backend share. */
+export interface HttpBackend {
+  readonly connection: HttpConnection;
+  /** Name and version of the gateway. */
+  readonly client: ClientInfo;
+  readonly toolHeaders: ToolHeaders;
+  /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
+  readonly deleteSession: (session: HttpSession) => Promise<void>;
+  /** The backend should be probed, though no exchange failed. */
+  suspected(): void;
+  /** Counts a message that belongs to no call. */
+  unmatched(): void;
+  ended(conversation: CallConversation): void;
+}
+
 /** The conversation a call belongs to. */
 export interface CallConversation {
-  readonly connection: HttpConnection;
+  readonly backend: HttpBackend;
   readonly session: HttpSession;
-  readonly toolHeaders: ToolHeaders;
   /** Calls under way by request id, which is also their progress token. */
   readonly calls: CallMap<HttpCall>;
   /** Takes a notification that came on the stream of a call and may belong to no call. */
@@ -290,10 +308,6 @@ export interface CallConversation {
   readonly reopens: boolean;
   /** Ends a conversation that does not reopen its session. */
   sessionLost(): void;
-  /** The backend should be probed, though the call has not failed. */
-  suspected(): void;
-  /** Counts a message that belongs to no call. */
-  unmatched(): void;
 }
 
 /** The meaning of a status that is no success. */

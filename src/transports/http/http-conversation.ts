@@ -14,38 +14,21 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, outcomeOf, RecentCallers, withEraMetadata } from '../handshake.ts';
+import { outcomeOf, RecentCallers, withEraMetadata } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import type { CallConversation } from './http-call.ts';
+import type { CallConversation, HttpBackend } from './http-call.ts';
 import { CANCELLED, HttpCall, LOG, PROGRESS, SESSION_LOST } from './http-call.ts';
-import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
-import type { ToolHeaders } from './tool-headers.ts';
 
 /** Longest wait for a listening stream that is being opened. */
 const STREAM_OPENS_MS = 250;
 
-/** What the conversations with one backend share. */
-export interface HttpBackend {
-  readonly connection: HttpConnection;
-  /** Name and version of the gateway. */
-  readonly client: ClientInfo;
-  readonly toolHeaders: ToolHeaders;
-  /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
-  readonly deleteSession: (session: HttpSession) => Promise<void>;
-  /** The backend should be probed, though no exchange failed. */
-  suspected(): void;
-  /** Counts a message that belongs to no call. */
-  unmatched(): void;
-  ended(conversation: HttpConversation): void;
-}
-
 export class HttpConversation implements Upstream, CallConversation {
   readonly peer: Peer;
   readonly session: HttpSession;
-  readonly #backend: HttpBackend;
+  readonly backend: HttpBackend;
   readonly #profile: ClientProfile | undefined;
   /** Set for the conversation of the transport itself, which several callers share. */
   readonly #callers: RecentCallers | undefined;
@@ -62,20 +45,12 @@ export class HttpConversation implements Upstream, CallConversation {
   constructor(backend: HttpBackend, session: HttpSession, profile: ClientProfile | undefined) {
     this.peer = session.peer;
     this.session = session;
-    this.#backend = backend;
+    this.backend = backend;
     this.#profile = profile;
     if (profile !== undefined) return;
     this.#callers = new RecentCallers(() => performance.now());
     this.#listen();
     session.onReopened(() => this.#listener?.restart());
-  }
-
-  get connection(): HttpConnection {
-    return this.#backend.connection;
-  }
-
-  get toolHeaders(): ToolHeaders {
-    return this.#backend.toolHeaders;
   }
 
   get calls(): CallMap<HttpCall> {
@@ -102,8 +77,8 @@ export class HttpConversation implements Upstream, CallConversation {
 
   get opening(): Promise<void> | undefined {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const callOff = this.#listener?.whenSettled(resolve, STREAM_OPENS_MS);
-    return callOff && promise;
+    const cancelWait = this.#listener?.whenSettled(resolve, STREAM_OPENS_MS);
+    return cancelWait && promise;
   }
 
   get closed$(): Observable<Closed> {
@@ -120,14 +95,14 @@ export class HttpConversation implements Upstream, CallConversation {
         subscriber.error(connectionClosed(this.#ending.reason, false));
         return undefined;
       }
-      const call = new HttpCall(this, withEraMetadata(request, this.peer, this.#backend.client), subscriber);
+      const call = new HttpCall(this, withEraMetadata(request, this.peer, this.backend.client), subscriber);
       this.#callers?.note(request.caller);
       // The call may cause messages on the listening stream, so the stream must be open first.
-      const wait = this.#profile === undefined ? undefined : this.#listener;
-      const callOff = wait?.whenSettled(() => call.start(), STREAM_OPENS_MS);
-      if (callOff === undefined) call.start();
+      const listener = this.#profile === undefined ? undefined : this.#listener;
+      const cancelWait = listener?.whenSettled(() => call.start(), STREAM_OPENS_MS);
+      if (cancelWait === undefined) call.start();
       return () => {
-        callOff?.();
+        cancelWait?.();
         call.cancel();
       };
     });
@@ -166,14 +141,6 @@ export class HttpConversation implements Upstream, CallConversation {
     else call.emit(this.#requestOf(message, call));
   }
 
-  suspected(): void {
-    this.#backend.suspected();
-  }
-
-  unmatched(): void {
-    this.#backend.unmatched();
-  }
-
   #requestOf(message: RequestMessage, call?: HttpCall): ServerRequest {
     return serverRequest(message, (reply) => {
       if (call?.isOver !== true && this.#ending === undefined) void this.session.reply(message.id, reply);
@@ -183,13 +150,13 @@ export class HttpConversation implements Upstream, CallConversation {
   #receiveProgress(message: NotificationMessage): void {
     const token = message.params.progressToken;
     const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
-    if (call === undefined) this.unmatched();
+    if (call === undefined) this.backend.unmatched();
     else call.notify(message);
   }
 
   #receive(message: BackendMessage): void {
     if (message.kind === 'request') this.receiveRequest(message);
-    else if (message.kind !== 'notification') this.unmatched();
+    else if (message.kind !== 'notification') this.backend.unmatched();
     else if (message.method === CANCELLED) return;
     else if (message.method === LOG && this.#profile === undefined) this.#receiveLogLine(message);
     else this.receiveNotification(message);
@@ -209,7 +176,8 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   #newListener(): HttpListener {
-    const { connection, session, reopens } = this;
+    const { session, reopens } = this;
+    const { connection } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
     const send: Send = (headers, answer) =>
       reopens ? connection.get(headers, answer) : connection.listen(headers, answer);
@@ -234,13 +202,13 @@ export class HttpConversation implements Upstream, CallConversation {
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {
       await Promise.all(abandoned);
-      await this.#backend.deleteSession(this.session);
+      await this.backend.deleteSession(this.session);
     }
     if (last !== undefined) await last();
     this.#messages$?.complete();
     this.#isClosed = true;
     this.#emitClosed();
-    this.#backend.ended(this);
+    this.backend.ended(this);
   }
 
   #emitClosed(): void {

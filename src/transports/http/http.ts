@@ -25,8 +25,9 @@ import type {
   TransportType,
   Upstream,
 } from '../transport.ts';
+import type { HttpBackend } from './http-call.ts';
 import { connectTo, type HttpConnection } from './http-connection.ts';
-import { type HttpBackend, HttpConversation } from './http-conversation.ts';
+import { HttpConversation } from './http-conversation.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpOpenings, sessionDeletes, undelivered } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
