@@ -60,6 +60,12 @@ export const LIST_METHODS: Readonly<Record<ListField, string>> = {
   prompts: 'prompts/list',
 };
 
+export const CANCELLED = 'notifications/cancelled';
+export const PROGRESS = 'notifications/progress';
+export const LOG = 'notifications/message';
+/** A request whose answer is a stream that stays open. */
+export const LISTEN = 'subscriptions/listen';
+
 /** Keys of `_meta` in the modern era. Source: 2026-07-28 basic/index#meta. */
 export const META = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',
@@ -132,9 +138,9 @@ export function announcesUpdates({ resources }: Readonly<Record<string, unknown>
 const KNOWN: ReadonlySet<string> = new Set([
   ...Object.values(LIST_NOTICES),
   'notifications/initialized',
-  'notifications/cancelled',
-  'notifications/progress',
-  'notifications/message',
+  CANCELLED,
+  PROGRESS,
+  LOG,
   'notifications/roots/list_changed',
   'notifications/resources/updated',
   'notifications/elicitation/complete',

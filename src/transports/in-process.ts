@@ -11,7 +11,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-import { LEGACY_VERSIONS, type Peer } from '../domain/mcp.ts';
+import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken, withTrace } from './handshake.ts';
 import type {
   Closed,
@@ -152,7 +152,7 @@ class InProcessTransport implements Transport {
     } else if (!this.#running.has(call)) {
       this.#unmatchedMessages += 1;
     } else {
-      const isProgress = method === 'notifications/progress';
+      const isProgress = method === PROGRESS;
       const callerParams = isProgress ? paramsForCaller(params, call.callerToken) : params;
       call.subscriber.next({ kind: 'notification', method, params: callerParams });
     }
@@ -177,7 +177,7 @@ function peerOf({ id }: InstanceDefinition): Peer {
   };
 }
 
-const ABOUT_THE_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message']);
+const ABOUT_THE_CALL: ReadonlySet<string> = new Set([PROGRESS, LOG]);
 
 /** A thrown value with a numeric `code` is the function's own JSON-RPC error; any other is an internal error. */
 function errorOf(thrown: unknown): JsonRpcError {

@@ -16,7 +16,7 @@ import {
   RPC,
   requestText,
 } from '../../domain/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import { CANCELLED, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import type { PostTrace } from '../../domain/trace.ts';
 import { type ClientInfo, callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
@@ -272,12 +272,7 @@ export class HttpCall implements AnswerSink {
   }
 }
 
-export const PROGRESS = 'notifications/progress';
-export const LOG = 'notifications/message';
-export const CANCELLED = 'notifications/cancelled';
 export const SESSION_LOST = 'it forgot the session';
-/** A request whose answer is a stream that stays open. */
-const LISTEN = 'subscriptions/listen';
 
 /** What the conversations with one backend share. */
 export interface HttpBackend {

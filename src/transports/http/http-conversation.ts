@@ -13,11 +13,11 @@ import {
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { outcomeOf, RecentCallers, withEraMetadata } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import type { CallConversation, HttpBackend } from './http-call.ts';
-import { CANCELLED, HttpCall, LOG, PROGRESS, SESSION_LOST } from './http-call.ts';
+import { HttpCall, SESSION_LOST } from './http-call.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';

@@ -8,7 +8,7 @@ import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Era, Peer } from '../../domain/mcp.ts';
+import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, eraHeaders, shakeHands } from '../handshake.ts';
 import type { OpeningMemory } from '../transport.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
@@ -140,8 +140,8 @@ export class HttpSession {
 
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.courtesyMs. */
   async cancel(requestId: number, reason?: string): Promise<void> {
-    const method = 'notifications/cancelled';
-    await this.#post({ jsonrpc: '2.0', method, params: cancellation(requestId, reason) }, method);
+    const params = cancellation(requestId, reason);
+    await this.#post({ jsonrpc: '2.0', method: CANCELLED, params }, CANCELLED);
   }
 
   /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.courtesyMs. */

@@ -10,13 +10,13 @@ import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { CANCELLED } from '../../domain/mcp.ts';
 import type { AnswerEnding, AnswerSink } from '../http/http-answer.ts';
 import { HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { ask } from '../http/http-handshake.ts';
 import {
-  CANCELLED,
   type Channel,
   Correlator,
   type ExchangeObserver,

@@ -18,7 +18,7 @@ import {
   requestText,
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isCustomNotice, META, type Peer } from '../../domain/mcp.ts';
+import { CANCELLED, isCustomNotice, LISTEN, LOG, META, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import {
   type ClientInfo,
   callerTokenOf,
@@ -106,11 +106,6 @@ export interface CorrelatorOptions {
   /** Monotonic clock in ms. */
   readonly now?: () => number;
 }
-
-/** The notification that cancels a request. */
-export const CANCELLED = 'notifications/cancelled';
-const LISTEN = 'subscriptions/listen';
-const LOG = 'notifications/message';
 
 /** The exchanges of one channel that wait for their answer, each of which ends once, and the messages that belong to none. */
 export class Correlator {
@@ -243,7 +238,7 @@ export class Correlator {
 
   #takeNotification(message: NotificationMessage): void {
     const { method, params } = message;
-    if (method === 'notifications/progress') {
+    if (method === PROGRESS) {
       this.#takeProgress(method, params);
       return;
     }

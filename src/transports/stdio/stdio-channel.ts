@@ -12,11 +12,11 @@ import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { CANCELLED } from '../../domain/mcp.ts';
 import type { Closed, TransportFacts } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import {
-  CANCELLED,
   type Channel,
   Correlator,
   type ExchangeObserver,
