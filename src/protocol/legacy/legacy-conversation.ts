@@ -101,6 +101,11 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#cancelReason = undefined;
   }
 
+  /** True while calls are under way. */
+  get isCalling(): boolean {
+    return this.#calls.size > 0;
+  }
+
   get instanceId(): string | undefined {
     return this.#session.instanceId;
   }
