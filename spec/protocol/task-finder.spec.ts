@@ -41,7 +41,7 @@ function setUp(instanceIds: readonly string[], knowing: readonly string[], gone:
   const seek = (template: string | undefined, ownerId = 'ann') => {
     const question = { taskId: '1', owner: { id: ownerId }, template, backends, meta: { x: 1 } };
     const received: unknown[] = [];
-    const found$ = finder.seek(question);
+    const found$ = finder.search(question);
     found$?.subscribe((found) => received.push(found));
     return found$ === undefined ? 'no choice' : received;
   };

@@ -55,17 +55,17 @@ export class TaskFinder {
    * may give the same id. Returns undefined at the path of a template where there is no choice: fewer than two instances can
    * run the task, and no owner is known to have it.
    */
-  seek(query: TaskQuery): Observable<SearchResult> | undefined {
+  search(query: TaskQuery): Observable<SearchResult> | undefined {
     const { taskId, owner, template, backends } = query;
     const scope = { ownerId: owner.id, template };
     const all = backends.modernInstanceIds(owner);
     if (all.length < 2 && template !== undefined && !this.memory.isTaken(template, taskId)) return undefined;
     const instanceIds = all.filter((id) => !this.memory.isOthers(scope, taskId, id));
     if (instanceIds.length === 0) return of(NOT_FOUND);
-    return this.#searches.search(scope, taskId, () => this.#search(query, scope, instanceIds));
+    return this.#searches.search(scope, taskId, () => this.#ask(query, scope, instanceIds));
   }
 
-  #search(
+  #ask(
     { taskId, owner, backends, meta }: TaskQuery,
     scope: TaskScope,
     instanceIds: readonly string[],
@@ -118,12 +118,6 @@ export const NOT_FOUND = Symbol('not found');
 /** The instance that runs the task, or NOT_FOUND; undefined when the search did not decide. */
 type SearchResult = string | typeof NOT_FOUND | undefined;
 
-/** A search without a result, and until when it is not repeated. */
-interface Miss {
-  readonly untilMs: number;
-  readonly result: Exclude<SearchResult, string>;
-}
-
 /** The searches under way. */
 export class TaskSearches {
   readonly #now: () => number;
@@ -131,7 +125,8 @@ export class TaskSearches {
     string,
     { readonly ownerId: string; readonly search$: Observable<SearchResult> }
   >();
-  readonly #misses = new LruMap<Miss>(MOST_MISSES);
+  /** Searches that found no instance, and until when they are not repeated. */
+  readonly #misses = new LruMap<{ untilMs: number; result: SearchResult }>(MOST_MISSES);
 
   /** `now`: monotonic clock in ms. */
   constructor(now: () => number = () => performance.now()) {

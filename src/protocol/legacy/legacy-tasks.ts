@@ -60,7 +60,7 @@ export class LegacyTasks {
       const location = known.findLast((instanceId) => session.at(instanceId) !== undefined) ?? known.at(-1);
       if (location !== undefined) return this.#at(location, query);
       const meta = metaOf(request, session);
-      const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
+      const found$ = this.#finder.search({ taskId, owner, template, backends, meta });
       if (found$ === undefined) return this.#here(query);
       return found$.pipe(
         switchMap((result) => {

@@ -178,7 +178,7 @@ export class ModernEndpoint {
       tracker: call.report ?? call,
       requestId: from.requestId,
     };
-    const found$ = route === undefined ? routing.seek(call) : undefined;
+    const found$ = route === undefined ? routing.searchTask(call) : undefined;
     if (found$ !== undefined) {
       const send = (instanceId?: string) => backends.exchange(request, { owner, profile, instanceId });
       return found$.pipe(switchMap(send));

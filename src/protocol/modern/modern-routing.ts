@@ -59,17 +59,17 @@ export class ModernRouting {
   }
 
   /**
-   * Looks for the instance that runs a task which its caller is not known to have; see TaskFinder.seek. Undefined when the
+   * Looks for the instance that runs a task which its caller is not known to have; see TaskFinder.search. Undefined when the
    * call is about no task, too. RpcFailure (-32602), emitted, when there is none, or when it is known to be another owner's and
    * no other instance has one of that id: the two look alike.
    */
-  seek(call: ModernCall): Observable<string | undefined> | undefined {
+  searchTask(call: ModernCall): Observable<string | undefined> | undefined {
     const { method, params, owner, template, backends } = call;
     const { taskId, _meta } = params;
     if (!isTaskMethod(method) || !isTaskId(taskId)) return undefined;
     const isTaken = template !== undefined && this.#finder.memory.isTaken(template, taskId);
     const meta = isJsonObject(_meta) ? _meta : {};
-    const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
+    const found$ = this.#finder.search({ taskId, owner, template, backends, meta });
     return found$?.pipe(
       map((found) => {
         if (found === NOT_FOUND || (isTaken && found === undefined)) throw invalidParams('Unknown task');
