@@ -185,6 +185,15 @@ test('ping is answered here, and free', async () => {
   assert.equal([session.exchanges.length, charges.length, endpoint.conversations], [0, 0, 0]);
 });
 
+test('ping is answered while the session has its most calls, and with the id of one of them', async () => {
+  const { call, post } = legacyHarness();
+  for (let id = 0; id < 1_000; id += 1) call(id);
+  for (const id of ['p', 7]) {
+    const { reply, done } = post(request(id, 'ping'));
+    assert.equal([await done, reply.message], [undefined, { jsonrpc: '2.0', id, result: {} }]);
+  }
+});
+
 test('notifications are taken, and all but two of them passed on', async () => {
   const { post, session, charges } = legacyHarness();
   const replies = [

@@ -181,7 +181,7 @@ export class LegacyEndpoint {
     const requests = requestsOf(messages);
     const conversation = this.#conversations.of(session);
     try {
-      for (const { id } of requests) conversation.check(id);
+      for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
       conversation.clientSeen();
       const post = conversation.post(reply, requests.length, revision);
       for (const message of messages) {
