@@ -51,7 +51,11 @@ export class Endpoint implements McpEndpoint {
     }
     const opening = opensSse(request);
     if (opening !== undefined) return this.#sse.open(opening, request, reply, backends);
-    if (request.headers['mcp-session-id'] === undefined && namesModern(request.headers)) throw onlyPost();
+    if (request.headers['mcp-session-id'] === undefined && namesModern(request.headers)) {
+      // The modern era has no GET and no DELETE.
+      const { error } = refused(405, 'Method not allowed.');
+      throw new RpcFailure(405, error, null, ['Allow', 'POST']);
+    }
     if (request.method === 'GET') return this.#legacy.get(request, reply, backends);
     return this.#legacy.delete(request, reply, backends);
   }
@@ -68,12 +72,6 @@ export class Endpoint implements McpEndpoint {
     if (classified.era === 'legacy') return this.#legacy.post(parsed, request, reply, backends);
     return this.#modern.post(classified.message, request, reply, backends);
   }
-}
-
-/** The modern era has no GET and no DELETE. */
-function onlyPost(): RpcFailure {
-  const { error } = refused(405, 'Method not allowed.');
-  return new RpcFailure(405, error, null, ['Allow', 'POST']);
 }
 
 /** The era, with the message of a modern POST; the legacy endpoint reads its messages itself. */

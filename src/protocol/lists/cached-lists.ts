@@ -99,26 +99,23 @@ export class CachedLists {
 
 /** A session whose lists are cached per conversation: it could not call the tools that only other instances list. */
 class CachedSession implements McpSession {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
   readonly #inner: McpSession;
   readonly #deps: CachedSessionDeps;
   /** The backend that the client knows from the handshake. */
   readonly #greeted: Peer;
 
   constructor(inner: McpSession, deps: CachedSessionDeps) {
+    this.id = inner.id;
+    this.ownerId = inner.ownerId;
+    this.profile = inner.profile;
     this.#inner = inner;
     this.#deps = deps;
     this.#greeted = inner.peer;
   }
 
-  get id() {
-    return this.#inner.id;
-  }
-  get ownerId() {
-    return this.#inner.ownerId;
-  }
-  get profile() {
-    return this.#inner.profile;
-  }
   get peer() {
     return this.#inner.peer;
   }

@@ -168,7 +168,7 @@ export class ModernEndpoint {
     const route = routing.route(call);
     if (route !== undefined && 'parkedId' in route) {
       const resumed = this.#parked.resume(route.parkedId, owner, method, route.replies);
-      if (resumed === undefined) throw callNotHere();
+      if (resumed === undefined) throw invalidParams(CALL_NOT_HERE, { reason: 'call_not_here' });
       return resumed;
     }
     const request = {
@@ -205,12 +205,8 @@ export class ModernEndpoint {
 }
 
 /** The refusal of answers to a call that is not parked here, although the state is valid. */
-function callNotHere(): RpcFailure {
-  return invalidParams(
-    'No call waits for these answers on this node: it has continued or ended, or it waits on another node.',
-    { reason: 'call_not_here' },
-  );
-}
+const CALL_NOT_HERE =
+  'No call waits for these answers on this node: it has continued or ended, or it waits on another node.';
 
 /** Methods of the legacy era only: a backend of that era would answer them, a modern server must not. */
 const REMOVED: ReadonlySet<string> = new Set([
