@@ -8,8 +8,8 @@ import { resolve } from 'node:path';
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
   readonly key: string;
-  /** On the command line, without the dashes. A secret has none, or refuses there what is secret in it: other users of
-   *  the machine can read command lines. */
+  /** On the command line, without the dashes. Default: the key; for a secret none, since other users of the machine can read
+   *  command lines. A secret that has one refuses the secret part of its value there. */
   readonly flag?: string;
   /** What follows `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
   readonly variable?: string;
@@ -32,8 +32,9 @@ export type SettingNames = Pick<Setting<unknown>, 'key' | 'flag' | 'variable' | 
 
 /** Completes a row; checks its default against its type, which the type of the table would not. */
 export function setting<T>(row: SettingRow<T>): Setting<T> {
-  const variable = (row.flag ?? row.key).replaceAll(/[-.]/g, '_').toUpperCase();
-  return { variable, ...row };
+  const flag = row.flag ?? (row.secret ? undefined : row.key.replaceAll(/[_.]/g, '-'));
+  const variable = (flag ?? row.key).replaceAll(/[-.]/g, '_').toUpperCase();
+  return { variable, ...(flag === undefined ? {} : { flag }), ...row };
 }
 
 /** The values of a table of settings. */

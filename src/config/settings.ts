@@ -49,14 +49,12 @@ const MOST_REQUESTS = 1_000_000_000;
 export const SETTINGS = {
   host: setting({
     key: 'host',
-    flag: 'host',
     kind: hostName,
     default: '0.0.0.0',
     doc: 'Address to listen on. Each HOST variable belongs to the listener of its own PORT variable.',
   }),
   port: setting<number | undefined>({
     key: 'port',
-    flag: 'port',
     kind: integer(0, 65_535, 'a port'),
     default: undefined,
     defaultText: '8080 and 8000',
@@ -64,7 +62,6 @@ export const SETTINGS = {
   }),
   logLevel: setting<LogLevel>({
     key: 'log_level',
-    flag: 'log-level',
     kind: choice(LOG_LEVELS, { warning: 'warn' }),
     default: 'info',
     doc: 'Least serious messages that are logged.',
@@ -73,7 +70,6 @@ export const SETTINGS = {
   metrics: {
     port: setting<number | undefined>({
       key: 'metrics.port',
-      flag: 'metrics-port',
       kind: integer(0, 65_535, 'a port'),
       default: undefined,
       defaultText: 'none',
@@ -81,7 +77,6 @@ export const SETTINGS = {
     }),
     host: setting({
       key: 'metrics.host',
-      flag: 'metrics-host',
       kind: hostName,
       default: '127.0.0.1',
       doc: 'Address of that listener. All that can reach it can read the metrics.',
@@ -98,7 +93,6 @@ export const SETTINGS = {
   }),
   registryFile: setting({
     key: 'registry_file',
-    flag: 'registry-file',
     kind: path,
     default: undefined,
     doc: 'Registry document (JSON or YAML) read at the start, and again by `gateway sync`. See docs/guides/registry-file.md.',
@@ -115,7 +109,6 @@ export const SETTINGS = {
     }),
     namespace: setting({
       key: 'sync.namespace',
-      flag: 'sync-namespace',
       kind: namespace,
       default: 'mcp-servers',
       doc: 'Kubernetes namespace in which sync looks for pods; `*` for all.',
@@ -207,14 +200,12 @@ export const SETTINGS = {
   },
   graceMs: setting({
     key: 'grace_seconds',
-    flag: 'grace-seconds',
     kind: seconds(0, 600),
     default: LIMITS.graceMs,
     doc: 'Time that running calls have to end when the gateway stops.',
   }),
   corsOrigins: setting({
     key: 'cors_origins',
-    flag: 'cors-origins',
     kind: list(originOrAll),
     default: ['*'],
     doc: 'Web origins that may call a public gateway. `*` is ignored while authentication is off or the host is loopback.',
@@ -222,14 +213,12 @@ export const SETTINGS = {
   /** In lower case. */
   allowedHosts: setting({
     key: 'allowed_hosts',
-    flag: 'allowed-hosts',
     kind: list(hostHeader),
     default: [],
     doc: 'Values of the Host header accepted besides localhost, 127.0.0.1 and [::1] while authentication is off or the host is loopback.',
   }),
   allowedOrigins: setting({
     key: 'allowed_origins',
-    flag: 'allowed-origins',
     kind: list(origin),
     default: [],
     doc: 'Web origins accepted besides the same origin; on a public gateway besides `cors_origins`.',
@@ -237,7 +226,6 @@ export const SETTINGS = {
   /** In CIDR form, as all of `deniedNetworks`. */
   trustedProxies: setting({
     key: 'trusted_proxies',
-    flag: 'trusted-proxies',
     kind: list(network),
     default: [],
     doc: 'Proxies whose X-Forwarded-* headers are trusted.',
@@ -309,28 +297,24 @@ export const SETTINGS = {
   audit: {
     recordsCalls: setting({
       key: 'audit.calls',
-      flag: 'audit-calls',
       kind: boolean,
       default: true,
       doc: 'Whether each call of a tool is an entry of the audit log. See docs/guides/observability.md.',
     }),
     storesArguments: setting({
       key: 'audit.arguments',
-      flag: 'audit-arguments',
       kind: boolean,
       default: false,
       doc: `Whether such an entry has the first ${LIMITS.auditArgumentUnits} characters of the arguments, which may be secret, and not only their SHA-256.`,
     }),
     keptCalls: setting({
       key: 'audit.max_calls',
-      flag: 'audit-max-calls',
       kind: integer(1_000, 100_000_000, 'entries'),
       default: 200_000,
       doc: 'Calls that the audit log keeps, the newest ones.',
     }),
     keptDays: setting({
       key: 'audit.retention_days',
-      flag: 'audit-retention-days',
       kind: integer(0, 36_500, 'days'),
       default: 90,
       doc: 'Older entries of the audit log are deleted, those of changes and logins, too; 0 keeps them.',
@@ -367,7 +351,6 @@ export const SETTINGS = {
   /** Absolute; undefined: beside the database. */
   stateFolder: setting({
     key: 'state_dir',
-    flag: 'state-dir',
     kind: path,
     default: undefined,
     defaultText: 'the folder of the SQLite file, else ~/.local/state/stagedoor',
@@ -375,7 +358,6 @@ export const SETTINGS = {
   }),
   nodeId: setting<string | undefined>({
     key: 'node_id',
-    flag: 'node-id',
     kind: nodeName,
     default: undefined,
     defaultText: '`local` on SQLite, else host name and first port',
@@ -384,7 +366,6 @@ export const SETTINGS = {
   /** Absolute; undefined: the templates of the package. */
   templatesFolder: setting({
     key: 'templates_dir',
-    flag: 'templates-dir',
     kind: path,
     default: undefined,
     defaultText: 'those that come with stagedoor',
