@@ -1,5 +1,5 @@
-// What an integration of `stagedoor connect` is: how one kind of MCP client is set up for a template. Each has a file in this
-// folder and a line in its index.ts; the command, docs/reference/clients.md and the specs are made from the table.
+// An integration of `stagedoor connect`: the setup of one kind of MCP client for a template. Each has a file in this folder and a
+// line in its index.ts; the command, docs/reference/clients.md and the specs are made from the table.
 
 /** How a client reaches a template. */
 export type Connection = ProgramConnection | EndpointConnection;
@@ -15,7 +15,7 @@ interface AnyConnection {
 /** The client starts a program and speaks to it over its standard input and output. */
 export interface ProgramConnection extends AnyConnection {
   readonly transport: 'stdio';
-  /** What the program is: our own bridge to the gateway, the registered command, or a command in a container. */
+  /** Our own bridge to the gateway, the registered command, or a command in a container. */
   readonly program: 'bridge' | 'command' | 'container';
   readonly command: string;
   readonly args: readonly string[];
@@ -38,7 +38,7 @@ export interface Key {
   readonly value?: string;
 }
 
-/** Where the configuration of a client is. `~` is the home folder, `%NAME%` a variable of Windows; others are in the project. */
+/** The path of a client's configuration. `~` is the home folder, `%NAME%` a variable of Windows; relative paths are in the project. */
 export interface FileLocations {
   readonly macos: string;
   readonly windows: string;
@@ -78,16 +78,16 @@ export interface ConnectKind {
   /** The value of `--llm`. */
   readonly name: string;
   readonly title: string;
-  /** The transports that it can do; the first is used unless one is asked for. */
+  /** The supported transports; the first is the default. */
   readonly transports: readonly [Connection['transport'], ...Connection['transport'][]];
   /** The language of the snippet. */
   readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
   /** The file that is written by `--write`, and whose section the snippet is. */
   readonly file?: ConfigFile;
   readonly snippet: (connection: Connection) => string;
-  /** What to do, in order. */
+  /** The steps of the setup, in order. */
   readonly steps: (connection: Connection) => readonly string[];
-  /** What goes wrong most often, and what helps. */
+  /** The most common problems and their solutions. */
   readonly troubleshooting: readonly string[];
   /** The client's own documentation of this. */
   readonly documentation: readonly string[];

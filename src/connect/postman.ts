@@ -38,17 +38,19 @@ function collection({ template, url, key }: Connection): object {
     { key: 'Mcp-Session-Id', value: '{{sessionId}}' },
     { key: 'MCP-Protocol-Version', value: '2025-11-25' },
   ];
-  const raw = (body: unknown) => ({
-    mode: 'raw',
-    raw: JSON.stringify(body, null, 2),
-    options: { raw: { language: 'json' } },
+  const post = (url: string, more: readonly object[], body: object) => ({
+    method: 'POST',
+    header: [...header, ...more],
+    url,
+    body: { mode: 'raw', raw: JSON.stringify(body, null, 2), options: { raw: { language: 'json' } } },
   });
   const base = '{{baseUrl}}/mcp/{{template}}';
-  const initialize = {
+  const params = {
     protocolVersion: '2025-11-25',
     capabilities: {},
     clientInfo: { name: 'postman', version: '1.0.0' },
   };
+  const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
   const keepSession = [
     "const id = pm.response.headers.get('Mcp-Session-Id');",
     "if (id) pm.collectionVariables.set('sessionId', id);",
@@ -65,31 +67,16 @@ function collection({ template, url, key }: Connection): object {
       { name: 'List tools', request: { method: 'GET', header, url: `${base}/tools/list` } },
       {
         name: 'Call a tool',
-        request: {
-          method: 'POST',
-          header: [...header, json],
-          url: `${base}/tools/call`,
-          body: raw({ name: 'NAME_OF_A_TOOL', arguments: {} }),
-        },
+        request: post(`${base}/tools/call`, [json], { name: 'NAME_OF_A_TOOL', arguments: {} }),
       },
       {
         name: 'MCP: initialize',
         event: [{ listen: 'test', script: { type: 'text/javascript', exec: keepSession } }],
-        request: {
-          method: 'POST',
-          header: [...header, json, both],
-          url: base,
-          body: raw({ jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize }),
-        },
+        request: post(base, [json, both], initialize),
       },
       {
         name: 'MCP: list tools',
-        request: {
-          method: 'POST',
-          header: [...header, json, both, ...session],
-          url: base,
-          body: raw({ jsonrpc: '2.0', id: 2, method: 'tools/list' }),
-        },
+        request: post(base, [json, both, ...session], { jsonrpc: '2.0', id: 2, method: 'tools/list' }),
       },
     ],
   };
