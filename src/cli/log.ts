@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { pino } from 'pino';
 import { isoTimes } from '../domain/clock.ts';
 import { withoutInvisible } from '../domain/text.ts';
+import { fieldText } from './output.ts';
 
 /**
  * Makes the log at a level of pino. It never fails and never waits: lines that no reader takes are dropped. `write`: see
@@ -41,16 +42,11 @@ export function humanLine(line: string): string {
   const clock = String(time).slice(11, 19);
   const word = pino.levels.labels[Number(level)] ?? 'info';
   const { err, ...fields } = rest;
-  const details = Object.entries(fields).map(([name, value]) => `${name}=${inline(value)}`);
+  const details = Object.entries(fields).map(([name, value]) => `${name}=${fieldText(value)}`);
   const stack = err === undefined ? [] : [`\n${stackOf(err)}`];
   return withoutInvisible(
     [`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + stack.join(''),
   );
-}
-
-function inline(value: unknown): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return /[\s"]/.test(text) && typeof value === 'string' ? JSON.stringify(text) : text;
 }
 
 function stackOf(error: unknown): string {

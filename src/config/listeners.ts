@@ -1,5 +1,5 @@
-// The addresses that the gateway listens on. Each listener serves all routes; the two defaults, for calls by template and for
-// servers, differ only in their port and in the variables that change it. It opens no socket: the server reports a port that is in use.
+// The addresses of the gateway. Each listener serves all routes; the two defaults, for calls by template and for servers, differ only
+// in their port and in the variables that change it. No socket is opened here: the server reports a port that is in use.
 
 import type { Setting } from './setting-types.ts';
 import type { Found, Prefix, Sources } from './sources.ts';
@@ -88,7 +88,7 @@ export function resolveListeners(
   }
 }
 
-/** True for the addresses that only this machine can reach. */
+/** True for an address that only this machine can reach, with or without the brackets of IPv6. */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host);
+  return ['localhost', '::1', '[::1]'].includes(host) || /^127\./.test(host);
 }

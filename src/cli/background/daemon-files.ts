@@ -88,7 +88,7 @@ export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] a
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {
   const url = URL.parse(readDaemon(filesIn(folder))?.url ?? '');
   // Credentials are sent to this address, and the folder may have any origin: only this machine is accepted.
-  const isHere = url !== null && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1'));
+  const isHere = url !== null && isLoopback(url.hostname);
   return isHere && !DEFAULT_URLS.some((known) => known === url.origin)
     ? [url.origin, ...DEFAULT_URLS]
     : DEFAULT_URLS;

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { fieldText } from '../output.ts';
 import { type Remote, StreamBroken } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
@@ -88,7 +89,7 @@ function line(
   const place = [template, id].filter((part) => part !== undefined).join('/');
   const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest)
     .filter(([name, value]) => !isUsual(name, value))
-    .map(([name, value]) => `${name}=${textOf(value)}`);
+    .map(([name, value]) => `${name}=${fieldText(value)}`);
   return [`${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`, place, ...details]
     .filter((part) => part !== '')
     .join('  ');
@@ -103,9 +104,4 @@ function colouredType(terminal: Terminal, type: string): string {
   if (/\.(unhealthy|crashed|failed|refused|retried|ejected)$|^missed$/.test(type))
     return terminal.paint('red', type);
   return type === 'instance.healthy' ? terminal.paint('green', type) : type;
-}
-
-function textOf(value: unknown): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return typeof value === 'string' && /[\s"]/.test(value) ? JSON.stringify(value) : text;
 }

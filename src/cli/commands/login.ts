@@ -27,7 +27,7 @@ export const login: CommandDefinition = {
     // Found before a password is typed.
     const gateway = await gatewayOf(input, terminal);
     const { protocol, hostname } = new URL(gateway.url);
-    const isHere = isLoopback(hostname.replace(/[[\]]/g, ''));
+    const isHere = isLoopback(hostname);
     if (protocol === 'http:' && !isHere) {
       terminal.note(`warning: the password travels to ${hostname} without encryption; use https there`);
     }

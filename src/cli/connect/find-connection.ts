@@ -130,8 +130,7 @@ function ownProgram(
   url: string,
   variables: readonly string[],
 ): OwnProgram | string {
-  if (!isLoopback(new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')))
-    return 'the gateway is on another machine';
+  if (!isLoopback(new URL(url).hostname)) return 'the gateway is on another machine';
   const programs = instances.filter(({ transport }) => transport === 'stdio');
   if (programs.length === 0) return 'the template has no instance that is a program';
   if (!programs.some((record) => wordsOf(record) !== undefined)) {
