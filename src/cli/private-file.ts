@@ -56,15 +56,20 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
   }
 }
 
-/** The absolute path of a file to be written for the user. Throws CommandFailure without its folder, or when it exists. */
-export function newFilePath(folder: string, written: string, force?: 'force' | 'no force'): string {
+/**
+ * The absolute path of a file to be written for the user. Throws CommandFailure without its folder, or when it exists, unless
+ * `isForced`, which is undefined for a command without --force.
+ */
+export function newFilePath(folder: string, written: string, isForced?: boolean): string {
   const path = resolve(folder, written);
   if (!existsSync(dirname(path))) {
     throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
   }
   // A link that leads nowhere exists, too.
-  if (force !== 'force' && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new CommandFailure(`${path} already exists${force === undefined ? '' : '; --force replaces it'}`);
+  if (isForced !== true && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
+    throw new CommandFailure(
+      `${path} already exists${isForced === undefined ? '' : '; --force replaces it'}`,
+    );
   }
   return path;
 }

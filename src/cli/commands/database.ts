@@ -124,7 +124,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
     if (isForced) throw new UsageError('--force requires --file');
     return undefined;
   }
-  return newFilePath(folder, written, isForced ? 'force' : 'no force');
+  return newFilePath(folder, written, isForced);
 }
 
 /** Names in one line; more are only counted. */
