@@ -21,7 +21,7 @@ export interface DemoSetup {
   readonly urls: readonly string[];
 }
 
-/** Scopes and lifetime of the key of a demo: in a given database the key outlives the demo. */
+/** Scopes and lifetime of the key of a demo. */
 const KEY_PERMISSIONS = ['gateway:read', 'tools:call'] as const;
 const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 

@@ -10,7 +10,7 @@ type HelpRow = readonly [name: string, text: string];
 export function overview(commands: readonly CommandDefinition[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
-  // The part after a semicolon is for the help of the command itself.
+  // The part after a semicolon is only in the help of the command.
   const rows = shown.map((command): HelpRow => [usage(command), command.summary.replace(/;.*$/s, '')]);
   return [
     'One HTTP entrance to many MCP servers.',
@@ -69,7 +69,7 @@ const INDENT = '  ';
 const GAP = '  ';
 /** Longer lines are hard to read, however wide the terminal is. */
 const LONGEST_LINE = 110;
-/** Share of a line that names may take; the text of a longer name begins on the next line. */
+/** Largest share of a line for names; the text of a longer name begins on the next line. */
 const NAME_SHARE = 0.4;
 
 /** Names and their texts in two columns, within `columns` characters; without, as in a pipe, each row is one line. */

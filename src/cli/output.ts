@@ -1,5 +1,5 @@
-// The output of commands: tables and `name  value` lines for people, JSON for programs.
-// The command selects the content; the terminal decides about colours.
+// The output of commands: tables and `name  value` lines for people, JSON for programs. The command selects the content, the
+// terminal the colours.
 
 import { createRequire } from 'node:module';
 import { stripVTControlCharacters } from 'node:util';
@@ -20,7 +20,7 @@ export function printResult(
   return 0;
 }
 
-/** JSON for programs: two spaces, the shape the gateway sent. What changes how a terminal shows it is escaped. */
+/** JSON for programs, indented by two spaces. Characters that change how a terminal shows text are escaped. */
 export function json(value: unknown): string {
   const escaped = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(value, null, 2).replace(/[^\n -~]/g, (letter) =>
@@ -64,7 +64,7 @@ function isBlank(cell: string | number = ''): boolean {
   return /^(-|0(\.0+)?( %)?)?$/.test(String(cell));
 }
 
-/** Characters between two columns, and those that each keeps, however narrow the terminal is. */
+/** Characters between two columns, and the least width of a column on a narrow terminal. */
 const GAP = 2;
 const LEAST_WIDTH = 5;
 
@@ -87,7 +87,7 @@ function fittingWidths(
   return widths;
 }
 
-/** Words that no line of the column could hold, in pieces. Text in colour is left alone. */
+/** The cell with words that are wider than the column split. Text in colour stays unchanged. */
 function withShortWords(cell: string, width: number | undefined): string {
   if (width === undefined || cell.includes('\u001b')) return cell;
   return cell.replace(/\S+/g, (word) => (word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? []).join('\n'));

@@ -1,5 +1,4 @@
-// The options that stand for settings, made from the table of settings, and how they become a Config.
-// Which settings there are and what they mean is config/settings.ts.
+// The options of settings, made from the table in config/settings.ts, and the Config that they make.
 
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -11,7 +10,7 @@ import type { CommandInput, OptionDefinition } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Words for kinds of values, by the `type` that config/setting-types.ts gives them; the first that fits. */
+/** Placeholders of values by the `type` of their setting; the first match counts. */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/^percent/, 'percent'],
   [/separated by commas$/, 'list'],
@@ -29,7 +28,7 @@ const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/^one of/, 'word'],
 ];
 
-/** The two forms of a switch, where the sentence about its setting does not explain them. */
+/** Descriptions of both forms of a switch, where the sentence about its setting does not explain them. */
 const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: string }>> = {
   sync: {
     on: 'Register containers and pods that serve a template, and follow their changes',
@@ -89,7 +88,7 @@ function descriptionOf({
   return doc.replace(/\.$/, '') + otherwise + choices;
 }
 
-/** What to write for a value: a word made of the type of its setting. */
+/** The placeholder of a value: `port` of `--port <port>`. */
 function placeholderOf(flag: string, type: string): string {
   if (flag.endsWith('-dir')) return 'folder';
   return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? 'value';

@@ -33,7 +33,7 @@ function closest(written: string, candidates: readonly string[]): { word: string
   return best;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. */
+/** The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other. */
 function editDistance(from: string, to: string): number {
   const [letters, others] = [[...from], [...to]];
   let before: readonly number[] = [];

@@ -1,5 +1,4 @@
-// The parts that the bridge reads of a message of its client: its method, the ids of its requests, and its era.
-// The message itself is forwarded as the line that it came as.
+// The parts of a client's message that the bridge reads: method, ids of the requests, era. The line itself is forwarded unchanged.
 
 import { isJsonObject, type JsonObject, parseExact } from '../../domain/json.ts';
 import { idValue, type JsonRpcId, readId } from '../../domain/jsonrpc.ts';

@@ -1,10 +1,10 @@
 // `stagedoor completion`: prints the script with which a shell completes commands and options, made from the command table.
-// The script names no template and no instance: each Tab would have to ask a gateway for them.
+// The script completes no names of templates and instances: each Tab would need a request to a gateway.
 
 import { type CommandDefinition, optionFlag } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
-/** Prints a script. The table lists this row too, so it is read when the command runs. */
+/** The table lists this row, too, so it is read when the command runs. */
 export const completionOf = (table: () => readonly CommandDefinition[]): CommandDefinition => ({
   name: 'completion',
   positionals: '<bash|zsh|fish>',

@@ -55,7 +55,7 @@ export const start: CommandDefinition = {
   },
 };
 
-/** A demo keeps nothing: its servers work in a scratch folder that ends with it, and no later start could run them. */
+/** A demo stores nothing: its servers use a scratch folder that is removed with it, and no later start could run them. */
 function withoutTrace(config: Config): Config {
   const isDatabase = ({ name }: ConfigRow) => name === SETTINGS.databaseUrl.key;
   const source = config.rows.find(isDatabase)?.source;

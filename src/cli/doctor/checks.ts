@@ -21,7 +21,7 @@ import { answersAsGateway, localUrl, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** What one check found. `advice` is what to do; null where nothing has to be done. */
+/** A result of a check. `advice` says what to do; null when nothing has to be done. */
 export interface Examination {
   readonly check: string;
   readonly status: 'ok' | 'warn' | 'fail';
@@ -73,7 +73,7 @@ async function checkDatabase(config: Config, terminal: Terminal): Promise<readon
   }
   if (file !== undefined && (await modeOf(file)) === undefined) {
     const folder = dirname(file);
-    if (await may(folder, constants.W_OK))
+    if (await isAllowed(folder, constants.W_OK))
       return [ok(`${printable} does not exist yet; the first start creates it`)];
     return [fail(`${printable} cannot be made: ${folder} cannot be written to`, 'choose another --database')];
   }
@@ -155,7 +155,7 @@ async function checkFiles(config: Config, terminal: Terminal): Promise<readonly 
 async function checkStateFolder(folder: string): Promise<CheckResult> {
   const mode = await modeOf(folder);
   if (mode === undefined) return ok(`${folder} does not exist yet; the first start creates it`);
-  if (!(await may(folder, constants.W_OK))) {
+  if (!(await isAllowed(folder, constants.W_OK))) {
     const advice = 'change its owner, or choose another --state-dir';
     return fail(`the state folder ${folder} cannot be written to`, advice);
   }
@@ -196,7 +196,7 @@ async function isFound(program: string, path: string, extensions = ''): Promise<
   const folders = isAbsolute(program) || /[\\/]/.test(program) ? [''] : path.split(delimiter);
   const endings = isPosix ? [''] : ['', ...extensions.split(';')];
   const places = folders.flatMap((folder) => endings.map((ending) => join(folder, program) + ending));
-  const seen = await Promise.all(places.map((place) => may(place, constants.X_OK)));
+  const seen = await Promise.all(places.map((place) => isAllowed(place, constants.X_OK)));
   return seen.includes(true);
 }
 
@@ -219,10 +219,10 @@ async function checkProxies(_config: Config, { env }: Terminal): Promise<readonl
 }
 
 async function checkClock({ databaseUrl }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  // The check of the database says why it does not answer.
-  const there = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
+  // The check of the database reports why it does not answer.
+  const databaseMs = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
   const compared = [
-    ...(there === undefined ? [] : [compareClock('the database', there - Date.now())]),
+    ...(databaseMs === undefined ? [] : [compareClock('the database', databaseMs - Date.now())]),
     ...(await compareWithGateway(terminal)),
   ];
   if (compared.length > 0) return compared;
@@ -244,7 +244,7 @@ async function compareWithGateway(terminal: Terminal): Promise<readonly CheckRes
   return [];
 }
 
-/** Both tell whole seconds. */
+/** In whole seconds, the precision of both clocks. */
 function compareClock(place: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
   if (Math.abs(seconds) <= MOST_SECONDS) return ok(`the same as at ${place}`);
@@ -252,7 +252,7 @@ function compareClock(place: string, aheadMs: number): CheckResult {
   return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
-/** Clocks that differ by less are the same. */
+/** Clocks that differ by no more count as equal. */
 const MOST_SECONDS = 10;
 
 const isPosix = process.platform !== 'win32';
@@ -269,18 +269,18 @@ function fail(text: string, advice: string): CheckResult {
   return { status: 'fail', text, advice };
 }
 
-/** Of a warning that ends in what to do: `other users can read the database: run "chmod 600 x"`. */
+/** Splits a warning that ends in advice: `other users can read the database: run "chmod 600 x"`. */
 function asAdvice(line: string): [text: string, advice: string] {
   const [text = line, advice = ''] = line.split(/: run "|"$/);
   return [text, advice];
 }
 
-/** Undefined when there is nothing. */
+/** Undefined when the path does not exist. */
 async function modeOf(path: string): Promise<number | undefined> {
   return (await stat(path).catch(() => undefined))?.mode;
 }
 
-function may(path: string, mode: number): Promise<boolean> {
+function isAllowed(path: string, mode: number): Promise<boolean> {
   return access(path, mode).then(
     () => true,
     () => false,
