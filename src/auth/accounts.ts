@@ -101,7 +101,11 @@ export class Accounts {
 
   /** VALIDATION_ERROR, DUPLICATE_USERNAME. */
   async createUser(input: NewUser): Promise<User> {
-    refuse([...nameIssues(input.username), ...fieldIssues(input)]);
+    const isName = Check(Username, input.username);
+    refuse([
+      ...(isName ? [] : [item('username', 'string_pattern_mismatch', USERNAME_RULE)]),
+      ...fieldIssues(input),
+    ]);
     const user = newUser(input, await this.#options.passwords.hash(input.password), this.#options.now());
     await this.#store.insertUser(user);
     return user;
@@ -258,11 +262,6 @@ function fieldIssues({ email, password, templates }: UserUpdate): ValidationItem
     ...(password === undefined ? [] : passwordIssues(password)),
     ...templateIssues(templates),
   ];
-}
-
-function nameIssues(username: string): ValidationItem[] {
-  if (Check(Username, username)) return [];
-  return [item('username', 'string_pattern_mismatch', USERNAME_RULE)];
 }
 
 function templateIssues(templates: readonly string[] | null | undefined): ValidationItem[] {

@@ -133,7 +133,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       authorize(route, auth, gateway),
       ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
       ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
-      ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
+      ...(route.request.body === undefined
+        ? []
+        : [readers[route.speaks === 'json-rpc' ? 'bytes' : (route.reader ?? 'koa-body')]]),
       handle(route, services, proxies, streams, onReport),
     ]);
   const rows = ROUTES.map((route) => ({ route, steps: unlessTemplate(route, gateway, stepsOf(route)) }));
@@ -198,10 +200,6 @@ function unlessTemplate(
 ): RouteMiddleware {
   if (template === undefined) return steps;
   return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
-}
-
-function readerOf({ speaks, reader = 'koa-body' }: Route): NonNullable<Route['reader']> | 'bytes' {
-  return speaks === 'json-rpc' ? 'bytes' : reader;
 }
 
 /** Counts every answer for the metrics, by status and error code. */

@@ -120,7 +120,10 @@ function checkedSettings(
   if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([CONTRADICTION]);
   const words = argumentSettings(definition).filter((key) => Object.hasOwn(values, key));
   if (isComplete && words.length > 0) throw validationFailed(words.map(unknownSetting));
-  refuse(words.filter((key) => [values[key]].flat().some(isOption)).map(optionValue));
+  // A value may not become an option of the program.
+  refuse(
+    words.filter((key) => [values[key]].flat().some((value) => /^-/.test(String(value)))).map(optionValue),
+  );
   const [unmapped] = mappedSettings(definition, values).unmapped;
   if (unmapped !== undefined)
     throw configIncomplete(`The template does not say where "config.${unmapped}" goes.`);
@@ -132,11 +135,6 @@ const CONTRADICTION: ValidationItem = {
   msg: 'The settings do not fit together; the config_schema of the template says which are needed',
   type: 'value_error',
 };
-
-/** A value may not become an option of the program. */
-function isOption(value: unknown): boolean {
-  return /^-/.test(String(value));
-}
 
 function optionValue(key: string): ValidationItem {
   return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };

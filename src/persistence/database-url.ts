@@ -27,10 +27,14 @@ export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | 
   // A URL such as `postgresql+asyncpg` names a driver of another language.
   const scheme = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url);
   const name = scheme?.[1]?.toLowerCase();
-  if (scheme === null || name === undefined) throw new StoreOpenError(notAUrl());
+  if (scheme === null || name === undefined)
+    throw new StoreOpenError(
+      `the database is named by a URL, such as sqlite:///gateway.db; known are ${knownSchemes()}`,
+    );
   if (name === 'memory') return undefined;
   const database = DATABASES.find(({ schemes }) => schemes.includes(name));
-  if (database === undefined) throw new StoreOpenError(unknownScheme(name));
+  if (database === undefined)
+    throw new StoreOpenError(`no database is called "${name}://"; known are ${knownSchemes()}`);
   const rest = url.slice(scheme[0].length);
   return database.isFile ? fileOf(database, rest, cwd) : serverOf(database, name, rest);
 }
@@ -123,14 +127,6 @@ function splitOnce(text: string, separator: string): string[] {
 
 function example({ schemes, defaultPort }: Database): string {
   return `${schemes[0]}://user:password@host:${defaultPort}/name`;
-}
-
-function notAUrl(): string {
-  return `the database is named by a URL, such as sqlite:///gateway.db; known are ${knownSchemes()}`;
-}
-
-function unknownScheme(scheme: string): string {
-  return `no database is called "${scheme}://"; known are ${knownSchemes()}`;
 }
 
 function knownSchemes(): string {

@@ -53,15 +53,12 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   try {
     await orm.connect();
     const execute: Execute = (sql) => connection.execute(sql);
-    await database.prepare?.(execute, await nativeClient(connection), options);
+    // The driver of SQL Server has no native client.
+    const client = await connection.getNativeClient().catch(() => undefined);
+    await database.prepare?.(execute, client, options);
   } catch (thrown) {
     destroy();
     throw thrown;
   }
   return { orm, tables, connection, lastAnswerAt: () => answeredAt, close, destroy };
-}
-
-/** Undefined for SQL Server, whose driver has none. */
-async function nativeClient(connection: AbstractSqlConnection): Promise<unknown> {
-  return connection.getNativeClient().catch(() => undefined);
 }

@@ -162,14 +162,8 @@ function addEntry(source: EntrySource, contents: Contents): void {
   else contents.entries.push({ ...entry, path: source.path });
 }
 
-interface Item {
-  readonly key: string | undefined;
-  readonly value: unknown;
-  readonly path: string;
-}
-
 /** The members of a list, or of an object whose keys are ids. */
-function itemsOf(section: unknown, path: string, contents: Contents): Item[] {
+function itemsOf(section: unknown, path: string, contents: Contents): Omit<EntrySource, 'template'>[] {
   if (Array.isArray(section))
     return section.map((value, index) => ({ key: undefined, value, path: pathTo(path, index) }));
   const entries = entriesOf(section, `${path}: must be a list, or an object by id`, contents);

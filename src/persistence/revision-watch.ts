@@ -22,7 +22,9 @@ export function watchRevision(
   { everyMs = 2_000 }: { readonly everyMs?: number } = {},
 ): Observable<RevisionChange> {
   return timer(0, everyMs).pipe(
-    exhaustMap(() => answerOf(store)),
+    exhaustMap(() =>
+      defer(() => store.revision()).pipe(catchError((error: unknown) => of({ reason: clauseOf(error) }))),
+    ),
     scan(withChange, NOTHING_SEEN),
     map(({ change }) => change),
   );
@@ -42,10 +44,6 @@ function withChange(seen: Seen, answer: RevisionReading): Seen {
   if (typeof answer === 'object') return { ...seen, change: { kind: 'away', ...answer } };
   const isAnother = seen.revision !== undefined && seen.revision !== answer;
   return { revision: answer, change: { kind: isAnother ? 'changed' : 'answered' } };
-}
-
-function answerOf(store: Pick<Store, 'revision'>): Observable<RevisionReading> {
-  return defer(() => store.revision()).pipe(catchError((error: unknown) => of({ reason: clauseOf(error) })));
 }
 
 /** The cause of DATABASE_UNAVAILABLE, whose message does not name it. */

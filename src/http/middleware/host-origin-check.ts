@@ -32,7 +32,8 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
   const { allowedOrigins, isPublic, corsOrigins, proxies } = options;
   const isHostAllowed = hostCheck(options);
   const isForAll = isPublic && corsOrigins.includes('*');
-  const origins = originSet(isPublic ? [...corsOrigins, ...allowedOrigins] : allowedOrigins);
+  const written = isPublic ? [...corsOrigins, ...allowedOrigins] : allowedOrigins;
+  const origins = new Set(written.map(lowerCase).filter((origin) => origin !== '*' && origin !== 'null'));
   const setting = isPublic ? 'cors_origins' : 'allowed_origins';
   return (context, next) => {
     if (!isPublic && !isHostAllowed(context.req))
@@ -62,10 +63,6 @@ function hostCheck({ allowedHosts, proxies }: HostOriginCheckOptions): (request:
     // `GET http://host/path` names another host, which takes precedence. Source: RFC 9112 section 3.2.2.
     return ORIGIN_FORM.test(url) || (URL.canParse(url) && isAllowed(new URL(url).host));
   };
-}
-
-function originSet(origins: readonly string[]): ReadonlySet<string> {
-  return new Set(origins.map(lowerCase).filter(isOneOrigin));
 }
 
 /** Also stores in the state whether the host is the same, for the session cookie of the console. */
@@ -121,8 +118,4 @@ function preflightHeaders({ headers }: IncomingMessage): readonly string[] {
 
 function lowerCase(text: string): string {
   return text.toLowerCase();
-}
-
-function isOneOrigin(origin: string): boolean {
-  return origin !== '*' && origin !== 'null';
 }

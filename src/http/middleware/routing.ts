@@ -25,7 +25,9 @@ import { HttpMcpReply } from '../sse/mcp-reply.ts';
  * Runs the route of a POST to a template whose path has no escapes: a look-up is enough for it. The router, which takes all other
  * requests, compares a path with all of its rows and composes the steps for each request, 2 us.
  */
-export function plainCalls(rows: readonly RouteSteps[]): HttpMiddleware {
+export function plainCalls(
+  rows: readonly { readonly route: Pick<Route, 'method' | 'path'>; readonly steps: RouteMiddleware }[],
+): HttpMiddleware {
   const posts = rows.filter(
     ({ route: { method, path } }) => method === 'POST' && path.startsWith(OF_TEMPLATE),
   );
@@ -40,11 +42,6 @@ export function plainCalls(rows: readonly RouteSteps[]): HttpMiddleware {
 
 const OF_TEMPLATE = '/mcp/:template';
 const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
-
-interface RouteSteps {
-  readonly route: Pick<Route, 'method' | 'path'>;
-  readonly steps: RouteMiddleware;
-}
 
 /** The last step of a route. `onReport`: see HttpRequest. */
 export function handle(

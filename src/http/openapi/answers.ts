@@ -66,15 +66,12 @@ function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: Shared
   const example = answer.example ?? exampleOf(body);
   return {
     ...described,
-    content: isStreamAlone(types)
-      ? { 'text/event-stream': {} }
-      : Object.fromEntries(types.map((type) => [type, contentOf(type, schema, example, event)])),
+    // The description explains events of a stream: ReDoc shows text of a schema in styles that the policy forbids.
+    content:
+      types.join() === 'text/event-stream'
+        ? { 'text/event-stream': {} }
+        : Object.fromEntries(types.map((type) => [type, contentOf(type, schema, example, event)])),
   };
-}
-
-/** The description of the answer explains such events: ReDoc shows text of a schema in styles that the policy forbids. */
-function isStreamAlone(types: readonly string[]): boolean {
-  return types.length === 1 && types[0] === 'text/event-stream';
 }
 
 /** Other types than JSON are text or bytes without a schema. */

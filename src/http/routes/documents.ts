@@ -55,7 +55,7 @@ function pageRoute(name: PageName, summary: string): Route {
     handler: ({ request }, { documents }): Reply | Promise<Reply> =>
       // Links of the page are relative to its address.
       request.path.endsWith('/')
-        ? moved(`../${name}`)
+        ? { ...noContent({ headers: ['Location', `../${name}`] }), status: 308 }
         : documents.page(name, request.headers['if-none-match']),
   });
 }
@@ -92,8 +92,4 @@ function consoleRoute(path: string, summary: string): Route {
     errors: ['NOT_FOUND'],
     handler: ({ request }, { consoleFiles }) => consoleFiles.reply(request),
   });
-}
-
-function moved(location: string): Reply {
-  return { ...noContent({ headers: ['Location', location] }), status: 308 };
 }

@@ -35,13 +35,9 @@ const InstanceCounts = Type.Object({
 
 /** Counts instances without draining and stopped ones, for every answer with such counts. */
 export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): Static<typeof InstanceCounts> {
-  const counted = servers.filter(isCounted);
+  const counted = servers.filter(({ snapshot: { state } }) => state !== 'draining' && state !== 'stopped');
   const healthy = counted.filter(({ snapshot }) => snapshot.healthy).length;
   return { total: counted.length, healthy, unhealthy: counted.length - healthy };
-}
-
-function isCounted({ snapshot }: Pick<Server, 'snapshot'>): boolean {
-  return snapshot.state !== 'draining' && snapshot.state !== 'stopped';
 }
 
 const DatabaseConnection = Type.Enum(['connected', 'disconnected']);

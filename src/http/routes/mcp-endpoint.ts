@@ -247,6 +247,7 @@ function serve(
 ): McpEndpointReply {
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
+  const messagesPath = name === undefined ? '/mcp' : `/mcp/${name}/messages`;
   return {
     kind: 'mcp',
     serve: (reply) =>
@@ -259,7 +260,7 @@ function serve(
           principal,
           requestId: request.id,
           holdBody: request.holdBody,
-          ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
+          ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
           ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
           report: (reported) => request.report(reported),
           consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
@@ -267,10 +268,6 @@ function serve(
         reply,
       ),
   };
-}
-
-function messagesPathOf(template: string | undefined): string {
-  return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
 }
 
 /** At the messages path a message without a session id is answered like one with an unknown id. */
