@@ -162,7 +162,8 @@ export class Registry {
   async hasTombstone(template: string, id: string, fingerprint: string): Promise<boolean> {
     const tombstones = await this.#store.listTombstones();
     return tombstones.some(
-      (one) => one.template === template && one.id === id && one.fingerprint === fingerprint,
+      (tombstone) =>
+        tombstone.template === template && tombstone.id === id && tombstone.fingerprint === fingerprint,
     );
   }
 

@@ -9,14 +9,6 @@ const PATTERN = /^sd_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/;
 const ID_BYTES = 8;
 const SECRET_BYTES = 32;
 
-/** A key in its parts. */
-export interface ParsedKey {
-  /** 16 lower-case hexadecimal digits. */
-  readonly id: string;
-  /** 43 url-safe characters. */
-  readonly secret: string;
-}
-
 /** A new key; `key` is shown once and kept nowhere. */
 export function newKey(): { readonly key: string; readonly id: string; readonly secretHash: string } {
   const id = randomBytes(ID_BYTES).toString('hex');
@@ -25,7 +17,7 @@ export function newKey(): { readonly key: string; readonly id: string; readonly 
 }
 
 /** Undefined for text of another format. */
-export function parseKey(key: string): ParsedKey | undefined {
+export function parseKey(key: string): { readonly id: string; readonly secret: string } | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }

@@ -87,10 +87,10 @@ export class Authenticator {
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {
-    const [one, other] = await Promise.all([this.#principalOf(token), this.#principalOf(key)]);
-    if (one.id !== other.id)
+    const [byToken, byKey] = await Promise.all([this.#principalOf(token), this.#principalOf(key)]);
+    if (byToken.id !== byKey.id)
       throw invalidCredentials('The headers Authorization and X-API-Key belong to different callers');
-    return one;
+    return byToken;
   }
 
   #principalOf(credential: string): Principal | Promise<Principal> {

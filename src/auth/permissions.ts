@@ -56,11 +56,11 @@ function effectiveScopes(permissions: readonly Scope[], owner: User | undefined)
 
 /** The intersection; an absent list contains all templates. */
 function commonTemplates(
-  one: readonly string[] | undefined,
-  other: readonly string[] | undefined,
+  left: readonly string[] | undefined,
+  right: readonly string[] | undefined,
 ): readonly string[] | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
-  return one.filter((template) => other.includes(template));
+  if (left === undefined || right === undefined) return left ?? right;
+  return left.filter((template) => right.includes(template));
 }
 
 function principal(

@@ -77,7 +77,7 @@ const OPTIONS = membersOf<GatewayOptions>({
   deniedNetworks: arrayOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
   definitions: {
     expected: 'a list of template definitions',
-    accepts: (value) => Array.isArray(value) && value.every((one) => rules.accepts(one)),
+    accepts: (value) => Array.isArray(value) && value.every((definition) => rules.accepts(definition)),
   },
   passEnv: arrayOf('names of variables', (name) => name !== '' && !/[=\0]/.test(name)),
   protectedPaths: {
@@ -209,7 +209,7 @@ export function arrayOf(what: string, accepts: (text: string) => boolean): Check
   return {
     expected: `a list of ${what}`,
     accepts: (value) =>
-      Array.isArray(value) && value.every((each) => typeof each === 'string' && accepts(each)),
+      Array.isArray(value) && value.every((item) => typeof item === 'string' && accepts(item)),
   };
 }
 

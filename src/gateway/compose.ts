@@ -67,7 +67,7 @@ export function composeGateway(
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
   const own = ownBounds(options.sessions);
-  const definitions = new Map(options.definitions?.map((each) => [each.id, each]));
+  const definitions = new Map(options.definitions?.map((definition) => [definition.id, definition]));
   const protectedPaths = [
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
     ...(options.protectedPaths ?? []),

@@ -198,7 +198,7 @@ export class Sync {
       if (ended !== undefined) {
         const gone = registry.active
           .definitions()
-          .filter((one) => one.container?.id === ended && cameFrom(source.origin, one));
+          .filter((definition) => definition.container?.id === ended && cameFrom(source.origin, definition));
         for (const { template, id } of gone) registry.withdraw(template, id, 'sync').catch(report);
       }
       if (isWaiting) return;

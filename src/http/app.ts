@@ -139,9 +139,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       handle(route, services, proxies, streams, onReport),
     ]);
   const rows = ROUTES.map((route) => ({ route, steps: unlessTemplate(route, gateway, stepsOf(route)) }));
-  const routerOf = (some: typeof rows): Router<RequestState, Record<never, never>> => {
+  const routerOf = (routed: typeof rows): Router<RequestState, Record<never, never>> => {
     const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
-    for (const { route, steps } of some) {
+    for (const { route, steps } of routed) {
       const row = router.register(route.path, [route.method], steps);
       // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
       if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');

@@ -115,15 +115,10 @@ export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends
   ) => Reply | Promise<Reply>;
 }
 
-/** The matched request, before any check. */
-export interface RawInput {
-  readonly params: Readonly<Record<string, string>>;
-  /** Without `?`. */
-  readonly query: string;
-  readonly body: unknown;
+/** The matched request before its validation; `query` is without `?`. */
+export interface RawInput
+  extends Omit<RouteInput<Readonly<Record<string, string>>, string, unknown>, 'fields'> {
   readonly bodyFields?: JsonFields | undefined;
-  readonly request: HttpRequest;
-  readonly principal: Principal;
 }
 
 export interface Route extends RouteAccess {

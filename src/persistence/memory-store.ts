@@ -116,7 +116,7 @@ function memoryAudit(): AuditStore {
   const add = (entries: AuditEntry[], added: AuditEntry): void => {
     const isOutOfOrder = added.id < (entries.at(-1)?.id ?? '');
     entries.push(copyOf(added));
-    if (isOutOfOrder) entries.sort((one, other) => newestFirst(other, one));
+    if (isOutOfOrder) entries.sort((left, right) => newestFirst(right, left));
   };
   const newest = (entries: AuditEntry[], { limit, before, from = '', filter = {} }: AuditPage) => {
     const found: AuditEntry[] = [];
@@ -150,8 +150,8 @@ function copyOf(entry: AuditEntry): AuditEntry {
   return entry.call === undefined ? { ...entry } : { ...entry, call: { ...entry.call } };
 }
 
-function newestFirst(one: AuditEntry, other: AuditEntry): number {
-  return one.id < other.id ? 1 : -1;
+function newestFirst(left: AuditEntry, right: AuditEntry): number {
+  return left.id < right.id ? 1 : -1;
 }
 
 function matches(

@@ -129,7 +129,7 @@ export class OrmAccounts implements AccountStore {
 
   async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {
     // In the same order on every node, so that two nodes cannot deadlock.
-    const touches = [...lastUsedAt].sort(([one], [other]) => (one < other ? -1 : 1));
+    const touches = [...lastUsedAt].sort(([left], [right]) => (left < right ? -1 : 1));
     for (let start = 0; start < touches.length; start += TOUCH_BATCH)
       await this.#touch(
         touches.slice(start, start + TOUCH_BATCH).map(([id, at]) => ({ id, at: new Date(at) })),

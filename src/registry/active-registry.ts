@@ -203,10 +203,13 @@ export function differences(
   ];
   const heldKeys = new Set(functions.map(keyOf));
   const heldServerIds = new Set(functions.map(({ serverId }) => serverId));
-  const wanted = stored.filter((one) => !heldKeys.has(keyOf(one)) && !heldServerIds.has(one.serverId));
-  const wantedByKey = new Map(wanted.map((one) => [keyOf(one), one]));
-  const stays = (one: InstanceDefinition) => wantedByKey.get(keyOf(one))?.serverId === one.serverId;
-  const staying = new Map(backends.filter(stays).map((one) => [keyOf(one), one]));
+  const wanted = stored.filter(
+    (definition) => !heldKeys.has(keyOf(definition)) && !heldServerIds.has(definition.serverId),
+  );
+  const wantedByKey = new Map(wanted.map((definition) => [keyOf(definition), definition]));
+  const stays = (definition: InstanceDefinition) =>
+    wantedByKey.get(keyOf(definition))?.serverId === definition.serverId;
+  const staying = new Map(backends.filter(stays).map((definition) => [keyOf(definition), definition]));
 
   const added: InstanceDefinition[] = [];
   const replaced: InstanceDefinition[] = [];
@@ -217,7 +220,7 @@ export function differences(
     else if (!isDeepStrictEqual(backendOf(before), backendOf(after))) replaced.push(after);
     else if (!isDeepStrictEqual(before, after)) changed.push(after);
   }
-  return { removed: backends.filter((one) => !stays(one)), added, replaced, changed };
+  return { removed: backends.filter((definition) => !stays(definition)), added, replaced, changed };
 }
 
 /** The fields that cannot change during a session. */

@@ -139,7 +139,9 @@ export const healthRoutes: readonly Route[] = [
     errors: ['TEMPLATE_NOT_FOUND'],
     handler: ({ params: { template }, query, principal }, { gateway }) => {
       const { strategy, total, healthy, healthPercentage, instances } = gateway.health(template);
-      const definitions = new Map(gateway.template(template).instances.map((one) => [one.id, one]));
+      const definitions = new Map(
+        gateway.template(template).instances.map((definition) => [definition.id, definition]),
+      );
       const views = instances.flatMap((snapshot) => {
         const definition = definitions.get(snapshot.id);
         if (definition === undefined) return [];

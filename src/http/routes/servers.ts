@@ -58,7 +58,7 @@ export const serverRoutes: readonly Route[] = [
       const servers = visibleServers(gateway, principal);
       const rest = servers
         .filter((server) => idOf(server) > cursor)
-        .sort((one, other) => (idOf(one) < idOf(other) ? -1 : 1));
+        .sort((left, right) => (idOf(left) < idOf(right) ? -1 : 1));
       const { page, nextCursor } = pageOf(rest, limit, idOf);
       const records = page.map((server) => ({
         ...instanceRecord(server, principal),

@@ -90,7 +90,7 @@ export const sessionRoutes: readonly Route[] = [
     errors: ['SESSION_NOT_FOUND'],
     handler: ({ params, principal }, { gateway }) => {
       const { session_id: id } = params;
-      const session = gateway.sessions().find((one) => one.id === id);
+      const session = gateway.sessions().find((candidate) => candidate.id === id);
       if (session === undefined || !maySee(principal, session)) throw sessionUnknown(id);
       gateway.endSession(id);
       return noContent();

@@ -162,9 +162,9 @@ export const templateRoutes: readonly Route[] = [
       const { tag, include_details: includesDetails = false } = query;
       const visible = visibleTemplates(gateway, principal);
       const templates =
-        tag === undefined ? visible : visible.filter((each) => hasTag(each, tag, gateway, definitions));
+        tag === undefined ? visible : visible.filter((name) => hasTag(name, tag, gateway, definitions));
       if (!includesDetails) return json(200, { templates });
-      const details = templates.map((each) => templateRecord(gateway, each, definitions.get(each)));
+      const details = templates.map((name) => templateRecord(gateway, name, definitions.get(name)));
       return json(200, { templates, details });
     },
   }),
