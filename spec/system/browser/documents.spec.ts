@@ -127,7 +127,7 @@ inBrowser('ReDoc searches without the worker that the policy forbids', () =>
     await page.getByRole('heading', { name: 'Stagedoor' }).first().waitFor();
     await page.keyboard.press('Control+k');
     await page.keyboard.type('deregister');
-    await page.getByText('Take an instance out').first().waitFor();
+    await page.getByText('Deregister an instance').first().waitFor();
   }),
 );
 
