@@ -89,6 +89,14 @@ test('gives what the protocol does not know to an exchange only when no other ca
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
 
+test('passes no cancellation of the backend on: its ids have no meaning elsewhere', () => {
+  const correlator = make();
+  const only = caller();
+  const { id } = correlator.open({ method: 'tools/call' }, only);
+  assert.ok(correlator.takes(notification('notifications/cancelled', { requestId: id })));
+  assert.equal(only.seen, []);
+});
+
 test('gives what belongs to a subscription to the exchange that opened it', () => {
   const correlator = make();
   const [one, two] = [caller(), caller()];
