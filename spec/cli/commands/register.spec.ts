@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { dirname, relative } from 'node:path';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/drive.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
@@ -16,12 +17,17 @@ const definitionOf = (template: string, id: string) =>
   gateway.server.gateway.instance(template, id).definition;
 
 test('registers a program with its folder, environment and weight, and waits until it is healthy', async () => {
-  const options = '--working-dir sub/.. --id 007 --env A=1 --env B=x=y --weight 3 --wait 20';
+  // The home of the user may be below the folder that commands run in, which then is refused.
+  const sub = relative(tmpdir(), folder('sub'));
+  const options = `--working-dir ${sub}/.. --id 007 --env A=1 --env B=x=y --weight 3 --wait 20`;
   const { code, out, err } = await register(`files ${options} --command`, program);
   const clients = `MCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files" shows how`;
   assert.equal([code, out, err], [0, `007 is registered in files: healthy\n${clients}`, '']);
   const { env, weight, workingDir } = definitionOf('files', '007');
-  assert.equal({ env, weight, workingDir }, { env: { A: '1', B: 'x=y' }, weight: 3, workingDir: tmpdir() });
+  assert.equal(
+    { env, weight, workingDir },
+    { env: { A: '1', B: 'x=y' }, weight: 3, workingDir: dirname(folder('sub')) },
+  );
 });
 
 test('says when it replaced an instance', async () => {

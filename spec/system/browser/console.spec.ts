@@ -276,8 +276,8 @@ inBrowser('shows a user without further rights no control that is refused', asyn
 inBrowser('loads nothing from elsewhere and breaks no rule of its policy', () => {
   const elsewhere = watched.requests.filter((each) => !each.startsWith(url()) && !each.startsWith('data:'));
   assert.equal(elsewhere, []);
-  // Chromium reports refusals, and a gateway that is away or starts, on the console.
-  const expected = /status of (?:40[134]|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|^failed: /;
+  // Chromium reports refusals, and a gateway that was killed, is away or starts, on the console.
+  const expected = /status of (?:40[134]|503)|ERR_CONNECTION_(?:REFUSED|RESET)|ERR_INCOMPLETE|^failed: /;
   assert.equal(
     watched.complaints.filter((complaint) => !expected.test(complaint)),
     [],
