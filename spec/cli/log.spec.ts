@@ -2,8 +2,9 @@
 
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
+import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { humanLine, LogSink } from '../../src/cli/log.ts';
+import { createLog, humanLine, LogSink } from '../../src/cli/log.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('log');
@@ -27,6 +28,44 @@ test('writes everything even when the process is ended right after', () => {
     encoding: 'utf8',
   });
   assert.equal({ status, lines: stderr.trimEnd().split('\n').length }, { status: 3, lines: 1000 });
+});
+
+test('writes records with fields as pino does', () => {
+  const own: string[] = [];
+  const theirs: string[] = [];
+  const log = createLog('info', false, (bytes) => {
+    own.push(...Buffer.from(bytes).toString().trimEnd().split('\n'));
+    return bytes.length;
+  });
+  const sample = pino(
+    { base: null, timestamp: () => ',"time":"t"' },
+    { write: (line) => theirs.push(line.trimEnd()) },
+  );
+  const cycle: { one?: object } = {};
+  cycle.one = cycle;
+  const odd = [
+    {},
+    [],
+    ['a'],
+    { a: undefined },
+    new Date(0),
+    { a: 1n },
+    cycle,
+    new Error('a'),
+    { err: new Error('b') },
+    null,
+  ];
+  const record = (fields: object | null, message?: string, ...more: unknown[]): void => {
+    for (const logger of [log, sample]) logger.info(fields, message, ...more);
+  };
+  for (const fields of odd) record(fields, 'odd');
+  record({ a: 1 });
+  record({ a: 1 }, '%s things', 2);
+  fc.assert(fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), record), { numRuns: 200 });
+  for (const logger of [log, sample]) logger.fatal('the end');
+  const withoutTime = (line: string) => JSON.parse(line.replace(/"time":"[^"]*"/, '"time":"t"'));
+  assert.ok(own.length >= 212);
+  assert.equal(own.map(withoutTime), theirs.map(withoutTime));
 });
 
 test('shows a record to a person as one line', () => {

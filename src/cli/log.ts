@@ -3,7 +3,7 @@
 // lines are collected and written together, and those that cannot be written are dropped and counted.
 
 import { writeSync } from 'node:fs';
-import type { Logger } from 'pino';
+import type { Logger, LoggerOptions } from 'pino';
 import { pino } from 'pino';
 import { isoTimes } from '../domain/clock.ts';
 import { withoutInvisible } from '../domain/text.ts';
@@ -27,7 +27,38 @@ export function createLog(
   // The use of `process.stderr` above has made a pipe non-blocking: a write to a full one fails.
   const sink = new LogSink({ notice: droppedLine, ...(write === undefined ? {} : { write }) });
   process.once('exit', () => sink.close());
-  return pino(options, sink);
+  return pino({ ...options, hooks: { logMethod: writesFields(sink, isoTime) } }, sink);
+}
+
+/**
+ * Writes records with fields as pino does, for a third of the time and with little garbage: each request has one. The rest is left to
+ * pino. The log has no bindings, serializers or redaction that would count here.
+ */
+function writesFields(sink: LogSink, isoTime: (atMs: number) => string): LogMethod {
+  return function (args, method, level) {
+    const [fields, message, ...more]: unknown[] = args;
+    const text =
+      level === INFO && typeof message === 'string' && more.length === 0 ? jsonOf(fields) : undefined;
+    if (text === undefined) return method.apply(this, args);
+    const head = `{"level":${INFO},"time":"${isoTime(Date.now())}",`;
+    return sink.write(`${head}${text.slice(1, -1)},"msg":${JSON.stringify(message)}}\n`);
+  };
+}
+
+type LogMethod = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>;
+
+const INFO = pino.levels.values.info;
+
+/** Undefined for anything but an object with fields, and for errors, which pino has a form for. */
+function jsonOf(fields: unknown): string | undefined {
+  if (typeof fields !== 'object' || fields === null || 'err' in fields || fields instanceof Error)
+    return undefined;
+  try {
+    const text: string | undefined = JSON.stringify(fields);
+    return text?.startsWith('{"') ? text : undefined;
+  } catch {
+    return undefined; // a cycle
+  }
 }
 
 /** The record with the number of lost lines. */
