@@ -1,6 +1,7 @@
 // Handshake, sessions, calls and session deletes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
 // legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts.
 
+import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -37,6 +38,18 @@ test('initialize opens a session and answers with the result of its backend', as
   });
   assert.equal(backends.opened, [HELLO]);
   assert.equal(charges, [1]);
+});
+
+test('a stream that begins before the answer names the instance that its call was sent to, if any', () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  const { call, session } = legacyHarness();
+  session.instanceId = 'one'; // the session is moving from it to another instance
+  const [waiting, sent] = [call(1).reply, call(2).reply];
+  Object(session.last.request.tracker).sentTo = { template: 't', id: 'two' };
+  mock.timers.tick(1_200);
+  assert.ok(waiting.opened && sent.opened);
+  assert.equal([waiting.instanceId, sent.instanceId], [undefined, 'two']);
+  mock.timers.reset();
 });
 
 test('initialize without a healthy instance is refused with the id of the request', async () => {

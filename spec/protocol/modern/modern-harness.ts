@@ -21,6 +21,7 @@ import type {
   WantedChanges,
 } from '../../../src/protocol/ports.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { ScriptedExchange } from '../scripted-backends.ts';
 
@@ -154,6 +155,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     stateKey,
     serverInfo: { name: 'stagedoor', version: '9' },
     onFault: (error) => faults.push(error),
+    scheduler: steadyPace(),
   });
   const charges: number[] = [];
   const harness = {

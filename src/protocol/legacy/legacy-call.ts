@@ -16,8 +16,8 @@ import type { LegacyPost } from './legacy-post.ts';
 
 /** The conversation of a call. */
 export interface LegacyCallDeps {
-  /** The instance of the session; undefined for all templates together. */
-  readonly instanceId: string | undefined;
+  /** The session is one with all templates. */
+  readonly isAggregate: boolean;
   /** Passes on a request of the server that belongs to this call. */
   ask(request: ServerRequest, call: LegacyCall): void;
   /** The call is over; its answer is not written yet. */
@@ -59,8 +59,10 @@ export class LegacyCall implements Slow {
   onSlow(): void {
     if (this.#isOver) return;
     const { sentTo } = this.#report ?? this.post;
-    const instanceId = this.#deps.instanceId ?? (sentTo && instanceNameOf(sentTo, undefined));
-    if (instanceId !== undefined) this.post.noteInstance(instanceId);
+    // Not the binding of the session, which may be moving.
+    if (sentTo !== undefined) {
+      this.post.noteInstance(instanceNameOf(sentTo, this.#deps.isAggregate ? undefined : sentTo.template));
+    }
     this.post.open();
   }
 

@@ -106,8 +106,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#calls.size > 0;
   }
 
-  get instanceId(): string | undefined {
-    return this.#session.instanceId;
+  get isAggregate(): boolean {
+    return this.#session.instanceId === undefined;
   }
 
   /** As a Canceller: set while a request is cancelled. */
