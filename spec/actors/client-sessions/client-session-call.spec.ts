@@ -4,15 +4,10 @@ import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import {
-  type CallsOwner,
-  type HeldReservation,
-  SessionCalls,
-} from '../../../src/actors/client-sessions/client-session-calls.ts';
-import type { SessionRoute } from '../../../src/actors/client-sessions/session-route.ts';
-import { sessionLost } from '../../../src/domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { GatewayError } from '../../../src/domain/errors.ts';
+import type { Answer } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
@@ -24,6 +19,7 @@ import {
   fails,
   HTTP,
   MODERN,
+  PLAIN,
   pass,
   resultOf,
   SessionHarness,
@@ -35,43 +31,6 @@ import {
 
 const test = suite('client session: calls');
 let harness = new SessionHarness();
-/** The calls of a session whose binding is a part in `a`. */
-async function begin() {
-  harness = new SessionHarness();
-  const ref = await harness.add('a', { script: silent });
-  const { dispatcher } = harness.inner;
-  const binding = harness.sessions.binder.shared.join(ref, harness.transport('a').peer);
-  const told: string[] = [];
-  const owner: CallsOwner & { endReason: string | undefined } = {
-    ownerId: 'ann',
-    endReason: undefined,
-    used: () => told.push('used'),
-    callEnded: () => told.push('rested'),
-  };
-  const { deps } = harness.sessions;
-  const place = {
-    deps,
-    binding,
-    queue: harness.inner.fleet.group('t').queue,
-    usableBinding: binding,
-    mayMove: false,
-    mayUpgrade: true,
-    wait: () => () => undefined,
-    carry: (request: ExchangeRequest, route: SessionRoute) =>
-      dispatcher.carry('t', request, () => ({
-        group: harness.inner.fleet.group('t'),
-        request,
-        route,
-        wantedTool: undefined,
-        timeoutMs: 30_000,
-      })),
-    plan: (request: ExchangeRequest) => ({ request }),
-    isEjected: () => false,
-    abandon: () => false,
-    countUnsafe: () => undefined,
-  };
-  return { calls: new SessionCalls(place, owner), owner, told };
-}
 
 simulateTime(test, () => harness.close());
 
@@ -294,37 +253,33 @@ test('a failed call waits for a new binding only for its remaining time', async 
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
-test('counts those that are under way, and the places that are held for more', async () => {
-  const { calls, told } = await begin();
-  assert.equal([calls.size, calls.hasBoundCalls], [0, false]);
-  const stay = keep(calls);
-  const call = listen(calls.exchange(toolCall('read')));
-  assert.equal([calls.size, calls.hasBoundCalls], [2, true]);
+test('calls under way, and reservations between two rounds, keep their session busy', async () => {
+  const session = await openSilent();
+  const reservation = reserve(session);
+  const call = ask(session, 'read');
+  assert.equal([session.calls, session.isCalling, session.isBusy], [2, true, true]);
   harness.transport('a').last.result('done');
   await call.end;
-  assert.equal([calls.size, calls.hasBoundCalls], [1, true]);
-  stay.leave();
-  stay.leave();
-  assert.equal([calls.size, calls.hasBoundCalls], [0, false]);
-  assert.equal(told, ['used', 'rested', 'used', 'rested', 'rested']);
+  assert.equal([session.calls, session.isCalling], [1, true]);
+  reservation.leave();
+  reservation.leave();
+  assert.equal([session.calls, session.isCalling, session.isBusy], [0, false, false]);
 });
 
-test('answers all of them when the session is over, and begins nothing more', async () => {
-  const { calls, owner } = await begin();
+test('the end of a session ends its calls and reservations', async () => {
+  const session = await openSilent();
   const ends: unknown[] = [];
-  const tell = (thrown: unknown): void => {
-    const { code, delivered } = asGatewayError(thrown);
-    ends.push([code, delivered]);
-  };
-  keep(calls, tell);
-  const call = listen(calls.exchange(toolCall('write')));
-  owner.endReason = 'it was closed';
-  calls.end(sessionLost('it was closed'));
-  tell(await call.end);
-  tell(await listen(calls.exchange(toolCall('read'))).end);
-  const sent = ['SESSION_NOT_FOUND', 'unknown'];
-  assert.equal(ends.toSorted(), [['SESSION_NOT_FOUND', 'no'], sent, sent]);
-  assert.equal([calls.size, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
+  reserve(session, (error) => ends.push(told(error)));
+  const call = ask(session, 'write');
+  await session.close();
+  ends.push(told(await call.end), told(await ask(session, 'read').end));
+  const [code, sent] = ['SESSION_NOT_FOUND', 'unknown'];
+  assert.equal(ends, [
+    { code, delivered: sent },
+    { code, delivered: sent },
+    { code, delivered: 'no' },
+  ]);
+  assert.equal([session.calls, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
 });
 
 test('keeps it there when another instance has the same id by now', async () => {
@@ -348,20 +303,40 @@ test('keeps it there when another instance has the same id by now', async () => 
   other.subscription.unsubscribe();
 });
 
-test('holds no more reservations than the share of its owner, except for continued calls', async () => {
-  const { calls } = await begin();
+test('an owner holds no more reservations than its share, except for continued calls', async () => {
+  const session = await openSilent();
   const lost: string[] = [];
   const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
-  const held = Array.from({ length: LIMITS.parkedCalls * LIMITS.ownerShare }, () => keep(calls, tell));
+  const held = Array.from({ length: LIMITS.parkedCalls * LIMITS.ownerShare }, () => reserve(session, tell));
   const [first] = held;
-  assert.equal([calls.size, lost], [250, []]);
-  keep(calls, tell);
-  assert.equal([calls.size, lost.splice(0)], [250, ['QUEUE_FULL unknown']]);
-  const next = first && keep(calls, tell, first);
-  assert.equal([calls.size, lost], [251, []], 'until it leaves its place before');
-  for (const stay of [...held, next]) stay?.leave();
-  assert.equal([calls.size, harness.ref('a').snapshot(1).inFlight], [0, 0]);
+  assert.equal([session.calls, lost], [250, []]);
+  reserve(session, tell);
+  assert.equal([session.calls, lost.splice(0)], [250, ['QUEUE_FULL unknown']]);
+  const next = first && reserve(session, tell, first);
+  assert.equal([session.calls, lost], [251, []], 'until the call leaves its previous reservation');
+  for (const reservation of [...held, next]) reservation?.leave();
+  assert.equal([session.calls, harness.ref('a').snapshot(1).inFlight], [0, 0]);
 });
+
+for (const whose of ['a shared', 'a dedicated'] as const) {
+  test(`a call between two rounds fails when ${whose} conversation ends, unless it may move`, async () => {
+    for (const sessionFailover of ['never', 'always'] as const) {
+      const profile = whose === 'a shared' ? PLAIN : ASKABLE;
+      const session = await openSilent(profile, sessionFailover);
+      const lost: string[] = [];
+      const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
+      const reservation = reserve(session, tell);
+      if (profile === ASKABLE) harness.upstreams('a')[0]?.lose();
+      else harness.transport('a').lose();
+      await settled();
+      const expected = sessionFailover === 'never' ? ['BACKEND_UNAVAILABLE unknown'] : [];
+      assert.equal([harness.ref('a').snapshot(1).inFlight, lost], [0, expected]);
+      reservation.leave();
+      assert.is(session.isBusy, false);
+      await harness.close();
+    }
+  });
+}
 
 test.run();
 
@@ -417,15 +392,22 @@ async function judged(): Promise<void> {
   await settled();
 }
 
-/** Keeps a place with the answer to a call, which may be the next one of a call that has a place. */
-function keep(
-  calls: SessionCalls,
+/** A session on `a`, which answers nothing. */
+async function openSilent(profile: ClientProfile = PLAIN, sessionFailover: SessionFailover = 'never') {
+  harness = new SessionHarness({ policy: { sessionFailover } });
+  await harness.add('a', { script: silent });
+  return harness.open(profile);
+}
+
+/** Reserves with the answer to a call, perhaps the next round of a call that has a reservation. */
+function reserve(
+  session: ClientSession,
   lost: (error: GatewayError) => void = () => undefined,
-  before: Pick<HeldReservation, 'exchange'> = calls,
+  before: Pick<HeldReservation, 'exchange'> = session,
 ): HeldReservation {
   const reservations: HeldReservation[] = [];
-  before.exchange(toolCall('write')).subscribe((answer) => reservations.push(calls.reserve(answer, lost)));
-  harness.transport('a').last.result();
+  before.exchange(toolCall('write')).subscribe((answer) => reservations.push(session.reserve(answer, lost)));
+  (harness.upstreams('a')[0] ?? harness.transport('a')).last.result();
   const [reservation] = reservations;
   if (reservation === undefined) throw new Error('there was no answer');
   return reservation;

@@ -199,6 +199,25 @@ for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
   }
 }
 
+test('closes the conversation that it left with the last call there, whose messages it gets no more', async () => {
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  await harness.add('a', { peer: FULL, fields: HTTP, script: silent });
+  const session = await harness.open();
+  await harness.add('b', { peer: FULL, fields: HTTP });
+  const { messages } = listenTo(session);
+  const calls = [ask(session, 'write'), ask(session, 'write')];
+  const [left] = harness.upstreams('a');
+  assert.ok(left);
+  harness.ref('a').drain();
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+  left.tell('notifications/tools/list_changed');
+  assert.equal([left.isClosed, messages.length], [false, 0]);
+  calls[0]?.subscription.unsubscribe();
+  assert.is(left.isClosed, false);
+  left.open[0]?.result('done');
+  assert.equal([await calls[1]?.end, left.isClosed, left.listeners], ['a', true, 0]);
+});
+
 test('asks another instance when the conversation of a continued call is over', async () => {
   harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
   await harness.add('a', { peer: MODERN, fields: HTTP });

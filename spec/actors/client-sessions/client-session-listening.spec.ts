@@ -1,11 +1,10 @@
-// What a modern backend is asked to tell, and when it is asked again.
+// The subscription of sessions at a modern backend: when it is replaced, and when the backend has acknowledged it.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Listening } from '../../../src/actors/client-sessions/client-session-listening.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
-import { META, type Peer } from '../../../src/domain/mcp.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
@@ -31,20 +30,6 @@ test.after.each(() => {
   mock.timers.reset();
 });
 
-test('delivers messages without the subscription id, and not the acknowledgement', async () => {
-  await listen();
-  const mine = { [META.subscriptionId]: 7 };
-  backend.last.notify(ACKNOWLEDGED, { _meta: mine });
-  backend.last.notify(UPDATED, { uri: 'x:1', _meta: mine });
-  backend.last.notify(UPDATED, { uri: 'x:2', _meta: { ...mine, more: true } });
-  backend.last.notify(UPDATED, { uri: 'x:3' });
-  assert.equal(heard, [
-    { kind: 'notification', method: UPDATED, params: { uri: 'x:1' } },
-    { kind: 'notification', method: UPDATED, params: { uri: 'x:2', _meta: { more: true } } },
-    { kind: 'notification', method: UPDATED, params: { uri: 'x:3' } },
-  ]);
-});
-
 test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
   await listen();
   const [first] = backend.exchanges;
@@ -64,32 +49,6 @@ test('makes one subscription of simultaneous changes, and keeps the old one unti
     heard.map(({ params }) => params.uri),
     ['x:0', 'x:1'],
   );
-});
-
-test('asks again what the backend ended, each time later, until it agrees', async () => {
-  await listen();
-  for (const waitMs of [500, 1_000, 2_000]) {
-    const before = backend.exchanges.length;
-    backend.last.complete();
-    mock.timers.tick(waitMs - 1);
-    assert.is(backend.exchanges.length, before);
-    mock.timers.tick(1);
-    assert.is(backend.exchanges.length, before + 1);
-  }
-  backend.last.notify(ACKNOWLEDGED);
-  backend.last.result({});
-  mock.timers.tick(1_000);
-  assert.is(backend.open.length, 1);
-});
-
-test('does not ask again what the backend refused, until something else is wanted', async () => {
-  await listen();
-  backend.last.refuse(-32601);
-  mock.timers.tick(60_000);
-  assert.is(backend.exchanges.length, 1);
-  wanted.add('x:1');
-  await refresh();
-  assert.is(backend.exchanges.length, 2);
 });
 
 test('resolves when the backend has acknowledged the latest subscription, or does not', async () => {
@@ -131,10 +90,10 @@ test('waits for the new question when the backend ends the old one because of it
 
 test.run();
 
-async function listen(capabilities: Peer['capabilities'] = { tools: { listChanged: true } }): Promise<void> {
+async function listen(): Promise<void> {
   listening = new Listening({
     ref: { listen: (request) => backend.exchange(request) },
-    peer: { capabilities },
+    peer: { capabilities: { tools: { listChanged: true } } },
     uris: wanted,
     alarm,
     deliver: (message) => heard.push(message),

@@ -2,17 +2,15 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import type { SessionFailover, SessionSharing } from '../../../src/domain/policy.ts';
+import type { SessionSharing } from '../../../src/domain/policy.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
-  answers,
   ask,
   codeOf,
   FULL,
@@ -172,7 +170,10 @@ test('retries to bind while its client listens', async () => {
 });
 
 test('ends at once while its client listens, when it may not move', async () => {
-  const session = await openOnA('never');
+  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  await harness.add('a', { peer: FULL });
+  const session = await harness.open();
+  await harness.add('b', { peer: FULL });
   const heard = listenTo(session);
   harness.transport('a').lose();
   await settled();
@@ -314,15 +315,6 @@ test('returns to the same instance only without another one', async () => {
 });
 
 test.run();
-
-/** A session on `a`, with `b` beside it. */
-async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
-  harness = new SessionHarness({ policy: { sessionFailover } });
-  await harness.add('a', { peer: FULL, script: answers('a') });
-  const session = await harness.open(PLAIN);
-  await harness.add('b', { peer: FULL, script: answers('b') });
-  return session;
-}
 
 /** From now on no conversation is opened with an instance; the signals of the openings, as they come. */
 function freeze(id: string): AbortSignal[] {

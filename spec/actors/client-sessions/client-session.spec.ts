@@ -1,10 +1,8 @@
-// A session of a legacy client: what it binds, how it ends, and the reservations of its calls between two rounds.
+// A session of a legacy client: its messages and notifications, and the calls of a client that is away.
 
 import * as assert from 'uvu/assert';
-import { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
-import type { Binding } from '../../../src/actors/client-sessions/client-session-types.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
@@ -14,8 +12,8 @@ import {
   FULL,
   HTTP,
   listenTo,
-  MODERN,
   PLAIN,
+  resultOf,
   SessionHarness,
   settled,
   simulateTime,
@@ -23,38 +21,6 @@ import {
 
 const test = suite('client session');
 let harness = new SessionHarness();
-/** A binding at `a`: a part in its conversation, or one of a client's own. */
-async function bindingAt(
-  whose: 'shared' | 'own',
-  fields: Partial<InstanceDefinition> = {},
-): Promise<Binding> {
-  await harness.add('a', { peer: MODERN, fields });
-  const profile = whose === 'own' ? ASKABLE : PLAIN;
-  const needs = { template: 't', ownerId: 'ann', profile, asksForLog: false };
-  const session = whose === 'own' ? 'isolated' : 'auto';
-  harness.inner.fleet.setPolicy('t', { ...harness.inner.fleet.group('t').policy, session });
-  return harness.sessions.binder.findBinding(needs, { signal: new AbortController().signal });
-}
-/** Keeps a place there; `heard` is what it says to its call. */
-function reserveAt(binding: Binding | undefined, isBound = true, { isContinuation = false } = {}) {
-  const heard: string[] = [];
-  const reservation: HeldReservation = new HeldReservation({
-    binding,
-    ownerId: 'ann',
-    isContinuation,
-    exchange: () => {
-      throw new Error('no exchange is made here');
-    },
-    isBound: () => isBound,
-    lost: ({ code, delivered }) => heard.push(`${code} ${delivered}`),
-    left: () => heard.push('left'),
-  });
-  reservation.watch();
-  return { reservation, heard };
-}
-function waitedFor(): number {
-  return harness.ref('a').snapshot(1).inFlight;
-}
 
 simulateTime(
   test,
@@ -230,48 +196,69 @@ test('keeps the calls of an absent client while no other call waits for their pl
   for (const { subscription } of [asking, ...calls, ...others]) subscription.unsubscribe();
 });
 
-for (const whose of ['shared', 'own'] as const) {
-  test(`tells once that ${whose} conversation is over`, async () => {
-    const binding = await bindingAt(whose);
-    const { heard } = reserveAt(binding);
-    harness.transport('a').lose();
-    await settled();
-    assert.equal([waitedFor(), heard], [0, ['BACKEND_UNAVAILABLE unknown', 'left']]);
-    assert.equal(reserveAt(binding).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
-    await binding.close();
-  });
-
-  test(`says nothing when the call may go on elsewhere than in ${whose} conversation`, async () => {
-    const binding = await bindingAt(whose);
-    const { reservation, heard } = reserveAt(binding, false);
-    harness.transport('a').lose();
-    await settled();
-    assert.equal([waitedFor(), heard], [0, []]);
-    reservation.leave();
-    await binding.close();
-  });
-}
-
-test('reports the end of a dedicated conversation while the instance stays', async () => {
-  const binding = await bindingAt('own');
-  const { heard } = reserveAt(binding);
-  harness.upstreams('a')[0]?.lose();
-  assert.equal([harness.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
+test('events name both instances when the session moves', async () => {
+  await harness.close();
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  await harness.add('a');
+  const session = await harness.open();
+  await harness.add('b');
+  sessionEvents();
+  harness.ref('a').drain();
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+  const from = { fromInstanceId: 'a', fromServerId: 'a' };
+  assert.equal(sessionEvents(), [{ type: 'session.moved', ...factOf(session, 'b'), ...from }]);
+  await session.close('its client left');
+  assert.equal(sessionEvents(), [
+    { type: 'session.ended', ...factOf(session, 'b'), reason: 'its client left', isLost: false },
+  ]);
 });
 
-test('is lost where its owner has too many places, unless its call has one already', async () => {
-  const binding = await bindingAt('own');
-  const share = LIMITS.parkedCalls * LIMITS.ownerShare;
-  const all = Array.from({ length: share }, () => reserveAt(binding, false));
-  assert.equal(
-    all.flatMap(({ heard }) => heard),
-    [],
-  );
-  assert.equal(reserveAt(binding, false).heard, ['QUEUE_FULL unknown', 'left']);
-  const next = reserveAt(binding, false, { isContinuation: true });
-  assert.equal([next.heard, waitedFor()], [[], share + 1]);
-  for (const { reservation } of [...all, next]) reservation.leave();
-  assert.is(waitedFor(), 0);
+test('events report a lost session when it could not move', async () => {
+  await harness.close();
+  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  await harness.add('a', { fields: HTTP });
+  const session = await harness.open();
+  sessionEvents();
+  harness.upstreams('a')[0]?.lose();
+  await ask(session, 'read').end;
+  const [ended, ...others] = sessionEvents();
+  assert.equal(ended, {
+    ...{ type: 'session.ended', ...factOf(session, 'a') },
+    ...{ reason: 'its instance is gone', isLost: true },
+  });
+  assert.equal(others, []);
+});
+
+test('there are no events of a session that was never open', async () => {
+  assert.is(await harness.open().then(String, () => 'refused'), 'refused');
+  await harness.add('a', { fields: HTTP });
+  harness.transport('a').openUpstream = () => new Promise(() => undefined);
+  const leaving = new AbortController();
+  const opening = harness.sessions.open('t', 'somebody', PLAIN, leaving.signal).catch(() => 'called off');
+  await settled();
+  leaving.abort();
+  assert.is(await opening, 'called off');
+  assert.equal(sessionEvents(), []);
+});
+
+test('events never contain a session id', async () => {
+  await harness.add('a');
+  const sessions = await Promise.all(Array.from({ length: 3 }, () => harness.open()));
+  await harness.sessions.closeAll(0);
+  const text = JSON.stringify(harness.inner.events);
+  for (const { id } of sessions) assert.not.ok(text.includes(id.slice(0, 8)));
+  assert.is(sessions.length * 2, sessionEvents().length);
 });
 
 test.run();
+
+/** The events of sessions since the last call. */
+function sessionEvents() {
+  const events = harness.inner.events.splice(0).filter(({ type }) => type.startsWith('session.'));
+  return events.map(({ atMs, ...fact }) => fact);
+}
+
+function factOf({ id }: ClientSession, instanceId: string) {
+  const session = sessionFingerprint(id);
+  return { template: 't', instanceId, serverId: instanceId, session, principal: 'somebody' };
+}

@@ -19,15 +19,6 @@ const MANY = 60;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-test('parks unused sessions, and wakes used ones', () => {
-  const { resting, add } = staged();
-  const [first] = add(2);
-  mock.timers.tick(LIMITS.sessionParkMs);
-  assert.equal([resting.parked, first?.isParked], [2, true]);
-  if (first !== undefined) resting.used(first);
-  assert.equal([resting.parked, resting.size, first?.isParked], [1, 2, false]);
-});
-
 test('ends a few in one go, those first that were not used for longest', () => {
   const { resting, add, ended } = staged();
   const sessions = add(MANY);
