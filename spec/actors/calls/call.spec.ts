@@ -1,7 +1,8 @@
 // Calls over several instances: choice, failover, and what the dispatcher adds.
 
 import * as assert from 'uvu/assert';
-import type { StrategyName } from '../../../src/domain/policy.ts';
+import { CallEvents } from '../../../src/actors/calls/call-events.ts';
+import type { GatewayEvent } from '../../../src/domain/events.ts';
 import {
   answers,
   fails,
@@ -15,7 +16,6 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call');
 let harness = new Harness();
-const IDS = ['a', 'b', 'c', 'd'];
 
 test.before.each(() => {
   harness = new Harness();
@@ -122,28 +122,6 @@ test('refuses every call once the gateway closes', async () => {
   assert.is(harness.asked('a'), 0);
 });
 
-test('chooses and counts in one block: a burst is spread as if the calls came one by one', async () => {
-  await setPolicy('least_connections');
-  for (const id of IDS) await harness.add(id, silent);
-  for (let call = 0; call < 1_000; call += 1) harness.call('write');
-  assert.equal(inFlight(), [250, 250, 250, 250]);
-});
-
-for (const [strategy, shares] of [
-  ['round_robin', [25, 25, 25, 25]],
-  ['least_connections', [25, 25, 25, 25]],
-  ['weighted_round_robin', [10, 20, 30, 40]],
-] as const) {
-  test(`follows ${strategy}`, async () => {
-    await setPolicy(strategy);
-    for (const [index, id] of IDS.entries()) {
-      await harness.add(id, silent, { fields: { weight: index + 1 } });
-    }
-    for (let call = 0; call < 100; call += 1) harness.call('write');
-    assert.equal(inFlight(), shares);
-  });
-}
-
 test('leaves no instance out when half of them fail each call', async () => {
   await harness.add('a', fails('no'));
   await harness.add('b', answers());
@@ -153,6 +131,39 @@ test('leaves no instance out when half of them fail each call', async () => {
   assert.equal([...new Set(ends)].sort(), ['b', 'd']);
   await settled();
   assert.equal(inFlight(), [0, 0, 0, 0]);
+});
+
+test('has one last event, which is the end of an attempt while one is under way', () => {
+  const instance = { template: 't', id: 'a', serverId: 'a' };
+  const end = { durationMs: 3, error: undefined };
+  const types = (report: (events: CallEvents) => void) => {
+    const emitted: unknown[] = [];
+    const emit = (event: GatewayEvent) =>
+      emitted.push([event.type, 'isLast' in event ? event.isLast : undefined]);
+    report(new CallEvents(emit, { template: 't', number: 7, request: { method: 'ping' } }));
+    return emitted;
+  };
+  assert.equal(
+    types((events) => {
+      const first = { attempt: events.sent(), waitMs: 0 };
+      const second = { attempt: events.sent(), waitMs: 0 };
+      events.refused('QUEUE_FULL', 1);
+      events.finished(instance, second, { ...end, outcome: 'result' }, true);
+      events.finished(instance, first, { ...end, outcome: 'failed' }, true);
+      events.cancelled(1);
+    }),
+    [
+      ['exchange.finished', true],
+      ['exchange.finished', false],
+    ],
+  );
+  assert.equal(
+    types((events) => {
+      events.refused('QUEUE_FULL', 1);
+      events.cancelled(1);
+    }),
+    [['exchange.refused', undefined]],
+  );
 });
 
 test.run();
@@ -167,12 +178,6 @@ function asked(id: string): number {
 
 function tellCode(end: string | Error): string {
   return end instanceof Error && 'code' in end ? String(end.code) : String(end);
-}
-
-function setPolicy(strategy: StrategyName): Promise<void> {
-  const closed = harness.close();
-  harness = new Harness({ strategy });
-  return closed;
 }
 
 function inFlight(): number[] {

@@ -1,9 +1,12 @@
 // Requests as promises, over functions as backends: results, lists, and whose fault an error answer was.
 
 import { setImmediate as turn } from 'node:timers/promises';
+import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { finalAnswer, resultOf } from '../../../src/actors/calls/requests.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { Answer } from '../../../src/domain/exchange.ts';
+import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway.ts';
 import { rpcError } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -11,6 +14,11 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('requests');
 const WAIT = { waitMs: 5_000 };
 const GET = { method: 'prompts/get', params: { name: 'greet' } };
+const RESULT = {
+  event: { kind: 'result', result: JsonText.ofValue({ ok: true }) },
+  instanceId: 'a',
+  serverId: 'a',
+} as const;
 let gateway: Gateway;
 
 test.before.each(async () => {
@@ -110,6 +118,50 @@ test('cancel a list on the backend when the signal aborts', async () => {
   controller.abort(reason);
   assert.is(await list, reason);
   await cancelled.promise;
+});
+
+test('reject when the exchange ends without an answer', async () => {
+  const answers = new Subject<Answer>();
+  const promise = finalAnswer(answers);
+  answers.next({ ...RESULT, event: { kind: 'notification', method: 'notifications/progress', params: {} } });
+  answers.complete();
+  const error = await errorOf(promise);
+  assert.equal([error.code, error.delivered], ['BACKEND_UNAVAILABLE', 'unknown']);
+});
+
+test('start nothing when the signal was aborted before', async () => {
+  const answers = new Subject<Answer>();
+  const reason = new Error('too late');
+  assert.is(await outcomeOf(finalAnswer(answers, AbortSignal.abort(reason))), reason);
+  assert.is(answers.observed, false);
+});
+
+test('leave no listener on the signal', async () => {
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...parameters: Parameters<typeof addEventListener>) => {
+    listeners += 1;
+    addEventListener.apply(signal, parameters);
+  };
+  signal.removeEventListener = (...parameters: Parameters<typeof removeEventListener>) => {
+    listeners -= 1;
+    removeEventListener.apply(signal, parameters);
+  };
+  const answers = new Subject<Answer>();
+  const promise = finalAnswer(answers, signal);
+  assert.is(listeners, 1);
+  answers.next(RESULT);
+  answers.complete();
+  await promise;
+  assert.is(listeners, 0);
+});
+
+test('fail with a GatewayError when the result is not JSON', async () => {
+  const event = { kind: 'result', result: JsonText.ofBytes(Buffer.from('{"a":')) } as const;
+  const parsed = async () => resultOf({ ...RESULT, event }, { method: 'tools/call' });
+  const error = await errorOf(parsed());
+  assert.equal([error.code, error.delivered], ['BACKEND_UNAVAILABLE', 'yes']);
 });
 
 test.run();

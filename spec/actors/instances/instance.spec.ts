@@ -1,6 +1,6 @@
 // One instance through its handle: its calls and streams, reservations, what it shows of itself and what it reports.
 
-import type { Observable } from 'rxjs';
+import { type Observable, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
 import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
@@ -161,6 +161,13 @@ check('carries a call from within an emission of its actor', async (harness) => 
   const transport = await harness.healthy();
   transport.last.result();
   assert.equal([caller?.ends, caller?.error], [1, undefined]);
+});
+
+check('cancels an exchange whose caller leaves at its first message', async (harness) => {
+  const transport = await harness.healthy();
+  transport.onExchange = (exchange) => exchange.notify('notifications/progress');
+  harness.ref.exchange({ method: 'tools/call' }).pipe(take(1)).subscribe();
+  assert.equal([transport.last.isCancelled, harness.ref.inFlight], [true, 0]);
 });
 
 check('refuses what comes after the end, as not delivered', async (harness) => {
