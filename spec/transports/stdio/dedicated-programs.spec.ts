@@ -10,7 +10,7 @@ import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { LEGACY_VERSIONS } from '../../../src/domain/mcp.ts';
+import { type Era, LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import type { ExchangeObserver } from '../../../src/transports/stdio/correlator.ts';
 import {
   DedicatedPrograms,
@@ -26,6 +26,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('dedicated programs');
+const HANDSHAKE_MS = 30_000;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -88,6 +89,22 @@ test('lets the programs of one owner that hang delay nobody else', async () => {
   mock.timers.tick(START_HELD_MS);
   await turn();
   assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
+});
+
+test('opens a program that answers at the end of its time, though the answer to its probe may still come', async () => {
+  let discover: ExchangeObserver | undefined;
+  const onRequest: OnRequest = (observer, { method }) => {
+    if (method === 'server/discover') discover = observer;
+  };
+  const { started, open } = make({ era: 'modern', onRequest });
+  const opening = open();
+  mock.timers.tick(HANDSHAKE_MS - 1);
+  await turn();
+  const result = JsonText.ofValue({ supportedVersions: MODERN_VERSIONS, capabilities: {} });
+  discover?.next({ kind: 'result', result });
+  await turn();
+  mock.timers.tick(1_000);
+  assert.is(await opening, started[0]);
 });
 
 test('starts none any more for those who wait when it closes', async () => {
@@ -164,7 +181,13 @@ class Fake implements ProgramChannel {
   vanish = (): void => this.#gone.resolve();
 }
 
-function make({ room, onRequest = answered }: { room?: () => number; onRequest?: OnRequest } = {}) {
+interface Setup {
+  readonly room?: () => number;
+  readonly era?: Era;
+  readonly onRequest?: OnRequest;
+}
+
+function make({ room, era = 'legacy', onRequest = answered }: Setup = {}) {
   const started: Fake[] = [];
   let behaviour = onRequest;
   const start = () => {
@@ -175,9 +198,9 @@ function make({ room, onRequest = answered }: { room?: () => number; onRequest?:
   };
   const pool = new DedicatedPrograms(start, {
     client: { name: 'spec', version: '0' },
-    handshakeTimeoutMs: 30_000,
+    handshakeTimeoutMs: HANDSHAKE_MS,
     room,
-    era: 'legacy',
+    era,
     openingMs: 0,
     memory: {},
   });

@@ -96,11 +96,9 @@ export async function shakeHandsOnPipe(
   const abort = () => void channel.close();
   const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.detail };
   try {
-    return await boundedHandshake(bounds, async () => {
-      const peer = await shakeHands(pipe, { ...handshake, first });
-      await pipe.probeEnded(LATE_MS);
-      return peer;
-    });
+    const peer = await boundedHandshake(bounds, () => shakeHands(pipe, { ...handshake, first }));
+    await pipe.probeEnded(LATE_MS);
+    return peer;
   } catch (error) {
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.facts().stderr);
