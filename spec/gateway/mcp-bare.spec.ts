@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './mcp-post.ts';
 
 const test = suite('mcp endpoint over bare servers', { timeoutMs: 30_000 });
 
@@ -49,46 +49,37 @@ async function restart(id: string): Promise<void> {
   await until(isOther, 'it was restarted');
 }
 
-async function post(message: JsonObject, headers: Record<string, string> = {}) {
-  const { answer, ...rest } = await postTo(gateway, { template: 'bare', message, headers });
-  return { ...rest, answer: Object(answer) };
-}
+const namesIn = ({ result }: JsonObject): string =>
+  Object(result)
+    .tools.map(({ name }: JsonObject) => name)
+    .join();
 
 /** A session of a legacy client, and what it lists. */
-async function openSession() {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
-  const { headers } = await post({ method: 'initialize', params });
-  const session = { 'mcp-session-id': headers[headers.indexOf('Mcp-Session-Id') + 1] ?? '' };
+async function open() {
+  const headers = await openSession(gateway, 'bare');
+  const post = (message: JsonObject) => postTo(gateway, { template: 'bare', message, headers });
   const call = async (name: string) => {
-    const called = await post({ method: 'tools/call', params: { name, arguments: {} } }, session);
-    return { status: called.status, text: called.answer.result?.content[0].text };
+    const { status, answer } = await post({ method: 'tools/call', params: { name, arguments: {} } });
+    return { status, text: Object(answer.result).content?.[0].text };
   };
-  const list = async (): Promise<string> => {
-    const { answer } = await post({ method: 'tools/list' }, session);
-    return answer.result.tools.map(({ name }: { name: string }) => name).join();
-  };
-  return { call, list };
+  return { call, list: async () => namesIn((await post({ method: 'tools/list' })).answer) };
 }
 
 async function modernList(): Promise<string> {
-  const meta = (name: string) => `io.modelcontextprotocol/${name}`;
-  const _meta = { [meta('protocolVersion')]: '2026-07-28', [meta('clientCapabilities')]: {} };
-  const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' };
-  const { answer } = await post({ method: 'tools/list', params: { _meta } }, headers);
-  return answer.result.tools.map(({ name }: { name: string }) => name).join();
+  return namesIn((await postTo(gateway, { template: 'bare', ...modernRequest('tools/list') })).answer);
 }
 
 test('a session lists what its own server lists, whatever others of the template do', async () => {
   await add('a');
   await add('b');
-  const sessions = [await openSession(), await openSession()];
+  const sessions = [await open(), await open()];
   const listed = [await sessions[0]?.list(), await sessions[1]?.list()];
   assert.equal(listed.toSorted(), [toolOf('a'), toolOf('b')].toSorted());
 });
 
 test('a session lists anew after its server was restarted', async () => {
   await add('a');
-  const session = await openSession();
+  const session = await open();
   assert.is(await session.list(), toolOf('a'));
   await restart('a');
   assert.is(await session.list(), toolOf('a'));
@@ -96,7 +87,7 @@ test('a session lists anew after its server was restarted', async () => {
 
 test('a session that changed something does not go on with another run of its server', async () => {
   await add('a');
-  const session = await openSession();
+  const session = await open();
   const before = toolOf('a');
   assert.equal(await session.call(before), { status: 200, text: before });
   await restart('a');

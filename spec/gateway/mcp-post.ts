@@ -1,4 +1,4 @@
-// One POST to the MCP endpoint of a gateway in this process, and the message that answers it, however it is framed.
+// POSTs of MCP clients of both eras to the endpoint of a gateway in this process, and their answers, however they are framed.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
@@ -6,35 +6,31 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { failureOf } from '../../src/protocol/rpc.ts';
+import { headersFor, KEY, VERSION } from '../protocol/modern/modern-harness.ts';
 import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
+
+type Endpoint = Pick<Gateway, 'mcp'>;
 
 /** A message and its sender. */
 export interface Post {
   /** Undefined: to all templates together. */
   readonly template: string | undefined;
-  readonly message: JsonObject;
-  readonly headers?: Record<string, string>;
-  /** Default: nobody in particular. */
+  /** Undefined for a GET. */
+  readonly message?: JsonObject;
+  readonly headers?: object;
+  /** Default: anonymous. */
   readonly principal?: Principal;
 }
 
-/** Resolves when it is answered, by an error of the endpoint, too. */
-export async function postTo(
-  { mcp }: Pick<Gateway, 'mcp'>,
-  { template, message, headers, principal = ANONYMOUS }: Post,
-) {
+/** One HTTP request. An error of the endpoint is its answer. */
+export async function send({ mcp }: Endpoint, method: McpRequest['method'], post: Post) {
+  const { template, message, headers, principal = ANONYMOUS } = post;
   const reply = new RecordedReply();
+  const body = message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
+  const types = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
   const request: McpRequest = {
-    method: 'POST',
-    headers: {
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
-    template,
-    principal,
-    consumeRateLimit: () => {},
+    ...{ method, template, principal, headers: { ...types, ...headers } },
+    ...{ body: Buffer.from(body), consumeRateLimit: () => {} },
   };
   try {
     await mcp.handle(request, reply);
@@ -42,7 +38,43 @@ export async function postTo(
     const { status, body } = failureOf(thrown);
     reply.json(status, body);
   }
-  while (!reply.isAnswered) await turn();
-  const body = reply.body ?? reply.opened?.events.at(-1)?.data ?? '{}';
-  return { status: reply.status, headers: reply.headers, answer: parsed(body) };
+  return reply;
+}
+
+/** Resolves when the POST is answered. */
+export async function postTo(endpoint: Endpoint, post: Post) {
+  const reply = await send(endpoint, 'POST', post);
+  while (!reply.isAnswered || reply.opened?.isEnded === false) await turn();
+  const { status, headers, instanceId } = reply;
+  return { status, headers, instanceId, answer: answerIn(reply) };
+}
+
+/** The message that answers the request. */
+export function answerIn({ body, opened }: RecordedReply): JsonObject {
+  return parsed(body ?? opened?.events.at(-1)?.data ?? '{}');
+}
+
+/** A request of the modern era, with the headers that belong to it. */
+export function modernRequest(method: string, params: JsonObject = {}) {
+  const _meta = { [KEY.version]: VERSION, [KEY.capabilities]: {} };
+  return { message: { method, params: { ...params, _meta } }, headers: headersFor(method, params) };
+}
+
+/** `initialize` of the legacy era. */
+export function initialize(capabilities: JsonObject = {}) {
+  const clientInfo = { name: 'spec', version: '1' };
+  return { method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities, clientInfo } };
+}
+
+/** Opens a session of the legacy era; the header of its requests. */
+export async function openSession(
+  endpoint: Endpoint,
+  template: string | undefined,
+  principal: Principal = ANONYMOUS,
+  capabilities?: JsonObject,
+) {
+  const message = initialize(capabilities);
+  const { status, headers } = await postTo(endpoint, { template, message, principal });
+  if (status !== 200) throw new Error(`no session: ${status}`);
+  return { 'mcp-session-id': headers[headers.indexOf('Mcp-Session-Id') + 1] ?? '' };
 }

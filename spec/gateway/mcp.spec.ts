@@ -9,7 +9,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';
-import { postTo } from './mcp-post.ts';
+import { initialize, modernRequest, openSession, postTo } from './mcp-post.ts';
 
 const test = suite('mcp endpoint of a gateway');
 let gateway: Gateway;
@@ -37,27 +37,13 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-const initialize = {
-  method: 'initialize',
-  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } },
-};
-
-/** One POST, and the message that answers it, however it is framed. */
-async function post(
+/** One POST; its status, and the message that answers it. */
+const post = (
   template: string | undefined,
   message: JsonObject,
-  headers: Record<string, string> = {},
+  headers: object = {},
   principal: Principal = ANONYMOUS,
-) {
-  const { status, headers: told, answer } = await postTo(gateway, { template, message, headers, principal });
-  return { status, session: told[told.indexOf('Mcp-Session-Id') + 1] ?? '', answer };
-}
-
-async function openSession(template: string | undefined) {
-  const { status, session } = await post(template, initialize);
-  assert.is(status, 200);
-  return { 'mcp-session-id': session };
-}
+) => postTo(gateway, { template, message, headers, principal });
 
 /** What no JSON can be made of. */
 function tooDeep(): JsonObject {
@@ -67,23 +53,10 @@ function tooDeep(): JsonObject {
 }
 
 const call = (name: string) => ({ method: 'tools/call', params: { name } });
-const modern = (name: string) => ({
-  message: {
-    method: 'tools/call',
-    params: {
-      name,
-      _meta: {
-        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-        'io.modelcontextprotocol/clientCapabilities': {},
-        'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
-      },
-    },
-  },
-  headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name },
-});
+const modern = (name: string) => modernRequest('tools/call', { name });
 
 test('serves a template to clients of both eras', async () => {
-  const { answer } = await post('a', call('read'), await openSession('a'));
+  const { answer } = await post('a', call('read'), await openSession(gateway, 'a'));
   assert.equal(answer.result, text('read by a'));
   const { message, headers } = modern('read');
   const result = Object((await post('a', message, headers)).answer.result);
@@ -91,7 +64,7 @@ test('serves a template to clients of both eras', async () => {
 });
 
 test('serves all templates as one', async () => {
-  const session = await openSession(undefined);
+  const session = await openSession(gateway, undefined);
   const list = Object((await post(undefined, { method: 'tools/list' }, session)).answer.result);
   assert.equal(
     list.tools.map(({ name }: { name: string }) => name),
@@ -103,16 +76,16 @@ test('serves all templates as one', async () => {
 });
 
 test('knows no session under another path, and no template that was never registered', async () => {
-  const session = await openSession('a');
+  const session = await openSession(gateway, 'a');
   assert.is((await post('b', call('read'), session)).status, 404);
   assert.is((await post(undefined, call('a__read'), session)).status, 404);
-  assert.is((await post('nobody', initialize)).status, 404);
+  assert.is((await post('nobody', initialize())).status, 404);
 });
 
 test('has room for as many sessions as it was told', async () => {
-  await openSession('a');
-  await openSession('b');
-  const { status, answer } = await post('a', initialize);
+  await openSession(gateway, 'a');
+  await openSession(gateway, 'b');
+  const { status, answer } = await post('a', initialize());
   assert.is(status, 503);
   assert.match(JSON.stringify(answer), 'SESSION_LIMIT');
 });
@@ -122,7 +95,7 @@ test('gives one caller his share, at one template as at all of them, and the res
   gateway = await createGateway({ sessions: { max: 20, share: 0.45 } });
   await gateway.register('a', { handler: serving({ read: () => text('read') }) }, { waitMs: 5_000 });
   const open = (template: string | undefined, id: string) =>
-    post(template, initialize, {}, { ...ANONYMOUS, id });
+    post(template, initialize(), {}, { ...ANONYMOUS, id });
   for (const template of ['a', undefined]) {
     for (let count = 0; count < 9; count += 1) assert.is((await open(template, 'user:ann')).status, 200);
     const { status, answer } = await open(template, 'user:ann');
@@ -133,7 +106,7 @@ test('gives one caller his share, at one template as at all of them, and the res
 });
 
 test('finishes what is under way at a template that is deleted, and answers 404 from then on', async () => {
-  const [one, joined] = [await openSession('a'), await openSession(undefined)];
+  const [one, joined] = [await openSession(gateway, 'a'), await openSession(gateway, undefined)];
   const under = [post('a', call('wait'), one), post(undefined, call('a__wait'), joined)];
   for (let turns = 0; turns < 50; turns += 1) await turn();
   await gateway.deregister('a', 'one');
@@ -144,7 +117,7 @@ test('finishes what is under way at a template that is deleted, and answers 404 
   for (const { answer } of await Promise.all(under)) assert.equal(answer.result, text('waited'));
   const { answer } = await post(undefined, { method: 'tools/list' }, joined);
   assert.not.match(JSON.stringify(answer), 'a__');
-  assert.is((await post('a', initialize)).status, 404);
+  assert.is((await post('a', initialize())).status, 404);
   await gateway.register('a', { handler: serving({ read: () => text('new') }) }, { waitMs: 5_000 });
   const { message, headers } = modern('read');
   assert.match(JSON.stringify((await post('a', message, headers)).answer), '"new"');
@@ -152,7 +125,7 @@ test('finishes what is under way at a template that is deleted, and answers 404 
 });
 
 test('tells of an error of its own what no client is told', async () => {
-  const { answer } = await post('a', call('sayTooDeep'), await openSession('a'));
+  const { answer } = await post('a', call('sayTooDeep'), await openSession(gateway, 'a'));
   assert.is(Object(answer.error).code, -32603);
   assert.equal(
     faults.map((fault) => Object(fault).cause instanceof RangeError),
@@ -161,7 +134,7 @@ test('tells of an error of its own what no client is told', async () => {
 });
 
 test('hears of a new tool when the template has another instance', async () => {
-  const session = await openSession(undefined);
+  const session = await openSession(gateway, undefined);
   await post(undefined, { method: 'tools/list' }, session);
   const handler = serving({ other: () => text('new') });
   await gateway.register('c', { handler }, { waitMs: 5_000 });
@@ -170,10 +143,10 @@ test('hears of a new tool when the template has another instance', async () => {
 });
 
 test('ends sessions and refuses new ones when the gateway closes', async () => {
-  const session = await openSession('a');
+  const session = await openSession(gateway, 'a');
   await gateway.close({ graceMs: 0 });
   assert.is.not((await post('a', call('read'), session)).status, 200);
-  assert.is((await post('a', initialize)).status, 503);
+  assert.is((await post('a', initialize())).status, 503);
 });
 
 /** Until a call is under way. */
@@ -186,11 +159,11 @@ for (const [what, template, name] of [
   ['a session with all of them', undefined, 'a__wait'],
 ] as const) {
   test(`lets a call of ${what} finish when the gateway closes`, async () => {
-    const answer = post(template, call(name), await openSession(template));
+    const answer = post(template, call(name), await openSession(gateway, template));
     await busy();
     const closed = gateway.close({ graceMs: 5_000 });
     await turn();
-    assert.is((await post(template, initialize)).status, 503);
+    assert.is((await post(template, initialize())).status, 503);
     released.resolve();
     assert.equal((await answer).answer.result, text('waited'));
     await closed;
@@ -209,14 +182,14 @@ test('lets a call without a session finish when the gateway closes', async () =>
 });
 
 test('waits no longer than the grace', async () => {
-  const answer = post(undefined, call('a__wait'), await openSession(undefined));
+  const answer = post(undefined, call('a__wait'), await openSession(gateway, undefined));
   await busy();
   await gateway.close({ graceMs: 20 });
   assert.ok(Object((await answer).answer).error);
 });
 
 test('ends what a caller has open who may not have it any more, and what nobody else has', async () => {
-  const [one, joined] = [await openSession('a'), await openSession(undefined)];
+  const [one, joined] = [await openSession(gateway, 'a'), await openSession(gateway, undefined)];
   assert.equal([...gateway.openCallers()], [ANONYMOUS.id]);
   changedCallers$.next('user:another');
   assert.is((await post('a', call('read'), one)).status, 200);

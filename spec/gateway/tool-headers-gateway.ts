@@ -8,10 +8,9 @@ import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { codeOf } from '../helpers/outcome.ts';
-import { headersFor, KEY, VERSION } from '../protocol/modern/modern-harness.ts';
 import { Backend } from '../transports/http/tool-headers-harness.ts';
 import { messageOf, type RawServer, startRawServer } from '../transports/raw-server.ts';
-import { postTo } from './mcp-post.ts';
+import { modernRequest, postTo } from './mcp-post.ts';
 
 /** What clients get: the status, and the result or the error. */
 export interface Answered {
@@ -107,11 +106,9 @@ export class ToolHeadersGateway {
   }
 
   async send(client: string, method: string, params: JsonObject, headers: object = {}): Promise<Answered> {
-    const _meta = { [KEY.version]: VERSION, [KEY.capabilities]: {} };
+    const { message, headers: own } = modernRequest(method, params);
     const { status, answer } = await postTo(this.gateway, {
-      template: this.template,
-      message: { method, params: { ...params, _meta } },
-      headers: { ...headersFor(method, params), ...headers },
+      ...{ template: this.template, message, headers: { ...own, ...headers } },
       principal: { ...ANONYMOUS, id: client },
     });
     return { status, message: answer };
