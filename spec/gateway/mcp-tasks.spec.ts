@@ -1,96 +1,249 @@
-// A task is found by who began it, at the path of its template and at that of all, whichever era it was begun in: over a
-// template of three instances, each of which knows only its own tasks.
+// Tasks of clients of both eras over real HTTP servers: which instance a request about a task reaches, at the path of its
+// template and at that of all templates, also when the task began at another gateway, as on two nodes of one deployment.
 
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { rpcError } from '../helpers/function-backend.ts';
+import { startTaskServer, type TaskServer, type TaskServerOptions } from '../fixtures/task-server.ts';
 import { suite } from '../helpers/suite.ts';
-import { legacy, modern } from './task-clients.ts';
+import { modernRequest, openSession, postTo } from './mcp-post.ts';
 
-const test = suite('tasks of a gateway');
-const INSTANCES = ['one', 'two', 'three'];
-
-let gateway: Gateway;
-test.before.each(async () => {
-  gateway = await createGateway();
-  for (const id of INSTANCES) await gateway.register('a', { id, handler: running(id) }, { waitMs: 5_000 });
-});
-test.after.each(() => gateway.close({ graceMs: 0 }));
-
-/** Begins tasks in the words of the era that asks, and knows them. */
-function running(id: string): InProcessHandler {
-  const tasks = new Set<string>();
-  return ({ method, params }) => {
-    if (method === 'ping') return {};
-    if (method === 'tools/list') return { tools: [{ name: 'begin', inputSchema: { type: 'object' } }] };
-    if (method === 'tools/call') {
-      const taskId = `${id}-${tasks.size}`;
-      tasks.add(taskId);
-      return params?.task === undefined ? { resultType: 'task', taskId } : { task: { taskId } };
-    }
-    const { taskId } = params ?? {};
-    if (!method.startsWith('tasks/') || typeof taskId !== 'string' || !tasks.has(taskId))
-      throw rpcError(-32602, `${id} knows no such task`);
-    return { resultType: 'complete', taskId, status: 'working', by: id };
-  };
-}
-
-const get = (template: string | undefined, taskId: string, owner?: string) =>
-  modern(gateway, template, 'tasks/get', { taskId }, owner);
-
-/** Who answers for it, each time, at either path. */
-async function runners(taskId: string): Promise<string[]> {
-  const asked = INSTANCES.flatMap(() => [get('a', taskId), get(undefined, taskId)]);
-  return [...new Set((await Promise.all(asked)).map(({ result, code }) => result.by ?? code))];
-}
-
-for (const [where, template, name] of [
-  ['its template', 'a', 'begin'],
+const test = suite('tasks of a gateway', { timeoutMs: 20_000 });
+const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel'] as const;
+const UNKNOWN = -32602;
+const ann = caller('ann');
+const eve = caller('eve');
+const PATHS = [
+  ['a template', 'a', 'begin'],
   ['all templates', undefined, 'a__begin'],
-] as const) {
-  test(`a task that was begun at the path of ${where} is found at both`, async () => {
-    for (const _ of INSTANCES) {
-      const { taskId } = (await modern(gateway, template, 'tools/call', { name, arguments: {} })).result;
-      const [by = ''] = taskId.split('-');
-      assert.equal(await runners(taskId), [by]);
-      assert.is((await get('a', taskId, 'eve')).code, -32602);
-      assert.is((await get(undefined, taskId, 'eve')).code, -32602);
-    }
-  });
+] as const;
+
+let here: Gateway;
+let there: Gateway;
+const servers = new Map<string, TaskServer>();
+test.before.each(async () => {
+  [here, there] = [await createGateway(), await createGateway()];
+});
+test.after.each(async () => {
+  for (const gateway of [here, there]) await gateway.close({ graceMs: 0 });
+  for (const server of servers.values()) await server.close();
+  servers.clear();
+});
+
+/** Starts servers that both gateways have as instances: `template/id`. */
+async function offer(names: readonly string[], options?: TaskServerOptions): Promise<void> {
+  for (const name of names) {
+    const server = await startTaskServer(options);
+    servers.set(name, server);
+    const [template = '', id = ''] = name.split('/');
+    for (const gateway of [here, there])
+      await gateway.register(template, { id, endpoint: server.url }, { waitMs: 5_000 });
+  }
 }
 
-test('a task that a session began is found without one', async () => {
-  for (const _ of INSTANCES) {
-    const ask = await legacy(gateway, 'a');
-    const call = { name: 'begin', arguments: {}, task: { ttl: 60_000 } };
-    const { result } = await ask('tools/call', call);
-    assert.equal(await runners(result.task.taskId), [result.task.taskId.split('-')[0]]);
-    assert.is((await get('a', result.task.taskId, 'eve')).code, -32602);
-  }
-});
+function caller(id: string, ...templates: string[]): Principal {
+  return { ...ANONYMOUS, id, ...(templates.length === 0 ? {} : { templates: new Set(templates) }) };
+}
 
-test('a session does not come to the task of another one, wherever it is pinned', async () => {
-  const { taskId } = (await modern(gateway, 'a', 'tools/call', { name: 'begin', arguments: {} })).result;
-  for (const _ of INSTANCES) {
-    const eve = await legacy(gateway, 'a', 'eve');
-    for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel'])
-      assert.is((await eve(method, { taskId })).code, -32602, method);
-  }
-});
+/** What a client gets: the instance, and the result or the code of the error. */
+async function answered(...[gateway, post]: Parameters<typeof postTo>) {
+  const { answer, instanceId } = await postTo(gateway, post);
+  return { instanceId, result: Object(answer.result), code: Object(answer.error).code };
+}
 
-for (const path of ['a', undefined]) {
-  test(`a session comes to the task of its owner, wherever it is pinned, at ${path ?? 'all templates'}`, async () => {
-    const { taskId } = (await modern(gateway, 'a', 'tools/call', { name: 'begin', arguments: {} })).result;
-    const sessions = await Promise.all(INSTANCES.map(() => legacy(gateway, path)));
-    for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
-      const own = await Promise.all(sessions.map((ask) => ask(method, { taskId })));
+/** One request of a client without a session. */
+function modern(
+  gateway: Gateway,
+  template: string | undefined,
+  method: string,
+  params: JsonObject,
+  principal = ann,
+) {
+  return answered(gateway, { template, principal, ...modernRequest(method, params) });
+}
+
+const ask = (template: string | undefined, taskId: string, principal = ann, method = 'tasks/get') =>
+  modern(here, template, method, { taskId }, principal);
+
+/** Opens a session that accepts tasks, and returns the function that asks in it. */
+async function session(template: string | undefined, principal = ann) {
+  const extensions = { 'io.modelcontextprotocol/tasks': {} };
+  const headers = await openSession(here, template, principal, { extensions });
+  return (method: string, params: JsonObject) =>
+    answered(here, { template, principal, headers, message: { method, params } });
+}
+
+const sessions = (template: string | undefined, principal?: Principal) =>
+  Promise.all([1, 2, 3].map(() => session(template, principal)));
+
+/** Begins a task at a gateway; its instance, and its id. */
+async function begin(gateway: Gateway, template: string, principal = ann) {
+  const { result, instanceId } = await modern(gateway, template, 'tools/call', { name: 'begin' }, principal);
+  return { taskId: String(result.taskId), name: `${template}/${instanceId}` };
+}
+
+const askedOf = (name: string) => servers.get(name)?.asked ?? [];
+const allAsked = () => [...servers.values()].flatMap(({ asked }) => asked);
+
+for (const [where, path, name] of PATHS) {
+  test(`a task that began at the path of ${where} is found at both paths, by its owner only`, async () => {
+    await offer(['a/one', 'a/two', 'a/three']);
+    const begins = [
+      () => modern(here, path, 'tools/call', { name }),
+      async () => (await session(path))('tools/call', { name }),
+    ];
+    for (const beginsTask of begins) {
+      const { result, instanceId = '' } = await beginsTask();
+      const { taskId } = result;
+      const id = instanceId.replace('a/', '');
       assert.equal(
-        own.map(({ result }) => result.by),
-        INSTANCES.map(() => taskId.split('-')[0]),
+        [(await ask('a', taskId)).instanceId, (await ask(undefined, taskId)).instanceId],
+        [id, `a/${id}`],
       );
+      for (const other of ['a', undefined]) assert.is((await ask(other, taskId, eve)).code, UNKNOWN);
+    }
+  });
+
+  test(`a session of ${where} gets its task in the conversation in which it began it`, async () => {
+    await offer(['a/one', 'a/two'], { era: 'legacy' });
+    for (const asks of [await session(path), await session(path)]) {
+      const begun = await asks('tools/call', { name, task: { ttl: 60_000 } });
+      const { taskId } = begun.result.task;
+      for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
+        const { result, instanceId } = await asks(method, { taskId });
+        assert.equal([result.taskId, instanceId], [taskId, begun.instanceId], method);
+      }
+    }
+  });
+
+  test(`a session of ${where} gets a task of another session of its owner, and no other owner does`, async () => {
+    await offer(['a/one', 'a/two', 'a/three']);
+    const [owns, others] = [await sessions(path), await sessions(path, eve)];
+    for (const begins of owns) {
+      const { result, instanceId = '' } = await begins('tools/call', { name });
+      const { taskId } = result;
+      for (const asks of owns) {
+        for (const method of ['tasks/get', 'tasks/cancel']) {
+          const got = await asks(method, { taskId });
+          assert.equal([got.result.taskId, got.instanceId], [taskId, instanceId], method);
+        }
+      }
+      const runner = askedOf(`a/${instanceId.replace('a/', '')}`);
+      const before = runner.length;
+      for (const asks of others) assert.is((await asks('tasks/cancel', { taskId })).code, UNKNOWN);
+      assert.is(runner.length, before, 'the instance is not asked');
+    }
+  });
+
+  test(`a session of ${where} gets a task that its owner began at another gateway`, async () => {
+    await offer(['a/one', 'a/two']);
+    const { taskId, name } = await begin(there, 'a');
+    for (const asks of await sessions(path)) {
+      const { result, instanceId = '' } = await asks('tasks/get', { taskId });
+      assert.equal([result.taskId, `a/${instanceId.replace('a/', '')}`], [taskId, name]);
     }
   });
 }
+
+test('of two tasks with one id a session gets the one at its own instance', async () => {
+  await offer(['a/one', 'a/two'], { nextId: () => '1' });
+  const both = [await session('a'), await session('a')];
+  const begun: (string | undefined)[] = [];
+  for (const asks of both) begun.push((await asks('tools/call', { name: 'begin' })).instanceId);
+  assert.is(new Set(begun).size, 2);
+  const found = await Promise.all(both.map((asks) => asks('tasks/get', { taskId: '1' })));
+  assert.equal(
+    found.map(({ instanceId }) => instanceId),
+    begun,
+  );
+});
+
+test('a task whose instance is gone is requested at the instance of the session', async () => {
+  await offer(['a/one', 'a/two'], { nextId: () => '1' });
+  const both = [await session('a'), await session('a')];
+  const { name } = await begin(here, 'a');
+  await here.deregister('a', name.replace('a/', ''));
+  const left = name === 'a/one' ? 'two' : 'one';
+  for (const asks of both) {
+    const { code, instanceId } = await asks('tasks/get', { taskId: '1' });
+    assert.equal([code, instanceId], [UNKNOWN, left]);
+  }
+});
+
+test('an owner that may not use the template any more gets no task of it', async () => {
+  await offer(['a/one']);
+  const owner = { ...caller('key:1'), templates: new Set(['a']) };
+  const asks = await session(undefined, owner);
+  const { taskId } = (await asks('tools/call', { name: 'a__begin' })).result;
+  assert.is((await asks('tasks/get', { taskId })).result.taskId, taskId);
+  owner.templates = new Set(['b']);
+  assert.is((await asks('tasks/get', { taskId })).code, UNKNOWN);
+});
+
+test('at the path of all templates a task is searched for once, and its instance is remembered', async () => {
+  await offer(['a/one', 'a/two', 'b/one', 'c/one']);
+  for (const [index, template] of ['a', 'b', 'c'].entries()) {
+    const method = METHODS[index] ?? '';
+    const { taskId, name } = await begin(there, template);
+    const { result, instanceId } = await ask(undefined, taskId, ann, method);
+    assert.equal([result.taskId, instanceId], [taskId, name]);
+    assert.is(askedOf(name).at(-1), `${method} ${taskId}`);
+    const before = allAsked().length;
+    assert.is((await ask(undefined, taskId)).instanceId, name);
+    assert.is((await ask(template, taskId)).instanceId, name.split('/')[1]);
+    assert.is(allAsked().length, before + 2);
+  }
+});
+
+test('a caller finds only tasks of templates that it may use', async () => {
+  await offer(['a/one', 'b/one']);
+  const { taskId } = await begin(there, 'a');
+  assert.is((await ask(undefined, taskId, caller('key:1', 'b'))).code, UNKNOWN);
+  assert.equal([askedOf('a/one'), askedOf('b/one')], [[], [`tasks/get ${taskId}`]]);
+});
+
+test('an instance is not asked for a task that another owner began there', async () => {
+  await offer(['a/one', 'b/one']);
+  const { taskId } = await begin(here, 'a');
+  for (const method of METHODS) assert.is((await ask(undefined, taskId, eve, method)).code, UNKNOWN);
+  assert.equal(askedOf('a/one'), []);
+});
+
+test('an id that two templates gave is unknown at the path of all templates', async () => {
+  await offer(['a/one', 'b/one'], { nextId: () => '1' });
+  await begin(there, 'a');
+  await begin(there, 'b', eve);
+  for (const method of METHODS) assert.is((await ask(undefined, '1', ann, method)).code, UNKNOWN);
+  assert.equal([...new Set(allAsked())], ['tasks/get 1'], 'neither task was touched');
+  assert.is((await ask('a', '1')).result.taskId, '1');
+});
+
+test('a task of another owner is refused like an unknown one', async () => {
+  await offer(['a/one', 'a/two']);
+  const { taskId } = await begin(here, 'a');
+  const refused = await ask('a', taskId, eve);
+  assert.equal(refused, await ask('a', 'none', eve));
+  assert.equal([refused.code, refused.instanceId], [UNKNOWN, undefined]);
+});
+
+test('searches for tasks are in no statistics', async () => {
+  await offer(['a/one', 'a/two', 'b/one']);
+  const statistics = () =>
+    here.servers().map(({ definition: { serverId }, snapshot }) => {
+      const { requests, errors, inFlight, latencyMs } = snapshot;
+      return { serverId, requests, errors, inFlight, latencyMs };
+    });
+  const before = statistics();
+  const asks = await session('a');
+  for (let id = 0; id < 10; id += 1) {
+    assert.is((await ask(undefined, `none-${id}`)).code, UNKNOWN);
+    assert.is((await ask('a', `no-${id}`)).code, UNKNOWN);
+    assert.is((await asks('tasks/get', { taskId: `not-${id}` })).code, UNKNOWN);
+  }
+  assert.equal(statistics(), before);
+  const { totalRequests, errorRate, instances } = here.stats();
+  assert.equal({ totalRequests, errorRate, instances }, { totalRequests: 0, errorRate: 0, instances: {} });
+});
 
 test.run();

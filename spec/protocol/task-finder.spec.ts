@@ -1,20 +1,16 @@
-// The instance that runs a task: what is remembered for its owner, how an unknown task is searched for, and that a search shows no
-// task of another owner.
+// The instance that runs a task: the search among instances, its bounds, and the memory of owners. Requests of clients about tasks are
+// in modern/modern-tasks.spec.ts and gateway/mcp-tasks.spec.ts.
 
 import { mock } from 'node:test';
-import { NEVER, type Observable, of, Subject, throwError } from 'rxjs';
+import { NEVER, type Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
-import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import { hasCode } from '../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
-import type { InquiryOptions } from '../../src/protocol/ports.ts';
 import {
   instanceOfTask,
   isTaskId,
-  NOT_FOUND,
-  TaskFinder,
   TaskMemory,
   TaskSearches,
   taskIdIn,
@@ -25,76 +21,6 @@ const test = suite('task finder');
 
 const KNOWN: ExchangeEvent = { kind: 'result', result: JsonText.ofValue({ status: 'working' }) };
 const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 'Unknown task' } };
-
-/** Instances of which some know the task, and some are gone. */
-function setUp(instanceIds: readonly string[], knowing: readonly string[], gone: readonly string[] = []) {
-  const finder = new TaskFinder();
-  const asked: [ExchangeRequest, InquiryOptions][] = [];
-  const backends = {
-    modernInstanceIds: () => instanceIds,
-    inquire: (request: ExchangeRequest, whom: InquiryOptions) => {
-      asked.push([request, whom]);
-      if (gone.includes(whom.instanceId)) return throwError(() => serverNotFound(whom.instanceId));
-      return of(knowing.includes(whom.instanceId) ? KNOWN : UNKNOWN);
-    },
-  };
-  const seek = (template: string | undefined, ownerId = 'ann') => {
-    const question = { taskId: '1', owner: { id: ownerId }, template, backends, meta: { x: 1 } };
-    const received: unknown[] = [];
-    const found$ = finder.search(question);
-    found$?.subscribe((found) => received.push(found));
-    return found$ === undefined ? 'no choice' : received;
-  };
-  const askedIds = () => asked.splice(0).map(([, { instanceId }]) => instanceId);
-  return { finder, seek, asked, askedIds };
-}
-
-test('asks the possible instances with the `_meta` of the client, and remembers the result for the owner', () => {
-  const { finder, seek, asked, askedIds } = setUp(['a', 'b'], ['b'], ['a']);
-  assert.equal(seek('t'), ['b']);
-  assert.equal(asked[1], [
-    { method: 'tasks/get', params: { taskId: '1', _meta: { x: 1 } } },
-    { owner: { id: 'ann' }, instanceId: 'b' },
-  ]);
-  assert.equal(askedIds(), ['a', 'b']);
-  assert.is(finder.memory.find({ ownerId: 'ann', template: 't' }, '1'), 'b');
-  assert.is(finder.memory.find({ ownerId: 'eve', template: 't' }, '1'), undefined);
-});
-
-test('takes an id that two templates know for undecided, and remembers neither', () => {
-  const { finder, seek } = setUp(['t/a', 'u/a'], ['t/a', 'u/a']);
-  assert.equal(seek(undefined), [undefined]);
-  assert.is(finder.memory.size, 0);
-});
-
-for (const [template, where, named] of [
-  ['t', 'its template', (id: string) => id],
-  [undefined, 'all templates', (id: string) => `t/${id}`],
-] as const) {
-  test(`does not ask for a task where another one began it, at ${where}`, () => {
-    const ids = ['a', 'b'].map(named);
-    const { finder, seek, askedIds } = setUp(ids, ids);
-    finder.memory.begun({ ownerId: 'bob', template: 't' }, '1', 'a');
-    assert.equal([seek(template), askedIds()], [[named('b')], [named('b')]]);
-    finder.memory.begun({ ownerId: 'bob', template: 't' }, '1', 'b');
-    assert.equal([seek(template, 'eve'), askedIds()], [[NOT_FOUND], []]);
-  });
-}
-
-test('does not repeat a fruitless search at once, and distinguishes denial from silence', () => {
-  const all = setUp(['t/a', 'u/a'], []);
-  assert.equal(
-    [all.seek(undefined), all.seek(undefined), all.askedIds()],
-    [[NOT_FOUND], [NOT_FOUND], ['t/a', 'u/a']],
-  );
-  const some = setUp(['a', 'b'], [], ['b']);
-  assert.equal([some.seek('t'), some.seek('t'), some.askedIds()], [[undefined], [undefined], ['a', 'b']]);
-  const many = setUp(
-    Array.from({ length: 33 }, (_, id) => `${id}`),
-    [],
-  );
-  assert.equal([many.seek('t'), many.askedIds().length], [[undefined], 32]);
-});
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
@@ -120,6 +46,12 @@ test('gives a search up after five seconds, and lets go of those that were asked
   assert.equal([received, slow.observed], [[], true]);
   mock.timers.tick(1);
   assert.equal([received, slow.observed], [[undefined, 'done'], false]);
+});
+
+test('asks 32 instances at most', () => {
+  const answers = Array.from({ length: 33 }, () => new Subject<ExchangeEvent>());
+  search(Object.fromEntries(answers.entries()), 't');
+  assert.is(answers.filter(({ observed }) => observed).length, 32);
 });
 
 test('over all templates hears everybody out, since two of them may have given the id', () => {

@@ -23,24 +23,6 @@ const begin = { method: 'tools/call', params: { name: 'slow', task: {} } };
 const sessionOf = (ownerId: string, capabilities: JsonObject = {}) =>
   new ScriptedBackends().add('one', ownerId, { capabilities });
 
-/** Code of the refusal at that instance; undefined where it would be asked. */
-function refusedTo(ownerId: string, tasks: LegacyTasks, request: ExchangeRequest, instanceId: string) {
-  const event = tasks.withTaskCheck(request, sessionOf(ownerId), 't').refusedAt?.(instanceId);
-  return event?.kind === 'error' ? event.error.code : undefined;
-}
-
-test('a task that another owner began is unknown at its instance', () => {
-  const finder = new TaskFinder();
-  const { memory } = finder;
-  const tasks = new LegacyTasks(finder);
-  memory.begun(ANN, '1', 'a');
-  for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
-    assert.is(refusedTo('eve', tasks, { ...get('1'), method }, 'a'), -32602, method);
-  }
-  const found = [refusedTo('eve', tasks, get('1'), 'b'), refusedTo('ann', tasks, get('1'), 'a')];
-  assert.equal(found, [undefined, undefined]);
-});
-
 test('a task that begins after the request was made is checked when the request is sent', () => {
   const finder = new TaskFinder();
   const { refusedAt } = new LegacyTasks(finder).withTaskCheck(get('1'), sessionOf('eve'), 't');
@@ -107,17 +89,6 @@ function setUp(where: { readonly template: string | undefined } = { template: 't
   const asked = () => backends.exchanges.map(({ request, options }) => [request.method, options.instanceId]);
   return { memory, session, backends, ask, asked };
 }
-
-test('a task goes where the session is if its owner has it there, else to the instance that runs it', () => {
-  const { memory, session, ask, asked } = setUp();
-  memory.begun(ANN, '1', 'one');
-  memory.begun(ANN, '1', 'two');
-  ask('1');
-  assert.equal([session.exchanges.length, asked()], [1, []]);
-  memory.begun(ANN, '2', 'two');
-  ask('2');
-  assert.equal([session.exchanges.length, asked()], [1, [['tasks/get', 'two']]]);
-});
 
 test('a request to another instance has the metadata of the client, and holds the session meanwhile', () => {
   const { memory, session, backends, ask } = setUp();

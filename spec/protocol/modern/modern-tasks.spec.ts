@@ -32,16 +32,6 @@ test('in any other request a taskId means nothing', async () => {
   }
 });
 
-test('tasks of two clients may have one id', async () => {
-  const harness = modernHarness();
-  await harness.call('tools/call', call, task('1'), 'b');
-  await harness.call('tools/call', call, task('1'), 'c', { owner: 'bob' });
-  await harness.send('tasks/get', { taskId: '1' });
-  assert.is(where(harness), 'b');
-  await harness.send('tasks/get', { taskId: '1' }, { owner: 'bob' });
-  assert.is(where(harness), 'c');
-});
-
 test('a task of another owner is unknown, and its backend is not asked', async () => {
   const harness = modernHarness();
   await harness.call('tools/call', call, task('1'), 'b');
@@ -76,21 +66,6 @@ test('a request about a task does not begin it, whatever the type of its result'
   assert.is(where(harness), 'b');
 });
 
-test('one caller has few searches under way, and the others their own', async () => {
-  const harness = modernHarness();
-  harness.backends.instances = new Set(['a', 'b']);
-  const replies = [];
-  for (let id = 0; id < 20; id += 1) {
-    replies.push(await harness.send('tasks/get', { taskId: `${id}` }, { owner: 'eve' }));
-  }
-  assert.is(harness.backends.exchanges.length, 8);
-  assert.equal([...new Set(replies.slice(4).map(outcomeOf))], ['429 429']);
-  await harness.send('tasks/get', { taskId: '0' }, { owner: 'eve' }); // shares the first one
-  assert.is(harness.backends.exchanges.length, 8);
-  await harness.send('tasks/get', { taskId: '1' });
-  assert.is(harness.backends.exchanges.length, 10);
-});
-
 test('after a fruitless search requests go to one instance for a while', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b']);
@@ -116,11 +91,13 @@ test('an unknown task may be at any instance', async () => {
 test('a task that began at another node is looked for at every instance, once', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b', 'c']);
-  const reply = await harness.send('tasks/cancel', { taskId: '1' });
+  const reply = await harness.send('tasks/cancel', { taskId: '1' }, { meta: { own: 7 } });
   const looking = harness.backends.exchanges.splice(0);
   assert.equal(
-    looking.map(({ request, options }) => [request.method, request.params?.taskId, options.instanceId]),
-    ['a', 'b', 'c'].map((id) => ['tasks/get', '1', id]),
+    looking.map(({ request, params, options }) => [
+      ...[request.method, params.taskId, Object(params._meta).own, options.instanceId],
+    ]),
+    ['a', 'b', 'c'].map((id) => ['tasks/get', '1', 7, id]),
   );
   looking[0]?.refuse(-32602);
   looking[1]?.result({ resultType: 'complete', taskId: '1', status: 'working' }, 'b');
