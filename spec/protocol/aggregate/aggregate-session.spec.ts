@@ -8,7 +8,7 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { AggregateSession, hasSameTemplates } from '../../../src/protocol/aggregate/aggregate-session.ts';
+import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
 import { alarm } from '../../actors/stateless/stateless-harness.ts';
@@ -51,7 +51,7 @@ function setUp(owner: Owner = ADA) {
 }
 
 test('opens a session with a template when it is first used, once', async () => {
-  const { a, b, ask, call } = setUp();
+  const { a, b, session, ask, call } = setUp();
   assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('a__x'), shownTool('b__y')] });
   assert.equal([a.sessions.length, b.sessions.length], [0, 0]);
   assert.equal(await Promise.all([call('a__x'), call('a__x')]), [
@@ -59,10 +59,6 @@ test('opens a session with a template when it is first used, once', async () => 
     { called: { name: 'x' } },
   ]);
   assert.equal([a.sessions.length, b.sessions.length], [1, 0]);
-});
-
-test('names the answering instance with its template', async () => {
-  const { session } = setUp();
   const request = { method: 'tools/call', params: { name: 'a__x' } };
   assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
 });
@@ -254,11 +250,6 @@ test('a session that was being opened while its template was taken away is close
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
 });
 
-test('refuses an unknown name', async () => {
-  const { call } = setUp();
-  assert.equal(await call('x'), { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } });
-});
-
 test('is where its session with a template is, as long as its owner may use that', async () => {
   const { a, session, call } = setUp();
   const at = () => ['a/one', 'a/two', 'b/one', 'one'].map((id) => session.at(id)?.id);
@@ -276,33 +267,5 @@ test('is where its session with a template is, as long as its owner may use that
 function codeOf({ code, delivered }: { readonly code: string; readonly delivered: string }) {
   return { code, delivered };
 }
-
-const using = (...templates: string[]) => ({ id: 'key:1', templates: new Set(templates) });
-
-test('owners with the same templates are the same, however often they are read', () => {
-  assert.is(hasSameTemplates(using('a', 'b'), using('b', 'a')), true);
-  assert.is(hasSameTemplates(using('a', 'b'), using('a', 'c')), false);
-  assert.is(hasSameTemplates(using('a', 'c'), { id: 'key:1' }), false);
-  assert.is(hasSameTemplates({ id: 'key:1' }, { id: 'key:1' }), true);
-  assert.is(hasSameTemplates({ id: 'key:1' }, using('a')), false);
-});
-
-test('comparing templates reads no more of them than it takes to tell', () => {
-  let reads = 0;
-  class Counted extends Set<string> {
-    override *[Symbol.iterator]() {
-      for (const name of super[Symbol.iterator]()) {
-        reads += 1;
-        yield name;
-      }
-      return undefined;
-    }
-  }
-  const owner = (...templates: string[]) => ({ id: 'key:1', templates: new Counted(templates) });
-  assert.is(hasSameTemplates(owner('d', 'a', 'b'), using('a', 'b', 'c')), false);
-  assert.is(reads, 1);
-  assert.is(hasSameTemplates(owner('d', 'a'), using('a', 'b', 'c')), false);
-  assert.is(reads, 1);
-});
 
 test.run();

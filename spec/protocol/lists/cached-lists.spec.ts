@@ -139,19 +139,6 @@ test('shows a session what its own instance lists, also when that is for everyon
   assert.equal([await listed(other), await listed(one)], [[{ name: 'new' }], [{ name: 'old' }]]);
 });
 
-test('passes the properties of the session through', async () => {
-  const { inner, openSession } = setUp();
-  const session = await openSession();
-  const [own] = inner.sessions;
-  assert.ok(own);
-  const found = [session.id, session.ownerId, session.profile, session.peer, session.logLevel];
-  assert.equal(found, [own.id, 'user:ada', PROFILE, own.peer, undefined]);
-  session.hold()();
-  session.notify('notifications/roots/list_changed', {});
-  await session.close();
-  assert.is(await firstValueFrom(session.ended$), 'closed');
-});
-
 test('is found at the instance of its session', async () => {
   const { openSession } = setUp();
   const session = await openSession();

@@ -291,7 +291,7 @@ function heldWhileSubscribed(session: McpSession): Observable<ServerMessage> {
 }
 
 /** True when both owners may use the same templates. */
-export function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
+function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
   if (now === before || now === undefined || before === undefined) return now === before;
   if (now.size !== before.size) return false;
   for (const template of now) if (!before.has(template)) return false;
