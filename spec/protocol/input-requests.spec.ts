@@ -18,23 +18,6 @@ function read(inputRequests: unknown, requestState?: unknown) {
   return typeof required === 'string' ? required : { ...required, requests: [...required.requests] };
 }
 
-test('the three kinds of questions are read by their keys', () => {
-  const form = { message: 'm', requestedSchema: {} };
-  const inputRequests = {
-    a: { method: 'elicitation/create', params: form },
-    b: { method: 'sampling/createMessage', params: { messages: [] } },
-    c: { method: 'roots/list' },
-  };
-  assert.equal(read(inputRequests, 's'), {
-    requests: [
-      ['a', { method: 'elicitation/create', params: form }],
-      ['b', { method: 'sampling/createMessage', params: { messages: [] } }],
-      ['c', { method: 'roots/list', params: {} }],
-    ],
-    requestState: 's',
-  });
-});
-
 test('a question about a URL gets the id that legacy clients need', () => {
   const ids = ['x', undefined].map((elicitationId) => {
     const params = { mode: 'url', url: 'https://example.org', elicitationId };

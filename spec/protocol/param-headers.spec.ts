@@ -1,9 +1,8 @@
-// Headers that repeat arguments of a tool: the comparison with the body, and the list of tools that decides.
+// Headers that repeat arguments of a tool: the comparison with the body. The list of tools that decides is in modern/modern-endpoint.spec.ts.
 
 import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
-import type { ModernCall } from '../../src/protocol/modern/modern-call.ts';
 import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
@@ -67,6 +66,7 @@ test('pass when they equal the body', () => {
   assert.is(outcome({ 'mcp-param-region': 'ignored' }, {}), 'passes');
   assert.is(outcome({}, { region: null }), 'passes');
   assert.is(outcome({}, 'no arguments at all'), 'passes');
+  assert.is(outcome({}, args, toolWith({ region: { type: 'array', 'x-mcp-header': 'Region' } })), 'passes');
 });
 
 test('are refused when they are missing, differ, or are badly encoded', () => {
@@ -85,76 +85,6 @@ test('take what is not wrapped as it is', () => {
   for (const text of ['SGVsbG8=', '=?base64?SGVsbG8=', 'SGVsbG8=?=']) {
     assert.is(outcome({ 'mcp-param-a': text }, { a: text }, only), 'passes', text);
   }
-});
-
-function asking(header: string): Tool {
-  return { name: 't', inputSchema: { properties: { a: { type: 'string', 'x-mcp-header': header } } } };
-}
-
-/** Checks calls of a tool that is known to ask for the header `Old`. */
-function known() {
-  const backends = new ModernScriptedBackends();
-  backends.tools.set('t', asking('Old'));
-  const listed = new ListedHeaders();
-  const check = (headers: Record<string, string>, more: Partial<ModernCall> = {}) => {
-    const params: JsonObject = { name: 't', arguments: { a: 'x' } };
-    const call = { id: 1, method: 'tools/call', params, owner: { id: 'ann' }, template: 't', backends };
-    return listed.check(Object.assign(call, { envelope: Object({}) }, more), headers);
-  };
-  return { backends, check };
-}
-
-/** What a check throws or rejects with; undefined when it finds nothing. */
-async function refusalOf(check: () => Promise<void> | undefined): Promise<string | undefined> {
-  try {
-    await check();
-    return undefined;
-  } catch (thrown) {
-    assert.instance(thrown, RpcFailure);
-    return thrown instanceof RpcFailure ? `${thrown.status} ${thrown.message}` : '';
-  }
-}
-
-const OLD = { 'mcp-param-old': 'x' };
-const NEW = { 'mcp-param-new': 'x' };
-
-test('right headers pass at once, without a new list', () => {
-  const { backends, check } = known();
-  assert.is(check(OLD), undefined);
-  assert.is(check({}, { method: 'prompts/get' }), undefined);
-  assert.is(check({}, { params: { name: 7 } }), undefined);
-  assert.is(check({}, { params: { name: 'unknown', arguments: { a: 'x' } } }), undefined);
-  assert.equal(backends.relistings, []);
-});
-
-test('headers that differ from the known list pass by a new list', async () => {
-  const { backends, check } = known();
-  backends.onRelist = async () => [asking('New')];
-  const checked = check(NEW);
-  assert.instance(checked, Promise);
-  assert.is(await checked, undefined);
-  backends.onRelist = () => [asking('New')];
-  assert.is(check(NEW), undefined);
-  assert.equal(backends.relistings, ['t', 't']);
-});
-
-test('by a list: are right when they are for one of the instances, or when none lists the tool any more', async () => {
-  const { backends, check } = known();
-  for (const tools of [[asking('Old'), asking('New'), asking('Other')], []]) {
-    backends.onRelist = async () => tools;
-    assert.is(await refusalOf(() => check(NEW)), undefined);
-  }
-});
-
-test('by a list: are refused when they are wrong by every one, in the words of the first', async () => {
-  const { backends, check } = known();
-  const refusal = (header: string) =>
-    `400 Bad Request: the request headers and body disagree: mcp-param-${header} is missing, but the body has "a"`;
-  assert.is(await refusalOf(() => check(NEW)), refusal('old'));
-  backends.onRelist = async () => [asking('Other'), asking('Another')];
-  assert.is(await refusalOf(() => check(NEW)), refusal('other'));
-  backends.onRelist = async () => [asking('New')];
-  assert.match((await refusalOf(() => check({ 'mcp-param-new': 'y' }))) ?? '', 'differs from "a"');
 });
 
 test.run();

@@ -11,7 +11,7 @@ import {
 } from '../../src/domain/error-catalogue.ts';
 import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';
-import { isProfileTooLarge, isTooLong, shortKey, tooLongIn } from '../../src/protocol/client-bounds.ts';
+import { isProfileTooLarge, isTooLong, shortKey } from '../../src/protocol/client-bounds.ts';
 import { readClientMessage } from '../../src/protocol/client-message.ts';
 import {
   errorMessage,
@@ -167,17 +167,6 @@ test('a cursor or URI has at most 8 KiB of UTF-8', () => {
     ['€'.repeat(2_731), true],
   ];
   for (const [text, isLong] of table) assert.is(isTooLong(text), isLong);
-});
-
-test('names what is too long in a request', () => {
-  const long = 'x'.repeat(8 * 1024 + 1);
-  assert.is(tooLongIn('tools/list', { cursor: long }), 'cursor');
-  for (const method of ['resources/read', 'resources/subscribe', 'resources/unsubscribe']) {
-    assert.is(tooLongIn(method, { uri: long }), 'uri');
-  }
-  assert.is(tooLongIn('tools/call', { uri: long }), undefined);
-  assert.is(tooLongIn('resources/read', { uri: 'a:b', cursor: 1 }), undefined);
-  assert.is(tooLongIn('ping', undefined), undefined);
 });
 
 test('a short key stands for texts of any length, and for their borders', () => {

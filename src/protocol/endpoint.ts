@@ -100,7 +100,7 @@ export function classifyRequest(parsed: unknown, headers: RequestHeaders): Class
 }
 
 /** True when the header names a revision of the modern era, known here or not. Revisions are dates. */
-export function namesModern(headers: RequestHeaders): boolean {
+function namesModern(headers: RequestHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
 }

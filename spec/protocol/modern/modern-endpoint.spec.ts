@@ -185,7 +185,7 @@ test('headers for arguments are compared where the tool is known, and passed on 
   await send('tools/call', call, given('=?base64?MQ==?='));
   assert.equal(backends.last.request.headers, { 'mcp-param-a': '=?base64?MQ==?=', 'mcp-param-z': 'any' });
   await send('tools/call', { ...call, name: 'unknown' }, given('2'));
-  assert.is(backends.exchanges.length, 2);
+  assert.equal([backends.exchanges.length, backends.relistings], [2, ['add', 'add']]);
 });
 
 test('discovery has the capabilities that all instances share', async () => {
@@ -245,16 +245,21 @@ function relistingHarness() {
   const body = { jsonrpc: '2.0', id: 9, method: 'tools/call', params };
   const headers = { ...headersFor('tools/call', params), 'mcp-param-new': '1' };
   const handle = () => harness.handle({ method: 'POST', body, headers }, reply);
-  return { harness, reply, handle, list: (header: string) => resolve([asking(header)]) };
+  return { harness, reply, handle, list: (...asked: string[]) => resolve(asked.map(asking)) };
 }
 
 test('a call that an old list would refuse waits for a new one, and is charged when it may be made', async () => {
-  for (const charge of [() => {}, () => Promise.resolve()]) {
+  for (const [charge, listed] of [
+    [() => {}, ['New']],
+    [() => Promise.resolve(), ['New']],
+    [() => {}, ['Old', 'New', 'Other']], // of several instances
+    [() => {}, []],
+  ] as const) {
     const { harness, reply, handle, list } = relistingHarness();
     harness.charge = charge;
     const handled = handle();
     assert.equal([harness.backends.exchanges.length, harness.charges], [0, []]);
-    list('New');
+    list(...listed);
     await handled;
     assert.equal([harness.backends.exchanges.length, harness.charges], [1, [1]]);
     harness.backends.last.result({ resultType: 'complete' });
@@ -264,9 +269,10 @@ test('a call that an old list would refuse waits for a new one, and is charged w
 
 test('a call that a new list refuses, too, is refused under its id, and costs nothing', async () => {
   const { harness, reply, handle, list } = relistingHarness();
-  list('Other');
+  list('Other', 'Another');
   await handle();
   assert.equal([outcomeOf(reply), reply.message.id], ['400 -32020', 9]);
+  assert.match(String(Object(reply.message.error).message), 'mcp-param-other is missing');
   assert.equal([harness.backends.exchanges.length, harness.charges], [0, []]);
 });
 
