@@ -73,21 +73,18 @@ test('a question of a finished call is cancelled', () => {
   assert.equal(session.last.replies, []);
 });
 
-test('a question outside of any call goes to the listening stream, and only there', () => {
+test('a question outside of any call goes to the listening stream, and only there; no answer does', () => {
   const { call, listen, post, session } = legacyHarness(ASKABLE);
   const open = listen();
   const { reply } = call(0);
-  const replies: unknown[] = [];
-  session.messages.next({
-    kind: 'request',
-    method: 'roots/list',
-    params: {},
-    answer: (it) => replies.push(it),
-  });
-  const [question] = open.reply.events.messages;
-  assert.equal([question?.method, reply.isAnswered], ['roots/list', false]);
-  post(answer(question?.id, { roots: [] }));
+  const { asked, replies } = question();
+  session.messages.next(asked);
+  const [message] = open.reply.events.messages;
+  assert.equal([message?.method, reply.isAnswered], ['roots/list', false]);
+  post(answer(message?.id, { roots: [] }));
   assert.equal(replies, [{ result: { roots: [] } }]);
+  session.last.result();
+  assert.is(open.reply.events.messages.length, 1);
 });
 
 test('a message that cannot be serialized is dropped and reported; a question is answered at once', () => {
@@ -133,7 +130,7 @@ test('without a listening stream it goes to an open call', () => {
   const { reply } = call(1);
   const left = call(2);
   left.reply.lose();
-  session.messages.next({ kind: 'request', method: 'roots/list', params: {}, answer: () => {} });
+  session.messages.next(question().asked);
   assert.equal(reply.events.methods, ['roots/list']);
   assert.is(gone.reply.isAnswered, false);
 });
@@ -143,7 +140,7 @@ test('without any stream a question waits for the next listening stream', () => 
   session.isShared = false;
   call(0);
   session.last.result();
-  session.messages.next({ kind: 'request', method: 'roots/list', params: {}, answer: () => {} });
+  session.messages.next(question().asked);
   session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
   const { reply } = listen();
   assert.equal(reply.events.methods, ['roots/list', 'notifications/tools/list_changed']);
@@ -166,6 +163,23 @@ test('waiting messages are bounded, and questions replace notifications', () => 
   const { reply } = listen();
   assert.equal(new Set(reply.events.messages.map(({ method }) => method)), new Set(['q']));
   assert.is(reply.events.messages.length, 64);
+});
+
+test('a call may have 256 questions that wait; a question that expired is not sent any more', () => {
+  const { call, listen, session } = legacyHarness(ASKABLE);
+  session.isShared = false;
+  const { reply } = call(0);
+  for (let count = 0; count < 257; count += 1) session.last.ask('elicitation/create');
+  const [refusal] = session.last.replies;
+  assert.equal([session.last.replies.length, 'error' in Object(refusal)], [1, true]);
+  assert.is(reply.events.messages.length, 256);
+  session.last.result();
+  const { asked, replies } = question();
+  session.messages.next(asked);
+  pass(5 * 60_000);
+  session.messages.next({ kind: 'notification', method: 'n', params: {} });
+  pass(5 * 60_000);
+  assert.equal([replies.length, listen().reply.events.methods], [1, ['n']]);
 });
 
 test('a question without an answer expires', () => {
@@ -215,7 +229,7 @@ for (const [how, isDeleted] of [
   });
 }
 
-test('a question that waits for a listening stream is not forgotten before it is given up', () => {
+test('a question that waits for a listening stream keeps its conversation until it expires', () => {
   const { call, listen, session, endpoint } = legacyHarness(ASKABLE);
   session.isShared = false;
   call(0);
@@ -267,14 +281,6 @@ test('a stream that is not stored any more begins anew', () => {
   const again = listen(reply.events.lastEventId);
   session.messages.next({ kind: 'notification', method: 'a', params: {} });
   assert.is(again.reply.events.messages.length, 1);
-});
-
-test('answers never come on it', () => {
-  const { call, listen, session } = legacyHarness();
-  const open = listen();
-  call(1);
-  session.last.result();
-  assert.equal(open.reply.events.messages, []);
 });
 
 test('it ends with the session', () => {

@@ -1,8 +1,8 @@
-// The handshake of legacy clients: profile, result and revision. Refusals are in legacy-refusals.spec.ts.
+// The handshake of legacy clients: result and revision. Refusals are in legacy-refusals.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
-import { initializeResult, profileOf } from '../../../src/protocol/legacy/legacy-endpoint.ts';
+import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import {
   canPoll,
   hasBatches,
@@ -22,16 +22,6 @@ function resultWith(peer: Peer, isShared = true, protocolVersion = '2025-06-18')
   session.isShared = isShared;
   return initializeResult(session);
 }
-
-test('the profile has every field of the client', () => {
-  const clientInfo = { name: 'c', version: '1', title: 'C', icons: [] };
-  const capabilities = { elicitation: { url: {} }, experimental: { x: 1 } };
-  assert.equal(profileOf({ protocolVersion: '2024-11-05', capabilities, clientInfo, _meta: {} }), {
-    protocolVersion: '2024-11-05',
-    capabilities,
-    clientInfo,
-  });
-});
 
 test('a legacy greeting is passed on with the revision of the session', () => {
   const greeting = { ...PEER.greeting, _meta: { x: 1 } };

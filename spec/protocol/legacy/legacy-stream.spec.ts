@@ -2,9 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { LegacyQuestions } from '../../../src/protocol/legacy/legacy-call.ts';
-import { EventBudget, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
-import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
+import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -193,102 +191,6 @@ test('evicted streams leave no entry behind', () => {
   const { streams, budget, take } = setUp();
   for (let count = 0; count < 1_000; count += 1) take();
   assert.equal([streams.size, budget.evictables, budget.bytes], [64, 64, 128]);
-});
-
-/** Messages that wait for a stream to be sent on. */
-function undelivered(budget = EventBudget.ofSession()) {
-  const isNotification = (question: number | undefined) => question === undefined;
-  const waiting = new MessageLog<number | undefined>(budget, 64, isNotification);
-  const keep = (text: string, question?: number) => waiting.append(question, text);
-  const taken = () => {
-    const texts = waiting.messages.map(({ data }) => String(data)[0]);
-    waiting.clear();
-    return texts;
-  };
-  return { keep, taken };
-}
-
-test('64 messages may wait: the oldest notification makes room, a question never', () => {
-  const { keep, taken } = undelivered();
-  keep('a');
-  keep('b');
-  for (let question = 0; question < 62; question += 1) keep('q', question);
-  assert.is(keep('c'), true);
-  assert.is(keep('q', 62), true);
-  assert.is(keep('q', 63), true);
-  assert.is(keep('d'), false);
-  assert.is(keep('q', 64), false);
-  assert.equal(
-    taken(),
-    Array.from({ length: 64 }, () => 'q'),
-  );
-});
-
-test('1 MiB of messages may wait', () => {
-  const { keep, taken } = undelivered();
-  assert.is(keep('x'.repeat(MIB + 1)), false);
-  assert.is(keep('a'.repeat(MIB / 2)), true);
-  assert.is(keep('b'.repeat(MIB / 2), 1), true);
-  assert.is(keep('c'), true);
-  assert.equal(taken(), ['b', 'c']);
-  keep('ü'.repeat(MIB / 2));
-  keep('d');
-  assert.equal(taken(), ['d']);
-});
-
-test('waiting messages count in the budget of the session until they are sent; a refused one evicts none', () => {
-  const budget = new EventBudget({ bytes: 10, evictableBytes: 10, evictables: 1 });
-  const { keep, taken } = undelivered(budget);
-  budget.count(5);
-  assert.equal([keep('aaa'), keep('bbb'), keep('cccccc'), budget.bytes], [true, true, false, 8]);
-  keep('ddddd');
-  assert.equal([budget.bytes, taken(), budget.bytes], [10, ['d'], 5]);
-});
-
-test('evictable parts are discarded before a waiting notification', () => {
-  const budget = new EventBudget({ bytes: 10, evictableBytes: 10, evictables: 1 });
-  const { keep, taken } = undelivered(budget);
-  const spare = {
-    bytes: 4,
-    discard: () => {
-      budget.removeEvictable(spare);
-      budget.count(-spare.bytes);
-    },
-  };
-  budget.count(spare.bytes);
-  budget.addEvictable(spare);
-  assert.equal([keep('aaaa'), keep('bbbb'), budget.evictables, budget.bytes], [true, true, 0, 8]);
-  assert.equal(taken(), ['a', 'b']);
-});
-
-test('waiting messages are sent on the next stream, except settled questions', () => {
-  const listener = new LegacyListener({
-    canPoll: true,
-    budget: EventBudget.ofSession(),
-    onEnded: () => {},
-    nextKey: () => '1',
-    hold: () => () => {},
-    isPending: (question) => question === 2,
-  });
-  for (const question of [1, 2]) listener.store(`{"q":${question}}`, question);
-  listener.notify('{"n":1}');
-  const reply = new RecordedReply();
-  listener.open(reply);
-  assert.equal([reply.events.messages, listener.hasWaiting], [[{ q: 2 }, { n: 1 }], false]);
-});
-
-test('a question beyond 256 that wait is refused', () => {
-  const replies: unknown[] = [];
-  let last = 0;
-  const questions = new LegacyQuestions(() => {
-    last += 1;
-    return last;
-  });
-  const ask = () =>
-    questions.add({ kind: 'request', method: 'q', params: {}, answer: (it) => replies.push(it) }, undefined);
-  for (let count = 0; count < 256; count += 1) ask();
-  assert.is(ask(), undefined);
-  assert.equal([replies.length, questions.size, 'error' in Object(replies[0])], [1, 256, true]);
 });
 
 test.run();
