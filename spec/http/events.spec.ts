@@ -300,6 +300,16 @@ test('gives all readers one rate in equal parts, and lets them lose the oldest',
   }
 });
 
+test('says what a reader lost when its part of the rate allows, without waiting for another event', async () => {
+  const { recent, happen } = ring(2, { intervalMs: 1, perSecond: 50 });
+  const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs < 4 });
+  happen(2);
+  await turn();
+  happen(4);
+  while (reading.told.length < 3) await turn();
+  assert.is(reading.told.at(-1)?.data, '{"type":"missed","count":2}');
+});
+
 test('counts for a client that does not read what it loses', async () => {
   const events$ = new Subject<GatewayEvent>();
   const recent = new RecentEvents(events$, 10, AT_ONCE);

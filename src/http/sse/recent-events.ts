@@ -167,7 +167,7 @@ export class RecentEvents {
       before = reading.unread.length;
       reading.reader.together(() => this.#emitAllowed(reading));
     } while (reading.unread.length < before && !reading.reader.isBehind);
-    if (reading.allowance < 1 && reading.unread.length > 0) this.#wakeSoon();
+    if (reading.allowance < 1 && (reading.unread.length > 0 || reading.missed > 0)) this.#wakeSoon();
   }
 
   #refill(reading: Reading): void {
