@@ -26,7 +26,7 @@ test('shows the first password to a person, once and nowhere else', async () => 
   const [, password = ''] = /shown this once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
   assert.equal([warnings, notices.length], [[], 2]);
   const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
-  assert.equal([user.username, user.role], ['admin', 'admin']);
+  assert.equal([user.username, user.email, user.role], ['admin', 'admin@localhost', 'admin']);
   assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
   assert.not.match(harness.logged(), password);
   assert.is(await exists(join(folder, 'initial-admin-password')), false);
@@ -42,6 +42,8 @@ test('writes it to a file when nobody reads along, and deletes the file with the
   });
   const password = (await readFile(path, 'utf8')).trim();
   if (process.platform !== 'win32') assert.is((await stat(path)).mode & 0o077, 0);
+  await harness.ensureAdmin();
+  assert.is((await readFile(path, 'utf8')).trim(), password, 'a second start leaves it');
   const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
   await harness.auth.accounts.changeUser(user.id, { password: 'something else' });
   for (let turn = 0; turn < 100 && (await exists(path)); turn += 1) await new Promise(setImmediate);

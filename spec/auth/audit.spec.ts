@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { AuditLog, type AuditSettings } from '../../src/auth/audit.ts';
+import { timeOrderedIds } from '../../src/auth/audit-ids.ts';
 import type { NewCall } from '../../src/auth/auth.ts';
 import type { AuditEntry } from '../../src/domain/audit.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
@@ -64,22 +65,28 @@ test('gives others their turn between two chunks; what comes meanwhile waits, un
   assert.equal(appended, [500, 500, 500, 100]);
 });
 
-test('lists what was recorded before, newest first, in pages', async () => {
-  const { audit, clock } = made();
-  for (let index = 0; index < 25; index += 1) {
-    audit.record(entry(`subject ${index}`));
-    if (index % 3 === 0) clock.pass(1);
+test('has ids of UUID version 7 that begin with the time', () => {
+  const id = timeOrderedIds(() => START_MS)();
+  assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  assert.is(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16), START_MS);
+});
+
+test('has ids that rise within a millisecond, beyond its 4,096, and when the clock is set back', () => {
+  const clock = stoppedClock();
+  const nextId = timeOrderedIds(clock.now);
+  const ids: string[] = [];
+  for (const step of [0, 1, 0, -5_000, 4_990, 20]) {
+    clock.pass(step);
+    for (let count = 0; count < 5_000; count += 1) ids.push(nextId());
   }
-  const pages: AuditEntry[] = [];
-  for (let page = await audit.list({ limit: 10 }); page.length > 0; ) {
-    pages.push(...page);
-    page = await audit.list({ limit: 10, before: page.at(-1)?.id });
-  }
-  assert.equal(
-    pages.map(({ subject }) => subject),
-    Array.from({ length: 25 }, (_, index) => `subject ${24 - index}`),
-  );
-  assert.is(pages.at(-1)?.at, new Date(START_MS).toISOString());
+  assert.equal(ids.toSorted(), ids);
+  assert.is(new Set(ids).size, ids.length);
+});
+
+test('has other ids than another node at the same time', () => {
+  const [one, other] = [timeOrderedIds(() => START_MS), timeOrderedIds(() => START_MS)];
+  const ids = Array.from({ length: 100 }, () => [one(), other()]).flat();
+  assert.is(new Set(ids).size, 200);
 });
 
 test('cuts what is longer than its column, and no character in half', async () => {

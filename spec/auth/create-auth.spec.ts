@@ -18,25 +18,6 @@ import {
 
 const test = suite('the whole of authentication');
 
-test('a user logs in, an admin makes a key, both call, the key is revoked', async () => {
-  const { auth, createUser } = authHarness();
-  const admin = await createUser('ada', 'admin');
-  const login = await auth.login({ username: 'ada', password: passwordOf('ada'), address: '::1' });
-  const principal = await auth.authenticate({ authorization: `Bearer ${login.accessToken}` });
-  assert.is((await auth.limiter.take(principal)).limit, Number.POSITIVE_INFINITY);
-  const { key, apiKey } = await auth.accounts.createApiKey({
-    name: 'robot',
-    permissions: ['tools:call'],
-    ownerId: admin.id,
-  });
-  const robot = await auth.authenticate({ apiKey: key });
-  assert.is((await auth.limiter.take(robot)).remaining, 4_999);
-  assert.is((await auth.limiter.take(robot)).remaining, 4_998);
-  await auth.accounts.revokeApiKey(apiKey.apiKey.id);
-  assert.is(await codeOf(() => auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
-  await auth.close();
-});
-
 test('tells whose credentials are void, or good for something else, on this node', async () => {
   const { auth, createUser } = authHarness();
   const told: string[] = [];

@@ -1,9 +1,9 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { ensureFirstAdmin, forgetInitialPassword } from '../../src/auth/first-admin.ts';
+import { ensureFirstAdmin } from '../../src/auth/first-admin.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import type { User } from '../../src/domain/account.ts';
@@ -30,40 +30,6 @@ const options = (accounts: AccountStore) => ({
   now: () => START_MS,
 });
 
-test('gets a random password, which is given back for a terminal', async () => {
-  const { accounts } = new MemoryStore();
-  const first = await ensureFirstAdmin({ ...options(accounts), isTerminal: true });
-  assert.ok(first.kind === 'created' && first.by === 'terminal');
-  assert.match(first.password, /^[A-Za-z0-9_-]{24}$/);
-  const [admin, ...others] = await accounts.listUsers();
-  assert.equal(others, []);
-  const found = [admin?.username, admin?.email, admin?.role, admin?.isActive];
-  assert.equal(found, ['admin', 'admin@localhost', 'admin', true]);
-  assert.is(await passwords.matches(first.password, admin?.passwordHash), true);
-  assert.equal(await readdir(folder), []);
-  assert.equal(await ensureFirstAdmin({ ...options(accounts), isTerminal: true }), {
-    kind: 'exists',
-    isConfiguredIgnored: false,
-  });
-});
-
-test('without a terminal finds it in a file that only the owner may read, until it is changed', async () => {
-  const { accounts } = new MemoryStore();
-  const path = options(accounts).passwordFile;
-  assert.equal(await ensureFirstAdmin(options(accounts)), { kind: 'created', by: 'file', path });
-  assert.equal(await readdir(join(folder, 'state')), ['first-password']);
-  assert.is((await stat(path)).mode & 0o777, 0o600);
-  const password = (await readFile(path, 'utf8')).trimEnd();
-  const [admin] = await accounts.listUsers();
-  assert.is(await passwords.matches(password, admin?.passwordHash), true);
-
-  await ensureFirstAdmin(options(accounts));
-  assert.is((await readFile(path, 'utf8')).trimEnd(), password, 'a second start leaves it');
-  await forgetInitialPassword(path);
-  await forgetInitialPassword(path);
-  assert.equal(await readdir(join(folder, 'state')), []);
-});
-
 test('a file whose password was changed elsewhere goes with the next start', async () => {
   const { accounts } = new MemoryStore();
   await ensureFirstAdmin(options(accounts));
@@ -73,18 +39,6 @@ test('a file whose password was changed elsewhere goes with the next start', asy
   await accounts.changeUser(admin.id, { passwordHash: 'new', credentialsChangedAt: later, updatedAt: later });
   await ensureFirstAdmin(options(accounts));
   assert.equal(await readdir(join(folder, 'state')), []);
-});
-
-test('has the configured password, as long as there is nobody yet', async () => {
-  const { accounts } = new MemoryStore();
-  const configured = { ...options(accounts), configuredPassword: 'configured password' };
-  assert.equal(await ensureFirstAdmin(configured), { kind: 'created', by: 'configuration' });
-  const [admin] = await accounts.listUsers();
-  assert.is(await passwords.matches('configured password', admin?.passwordHash), true);
-  assert.equal(await readdir(folder), []);
-  const again = { ...configured, configuredPassword: 'another password' };
-  assert.equal(await ensureFirstAdmin(again), { kind: 'exists', isConfiguredIgnored: true });
-  assert.equal(await accounts.listUsers(), [admin]);
 });
 
 test('a bad configured password is an error of configuration that does not repeat it', async () => {
@@ -176,30 +130,6 @@ test('a database that made the admin and could not say so: the password is in th
   assert.is((await ensureFirstAdmin(options(accounts))).kind, 'exists');
   const [admin] = await accounts.listUsers();
   const password = (await readFile(cut.passwordFile, 'utf8')).trimEnd();
-  assert.is(await passwords.matches(password, admin?.passwordHash), true);
-});
-
-test('a file whose password is not that of the admin goes with the next start', async () => {
-  const { accounts } = new MemoryStore();
-  const { passwordFile } = options(accounts);
-  await ensureFirstAdmin({ ...options(accounts), isTerminal: true });
-  await mkdir(join(folder, 'state'));
-  await writeFile(passwordFile, 'of a gateway that was slower\n', { mode: 0o600 });
-  await ensureFirstAdmin(options(accounts));
-  assert.equal(await readdir(join(folder, 'state')), []);
-});
-
-test('the files of two databases in one folder know nothing of each other', async () => {
-  const one = new MemoryStore().accounts;
-  const other = new MemoryStore().accounts;
-  const otherFile = join(folder, 'state', 'other-password');
-  await ensureFirstAdmin(options(one));
-  await ensureFirstAdmin({ ...options(other), passwordFile: otherFile });
-  await forgetInitialPassword(options(one).passwordFile);
-  await ensureFirstAdmin(options(one));
-  assert.equal(await readdir(join(folder, 'state')), ['other-password']);
-  const [admin] = await other.listUsers();
-  const password = (await readFile(otherFile, 'utf8')).trimEnd();
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
 

@@ -107,15 +107,6 @@ test('many are asked about in pieces', async () => {
   assert.is(told.length, MOST_FOUND + 1, 'those without an account');
 });
 
-test('who has nothing open is not asked about', async () => {
-  const { harness, open, told, enter, key } = made();
-  open.delete(await enter(await key()));
-  harness.watch.asked.length = 0;
-  harness.hear('changed');
-  await settled();
-  assert.equal([told, harness.watch.asked], [[], []]);
-});
-
 test('a database that is away costs nobody anything, and is asked again when it is back', async () => {
   const { harness, told, enter, key } = made();
   const id = await enter(await key());

@@ -1,8 +1,7 @@
 // The signing secret: where it comes from, the file that it is kept in, and the keys of encryption that come from it.
 
-import { execFileSync, fork } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import {
   chmod,
   chown,
@@ -17,7 +16,6 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import {
   encryptionKeys,
@@ -35,7 +33,6 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('the signing secret');
 
 const long = 'a secret of more than thirty-two bytes';
-const program = fileURLToPath(new URL('starting-process.ts', import.meta.url));
 
 let folder = '';
 test.before.each(async () => {
@@ -53,45 +50,20 @@ test('is the configured one, and then no file is made', async () => {
   assert.is(await localSecret({}), undefined);
 });
 
-test('is made once in a file that only its owner may read', async () => {
+test('is made once, in a file', async () => {
   const keyFile = join(folder, 'gateway.key');
   const first = await localSecret({ keyFile });
-  assert.is(first?.source, 'file');
-  assert.is(first?.secret.byteLength, 43);
-  assert.is((await stat(keyFile)).mode & 0o777, 0o600);
+  assert.equal([first?.source, first?.secret.byteLength], ['file', 43]);
   assert.equal(await localSecret({ keyFile }), first);
-  assert.equal(await readdir(folder), ['gateway.key']);
 });
 
-test('is one and the same for eight processes that start at once', async () => {
-  const keyFile = join(folder, 'gateway.key');
-  const processes = Array.from({ length: 8 }, () => fork(program, [keyFile]));
-  await Promise.all(processes.map((child) => once(child, 'message')));
-  const answers = processes.map(async (child) => {
-    const answer = once(child, 'message');
-    child.send('go');
-    const [secret] = await answer;
-    return secret;
-  });
-  const secrets = await Promise.all(answers);
-  assert.equal(new Set(secrets), new Set([(await readFile(keyFile, 'utf8')).trim()]));
-  assert.equal(await readdir(folder), ['gateway.key']);
-});
-
-test('is refused when it is too short, or when others can read it, in words without it', async () => {
+test('is refused when it is too short, or cannot be kept', async () => {
   const keyFile = join(folder, 'gateway.key');
   const refused = (sources: Parameters<typeof localSecret>[0]) => refusal(localSecret(sources));
   const tooShort = 'the signing secret needs at least 32 bytes';
   assert.is(await refused({ configured: 'x'.repeat(31) }), `GATEWAY_SECRET_KEY: ${tooShort}`);
   await writeFile(keyFile, '\n', { mode: 0o600 });
   assert.match(await refused({ keyFile }), `gateway.key: ${tooShort}`);
-  await writeFile(keyFile, long, { mode: 0o600 });
-  await chmod(keyFile, 0o640);
-  const message = await refused({ keyFile });
-  assert.match(message, /gateway\.key: the signing secret can be read by other users; "chmod 600"/);
-  assert.not.ok(message.includes(long));
-  await chmod(keyFile, 0o600);
-  assert.equal((await localSecret({ keyFile }))?.secret, Buffer.from(long));
   const nowhere = await refused({ keyFile: join(folder, 'no', 'folder', 'gateway.key') });
   assert.match(nowhere, /cannot be kept there \(ENOENT\); set GATEWAY_SECRET_KEY instead/);
   assert.match(nowhere, /; a database there needs a folder that this user may write, too$/);
@@ -141,10 +113,9 @@ test('of a file: what others can read, what is too long and what is no file is r
   await writeFile(file.path, 'the line');
   for (const mode of [0o640, 0o604, 0o620, 0o602]) {
     await chmod(file.path, mode);
-    assert.match(
-      await refusal(ensureSecretFile(file, 'x')),
-      /secret can be read by other users; "chmod 600" it/,
-    );
+    const message = await refusal(ensureSecretFile(file, 'x'));
+    assert.match(message, /secret can be read by other users; "chmod 600" it/);
+    assert.not.match(message, 'the line');
   }
   await chmod(file.path, 0o600);
   assert.is(await ensureSecretFile(file, 'x'), 'the line');
