@@ -1,5 +1,5 @@
-// Every way in which a JSON body can be bad before anybody looks at its meaning, with the answer it gets. Both readers
-// of bodies are held to this table: spec/http/middleware/body.spec.ts.
+// Every way in which a JSON body can be bad before anybody looks at its meaning, with the answer it gets. Every
+// route with a body, with either reader, is held to this table: spec/http/app.spec.ts.
 
 /** One bad body. */
 export interface BadBody {

@@ -1,123 +1,212 @@
-import { once } from 'node:events';
-import { Writable } from 'node:stream';
+// The access log: the line of a request to the MCP endpoint and of others. That no line has secrets: log-redaction.spec.ts.
+
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
-import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
+import { HttpCallReport } from '../../../src/http/call-report.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, openRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the access log');
 
-/** Resolves with the next line. */
-function listen() {
-  const first = Promise.withResolvers<Record<string, unknown>>();
-  const sink = new Writable({
-    write: (chunk, _encoding, done) => {
-      first.resolve(JSON.parse(String(chunk)));
-      done();
-    },
-  });
-  return { sink, line: first.promise };
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
+};
+const call = (id: number, name: string, args: object = {}) => ({
+  ...{ jsonrpc: '2.0', id, method: 'tools/call' },
+  params: { name, arguments: args },
+});
+
+let app: AppFixture;
+test.before.each(async () => {
+  app = await startApp({ logLevel: 'info' });
+  await app.serve('demo', 'one');
+});
+test.after.each(() => app.close());
+
+/** One request, and the line about it without what is the same in all. */
+async function lineOf(body: unknown, headers: Record<string, string> = {}, method = 'POST') {
+  const before = app.log.length;
+  const accept = 'application/json, text/event-stream';
+  const ask = { ...(body === undefined ? {} : { body }), headers: { accept, ...headers } };
+  const answer = await app.ask(method, '/mcp/demo', ask);
+  while (app.log.length === before) await new Promise(setImmediate);
+  const { level, time, pid, hostname, ms, msg, request_id, path, principal, ...line } = app.log[before] ?? {};
+  return { answer, line };
 }
 
-test('writes one line with what happened and no secrets', async () => {
-  const { sink, line } = listen();
-  const app = await startMiddlewares(accessLog(pino(sink)), (context) => {
-    context.state.template = 'demo';
-    respond(context, json(201, { secret: 1 }, { instanceId: 'one' }));
+async function open() {
+  const { answer, line } = await lineOf(INITIALIZE);
+  const id = answer.headers.get('mcp-session-id') ?? '';
+  return { id, line, headers: { 'mcp-session-id': id }, session: sessionFingerprint(id) };
+}
+
+const demo = { method: 'POST', template: 'demo' };
+
+test('has the method and the session of every message, from the one that opens it to the one that ends it', async () => {
+  const { line, headers, session } = await open();
+  assert.equal(line, {
+    ...{ ...demo, status: 200, rpc_method: 'initialize', session, instance_id: 'one' },
+    outcome: 'result',
   });
-  await app.ask('POST', '/some/path?token=secret', {
-    headers: { authorization: 'secret', 'x-request-id': 'r1' },
+  const called = await lineOf(call(2, 'name'), headers);
+  const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
+  const done = { tool: 'name', attempts: 1, outcome: 'result' };
+  assert.equal(called.line, { ...asked, instance_id: 'one', ...done });
+  const told = await lineOf({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
+  assert.equal(told.line, { ...demo, status: 202, rpc_method: 'notifications/initialized', session });
+  const answered = await lineOf({ jsonrpc: '2.0', id: 9, result: {} }, headers);
+  assert.equal(answered.line, { ...demo, status: 202, session });
+  const ended = await lineOf(undefined, headers, 'DELETE');
+  assert.equal(ended.line, { ...demo, method: 'DELETE', status: 200, session });
+});
+
+test('has the code of an error, whoever made it, and the word for it where the gateway did', async () => {
+  const { headers, session } = await open();
+  const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
+  const ofBackend = await lineOf(call(2, 'error', { code: -32_000 }), headers);
+  assert.equal(ofBackend.line, {
+    ...{ ...asked, instance_id: 'one', rpc_error: -32_000 },
+    ...{ tool: 'error', attempts: 1, outcome: 'error' },
   });
-  const { ms, time, pid, hostname, ...rest } = await line;
-  assert.type(ms, 'number');
-  assert.equal(rest, {
-    level: 30,
+  const list = { jsonrpc: '2.0', id: 3, method: 'tools/list', params: { cursor: 'x'.repeat(100_000) } };
+  const tooLong = await lineOf(list, headers);
+  assert.equal(tooLong.line, { ...asked, rpc_method: 'tools/list', rpc_error: -32_602, outcome: 'error' });
+  await app.gateway.deregister('demo', 'one');
+  const ofGateway = await lineOf(call(4, 'name'), headers);
+  assert.equal(ofGateway.line, {
+    ...{ ...asked, rpc_error: 503, error_code: 'NO_HEALTHY_INSTANCE' },
+    ...{ tool: 'name', attempts: 0, outcome: 'failed' },
+  });
+  await lineOf(undefined, headers, 'DELETE');
+  const unknown = await lineOf(call(5, 'name'), headers);
+  assert.equal(unknown.line, { ...asked, status: 404, rpc_error: -32_001, outcome: 'error' });
+  const noMessage = await lineOf({ jsonrpc: '1.0' }, headers);
+  assert.equal(noMessage.line, { ...demo, status: 400, session, rpc_error: -32_600 });
+});
+
+test('has how many messages came at once, and the first error among the answers', async () => {
+  const { headers, session } = await open();
+  const batch = [call(2, 'name'), call(3, 'error', { code: -32_000 }), call(4, 'error', { code: -32_001 })];
+  const before = app.log.length;
+  await lineOf(batch, headers);
+  const lines = app.log.slice(before);
+  const { level, time, pid, hostname, ms, request_id, path, principal, ...line } = lines.at(-1) ?? {};
+  const told = { rpc_messages: 3, rpc_error: -32_000, session, msg: 'request' };
+  assert.equal(line, { ...demo, status: 200, instance_id: 'one', ...told });
+  assert.equal(
+    lines.slice(0, -1).map((each) => [each.msg, each.request_id, each.tool, each.outcome, each.rpc_error]),
+    [
+      ['call', request_id, 'name', 'result', undefined],
+      ['call', request_id, 'error', 'error', -32_000],
+      ['call', request_id, 'error', 'error', -32_001],
+    ],
+  );
+});
+
+test('has the method and the error of clients without sessions', async () => {
+  const ask = (method: string, params: object = {}, name?: string) => {
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'a', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method };
+    const message = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } };
+    return lineOf(message, name === undefined ? headers : { ...headers, 'mcp-name': name });
+  };
+  const discovered = await ask('server/discover');
+  assert.equal(discovered.line, { ...demo, status: 200, rpc_method: 'server/discover', outcome: 'result' });
+  const failed = await ask('tools/call', { name: 'error', arguments: { code: -32_000 } }, 'error');
+  const asked = { ...demo, rpc_method: 'tools/call' };
+  assert.equal(failed.line, {
+    ...{ ...asked, status: 200, instance_id: 'one', rpc_error: -32_000 },
+    ...{ tool: 'error', attempts: 1, outcome: 'error' },
+  });
+  const mismatched = await ask('tools/call', { name: 'name' }, 'another');
+  assert.equal(mismatched.line, { ...asked, status: 400, rpc_error: -32_020, outcome: 'error' });
+  const removed = await ask('ping');
+  const refused = { ...demo, status: 404, rpc_error: -32_601, outcome: 'error' };
+  assert.equal(removed.line, { ...refused, rpc_method: 'ping' });
+  assert.is((await ask('m'.repeat(1_000))).line.rpc_method, 'm'.repeat(512));
+});
+
+test('has method, tool and outcome of a request by REST', async () => {
+  const line = async (path: string, body?: object) => {
+    const before = app.log.length;
+    await app.ask(body === undefined ? 'GET' : 'POST', path, body && { body });
+    while (app.log.length === before) await new Promise(setImmediate);
+    const { instance_id, rpc_method, tool, attempts, outcome, error_code } = app.log[before] ?? {};
+    return [instance_id, rpc_method, tool, attempts, outcome, error_code];
+  };
+  const called = (name: string) => line('/mcp/demo/tools/call', { name });
+  assert.equal(await called('name'), ['one', 'tools/call', 'name', 1, 'result', undefined]);
+  assert.equal(await called('fail'), ['one', 'tools/call', 'fail', 1, 'tool_error', undefined]);
+  const unknown = [undefined, 'tools/call', 'none', 0, 'failed', 'TOOL_NOT_FOUND'];
+  assert.equal(await called('none'), unknown);
+  const server = await line('/tools/call', { server_id: 'one', tool_name: 'fail' });
+  assert.equal(server, ['one', 'tools/call', 'fail', 1, 'tool_error', 'TOOL_EXECUTION_FAILED']);
+  const list = await line('/mcp/demo/tools/list');
+  assert.equal(list, ['one', 'tools/list', undefined, 1, 'result', undefined]);
+});
+
+test('has a line of its own for a call that ends after its connection', async () => {
+  const { headers } = await open();
+  const abort = new AbortController();
+  const left = fetch(`${app.url}/mcp/demo`, {
     method: 'POST',
-    path: '/some/path',
-    status: 201,
-    request_id: 'r1',
-    template: 'demo',
-    instance_id: 'one',
-    msg: 'request',
-  });
-  app.close();
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: JSON.stringify(call(2, 'sleep', { ms: 150 })),
+    signal: abort.signal,
+  }).catch(() => undefined);
+  while (app.gateway.stats().activeConnections === 0) await new Promise(setImmediate);
+  abort.abort();
+  await left;
+  while (app.log.at(-1)?.msg !== 'call') await new Promise(setImmediate);
+  const [gone, ended] = app.log.slice(-2);
+  assert.equal([gone?.status, gone?.cut, gone?.outcome, gone?.attempts], [499, true, undefined, 1]);
+  assert.equal([ended?.tool, ended?.outcome, ended?.request_id], ['sleep', 'result', gone?.request_id]);
 });
 
-test('names the key of somebody who was not let in by its id, and nothing that is no key', async () => {
+test('has the beginning of a path, the caller that is known, and the id of a refused API key', async () => {
+  const other = await startWithAccounts({ logLevel: 'info' });
+  const lineFor = async (path: string, headers: Record<string, string>) => {
+    const before = other.log.length;
+    await other.ask('GET', path, { headers });
+    while (other.log.length === before) await new Promise(setImmediate);
+    return other.log[before] ?? {};
+  };
+  assert.is((await lineFor(`/${'x'.repeat(10_000)}`, {})).path, `/${'x'.repeat(511)}`);
+  assert.match((await lineFor('/auth/me', other.user)).principal, /^user:/);
   const { key, id } = newKey();
-  const notLetIn = (headers: Record<string, string>, code = 401) => lineFor(code, headers);
-  for (const headers of [
-    { 'x-api-key': key },
-    { authorization: `Bearer ${key}` },
-    { authorization: `bearer ${key}` },
-  ] as const)
-    assert.is((await notLetIn(headers)).refused_key, id);
-  assert.is((await notLetIn({ 'x-api-key': key }, 403)).refused_key, undefined);
-  const others = ['', 'foo', `${key}x`, key.slice(1), key.toUpperCase(), 'x'.repeat(10_000)];
-  for (const other of others)
-    for (const headers of [{ 'x-api-key': other }, { authorization: `Bearer ${other}` }] as const)
-      assert.is((await notLetIn(headers)).refused_key, undefined);
-  assert.is((await notLetIn({ authorization: 'Basic Zm9vOmJhcg==' })).refused_key, undefined);
-
-  async function lineFor(code: number, headers: Record<string, string>) {
-    const { sink, line } = listen();
-    const app = await startMiddlewares(accessLog(pino(sink)), (context) => respond(context, json(code, {})));
-    await app.ask('GET', '/', { headers });
-    app.close();
-    const seen = await line;
-    assert.not.match(JSON.stringify(seen), key.slice(-43));
-    return seen;
-  }
+  const sent = ['', 'foo', `${key}x`, key.slice(1), key.toUpperCase(), 'x'.repeat(10_000), key];
+  for (const text of sent)
+    for (const headers of [{ 'x-api-key': text }, { authorization: `bearer ${text}` }]) {
+      const line = await lineFor('/auth/me', headers);
+      assert.equal([line.status, line.refused_key], [401, text === key ? id : undefined], text);
+      assert.equal([line.principal, JSON.stringify(line).includes(key.slice(-43))], [undefined, false]);
+    }
+  const forbidden = await lineFor('/auth/users', await other.key(['tools:call']));
+  assert.equal([forbidden.status, forbidden.refused_key], [403, undefined]);
+  await other.close();
 });
 
-test('writes what was said to the MCP endpoint, and names a session without its id', async () => {
-  const id = 'a-session-id-that-is-a-credential';
-  for (const [said, sent] of [
-    [undefined, id],
-    [id, 'another one'],
-  ] as const) {
-    const { sink, line } = listen();
-    const app = await startMiddlewares(accessLog(pino(sink)), (context) => {
-      const { state } = context;
-      Object.assign(state, { rpcMethod: 'm'.repeat(1_000), rpcMessages: 3, rpcError: -32_601 });
-      if (said !== undefined) state.sessionId = said;
-      respond(context, json(200, {}));
-    });
-    await app.ask('POST', '/', { headers: { 'mcp-session-id': sent } });
-    const seen = await line;
-    assert.equal([seen.rpc_messages, seen.rpc_error, seen.session], [3, -32_601, sessionFingerprint(id)]);
-    assert.is(String(seen.rpc_method).length, 512);
-    assert.not.match(JSON.stringify(seen), 'credential');
-    app.close();
-  }
-});
-
-test('writes 499 when the client left before the answer', async () => {
-  const { sink, line } = listen();
-  const waiting = Promise.withResolvers<void>();
-  const app = await startMiddlewares(accessLog(pino(sink)), async (context) => {
-    waiting.resolve();
-    await once(context.res, 'close');
-  });
-  const socket = await openRaw(app.port);
-  socket.write(head('GET /slow'));
-  await waiting.promise;
-  socket.destroy();
-  const { status, cut } = await line;
-  assert.equal({ status, cut }, { status: 499, cut: true });
-  app.close();
-});
-
-test('listens to nothing when its level is off', async () => {
+test('does not listen to the end of requests when its level is off', async () => {
   let listeners = -1;
-  const app = await startMiddlewares(
+  const silent = await startMiddlewares(
     async (context, next) => {
       const before = context.res.listenerCount('close');
       await next();
@@ -126,33 +215,18 @@ test('listens to nothing when its level is off', async () => {
     accessLog(pino({ level: 'warn' })),
     (context) => respond(context, json(200, {})),
   );
-  await app.ask('GET', '/');
+  await silent.ask('GET', '/');
   assert.is(listeners, 0);
-  app.close();
+  silent.close();
 });
 
-test('clips what a client may make as long as he likes', async () => {
-  const { sink, line } = listen();
-  const app = await startMiddlewares(accessLog(pino(sink)), (context) => respond(context, json(200, {})));
-  await app.ask('GET', `/${'x'.repeat(10_000)}`);
-  assert.is(String((await line).path).length, 512);
-  app.close();
-});
-
-test('names the caller by id, when somebody is known', async () => {
-  for (const [principal, shown] of [
-    [ANONYMOUS, 'anonymous'],
-    [NO_PRINCIPAL, undefined],
-  ] as const) {
-    const { sink, line } = listen();
-    const app = await startMiddlewares(accessLog(pino(sink)), (context) => {
-      context.state.principal = principal;
-      respond(context, json(200, {}));
-    });
-    await app.ask('GET', '/');
-    assert.is((await line).principal, shown);
-    app.close();
-  }
+test('gets the report of a call once, which then drops the arguments', () => {
+  const ends: unknown[] = [];
+  const request = { method: 'tools/call', params: { name: 'echo', arguments: { message: 'a secret' } } };
+  const report = new HttpCallReport(request, ({ outcome, arguments: sent }) => ends.push([outcome, sent]));
+  report.ended({ kind: 'cancelled' });
+  report.ended({ kind: 'failed', code: 'INTERNAL_ERROR' });
+  assert.equal([ends, report.arguments], [[['cancelled', { message: 'a secret' }]], undefined]);
 });
 
 test.run();

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import type { Auth, RateLimit } from '../../../src/auth/auth.ts';
+import type { Auth } from '../../../src/auth/auth.ts';
 import { createRateLimiter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
 import { authenticationRequired } from '../../../src/domain/error-catalogue.ts';
@@ -22,34 +22,24 @@ const ADA: Principal = {
 };
 const ROOT: Principal = { id: 'user:0', kind: 'user', name: 'root', scopes: new Set<Scope>(['admin']) };
 
-/** Authentication that knows one caller, at once or later, and counts. */
-function authOf(principal: Principal | undefined, isSlow = false) {
+/** Authentication that knows one caller and counts; every answer is a promise. */
+function authOf(principal: Principal | undefined): Auth {
   let taken = 0;
-  const soon = <T>(value: T): T | Promise<T> => (isSlow ? Promise.resolve(value) : value);
-  const auth: Auth = {
+  return {
     ...anonymous,
     authenticate: () => {
       if (principal === undefined) throw authenticationRequired();
-      return soon(principal);
+      return Promise.resolve(principal);
     },
     limiter: {
-      take: ({ hourlyLimit: limit = 0 }) => {
+      take: async ({ hourlyLimit: limit = 0 }) => {
         taken += 1;
-        const window: RateLimit = {
-          limit,
-          remaining: Math.max(0, limit - taken),
-          resetAtSeconds: 1_800_000_000,
-        };
-        return soon(taken > limit ? { ...window, retryAfterSeconds: 99 } : window);
+        const window = { limit, remaining: Math.max(0, limit - taken), resetAtSeconds: 1_800_000_000 };
+        return taken > limit ? { ...window, retryAfterSeconds: 99 } : window;
       },
-      peek: ({ hourlyLimit: limit = 0 }) => ({
-        limit,
-        remaining: limit - taken,
-        resetAtSeconds: 1_800_000_000,
-      }),
+      peek: () => undefined,
     },
   };
-  return auth;
 }
 
 const RUNNING = { phase: 'running' } as const;
@@ -68,38 +58,21 @@ function serve(
 const windowOf = ({ headers }: { headers: Headers }) =>
   ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}`));
 
-for (const isSlow of [false, true]) {
-  const how = isSlow ? 'later' : 'at once';
-
-  test(`lets in who may, with the window on the answer, when it is known ${how}`, async () => {
-    const app = await serve('tools:call', authOf(ADA, isSlow));
-    const answer = await app.ask('GET', '/demo');
-    assert.equal([answer.status, answer.body], [200, { who: 'ada' }]);
-    assert.equal(windowOf(answer), ['2', '1', '1800000000']);
-    app.close();
-  });
-
-  test(`counts before it refuses, and says so on the refusal, when it is known ${how}`, async () => {
-    const app = await serve('gateway:write', authOf(ADA, isSlow));
-    const refused = await app.ask('GET', '/demo');
-    assert.equal([refused.status, refused.body.error_code], [403, 'INSUFFICIENT_PERMISSIONS']);
-    assert.equal(refused.body.required_permissions, ['gateway:write']);
-    assert.equal(windowOf(refused), ['2', '1', '1800000000']);
-    assert.equal(windowOf(await app.ask('GET', '/demo')), ['2', '0', '1800000000']);
-    const over = await app.ask('GET', '/demo');
-    assert.equal([over.status, over.body.error_code], [429, 'RATE_LIMIT_EXCEEDED']);
-    assert.equal([...windowOf(over), over.headers.get('retry-after')], ['2', '0', '1800000000', '99']);
-    app.close();
-  });
-
-  test(`hides the templates of others when it is known ${how}`, async () => {
-    const app = await serve('tools:call', authOf(ADA, isSlow));
-    const { status, body } = await app.ask('GET', '/other');
-    assert.equal([status, body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
-    assert.is(body.detail, 'No template named "other" is registered.');
-    app.close();
-  });
-}
+// Callers that are known at once: scopes.spec.ts.
+test('waits for the caller and for its count, and counts before it refuses', async () => {
+  const app = await serve('tools:call', authOf(ADA));
+  for (const [path, status, remaining] of [
+    ['/demo', 200, '1'],
+    ['/other', 404, '0'],
+    ['/demo', 429, '0'],
+  ] as const) {
+    const answer = await app.ask('GET', path);
+    assert.is(answer.status, status);
+    assert.equal(windowOf(answer), ['2', remaining, '1800000000']);
+    assert.is(answer.headers.get('retry-after'), status === 429 ? '99' : null);
+  }
+  app.close();
+});
 
 test('lets nobody to the registry while it is loaded, whom it lets in and whom not it says as ever', async () => {
   const starting = { phase: 'starting' } as const;
@@ -130,7 +103,8 @@ test('goes on before it returns, when the caller is known and this process count
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = authorize({ scope: 'tools:call' }, { ...auth, limiter }, RUNNING)(context, next);
+      const known = { ...auth, limiter, authenticate: () => ADA };
+      const entered = authorize({ scope: 'tools:call' }, known, RUNNING)(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },
@@ -141,26 +115,6 @@ test('goes on before it returns, when the caller is known and this process count
   );
   const answer = await app.ask('GET', '/demo');
   assert.equal([answer.status, answer.headers.get('x-ratelimit-remaining')], [200, '1']);
-  app.close();
-});
-
-test('leaves behind how to ask again whether they still may', async () => {
-  const auth = authOf(ADA);
-  let now = ADA;
-  const said: unknown[] = [];
-  const app = await startRoute(
-    '/:template',
-    authorize({ scope: 'tools:call' }, { ...auth, authenticate: () => now }, RUNNING),
-    (context) => {
-      context.state.template = context.params.template;
-      said.push(context.state.check?.(context));
-      now = { ...ADA, templates: new Set(['other']) };
-      said.push(Object(context.state.check?.(context)).code);
-      respond(context, json(200, {}));
-    },
-  );
-  await app.ask('GET', '/demo');
-  assert.equal(said, [undefined, 'TEMPLATE_NOT_FOUND']);
   app.close();
 });
 

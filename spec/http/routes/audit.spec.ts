@@ -1,11 +1,30 @@
+// The audit log over HTTP: changes and logins, and calls of tools by every way in: REST, the MCP endpoint in both eras, and all
+// templates together.
+
+import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import {
+  type AccountsFixture,
+  type Credentials,
+  PASSWORD,
+  startWithAccounts,
+} from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the route of the audit log');
+const test = suite('the audit log over HTTP');
+
+const ACCEPT = { accept: 'application/json, text/event-stream' };
+const SETTINGS = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+const HELLO = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'a', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
 
 interface Line {
   readonly id: string;
+  readonly at: string;
   readonly actor: string;
   readonly actor_name: string;
   readonly action: string;
@@ -13,27 +32,40 @@ interface Line {
   readonly status: number;
   readonly address: string | null;
   readonly request_id: string | null;
+  readonly call: Readonly<Record<string, unknown>> | null;
 }
 
-async function start() {
-  const app = await startWithAccounts();
+const rpc = (id: number, name: string, more: object = {}) => ({
+  ...{ jsonrpc: '2.0', id, method: 'tools/call' },
+  params: { name, arguments: { text: 'planted' }, ...more },
+});
+
+async function start(storesArguments = false) {
+  const app = await startWithAccounts({ auditSettings: { ...SETTINGS, storesArguments } });
+  await app.serve('demo', 'one');
   const page = async (query = ''): Promise<{ entries: Line[]; next_cursor: string | null }> =>
     JSON.parse((await app.as(app.admin, 'GET', `/gateway/audit${query}`)).text);
-  return { ...app, page };
+  return { app, page, entries: async (query = '') => (await page(query)).entries };
+}
+
+async function inSession(app: AccountsFixture, path: string): Promise<Credentials> {
+  const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params: HELLO };
+  const { headers } = await app.as({ ...app.user, ...ACCEPT }, 'POST', path, { body });
+  return { ...app.user, ...ACCEPT, 'mcp-session-id': String(headers.get('mcp-session-id')) };
 }
 
 test('tells who changed what, the newest first, what was refused included', async () => {
-  const app = await start();
-  const body = { template_name: 'demo', id: 'one', endpoint: 'http://127.0.0.1:1/mcp?key=planted-secret' };
+  const { app, page } = await start();
+  const body = { template_name: 'demo', id: 'far', endpoint: 'http://127.0.0.1:1/mcp?key=planted-secret' };
   await app.as(app.admin, 'POST', '/gateway/register', { body, headers: { 'x-request-id': 'r1' } });
-  await app.as(app.user, 'DELETE', '/servers/one');
-  await app.ask('DELETE', '/servers/one?why=planted-secret');
+  await app.as(app.user, 'DELETE', '/servers/far');
+  await app.ask('DELETE', '/servers/far?why=planted-secret');
   await app.ask('POST', '/auth/login', { body: { username: 'ada', password: 'planted-secret' } });
   await app.ask('POST', '/auth/login', { body: { username: 'ada', password: PASSWORD } });
   await app.as(app.admin, 'GET', '/servers');
-  await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'x' } });
-  await app.as(app.admin, 'DELETE', '/servers/one');
-  const { entries, next_cursor } = await app.page();
+  await app.as(app.user, 'GET', '/mcp/demo/tools/list');
+  await app.as(app.admin, 'DELETE', '/servers/far');
+  const { entries, next_cursor } = await page();
   const admin = String((await app.as(app.admin, 'GET', '/auth/me')).body.id);
   const ada = String((await app.as(app.user, 'GET', '/auth/me')).body.id);
   assert.equal(
@@ -45,12 +77,12 @@ test('tells who changed what, the newest first, what was refused included', asyn
       status,
     ]),
     [
-      [admin, 'admin', 'DELETE /servers/:server_id', '/servers/one', 204],
+      [admin, 'admin', 'DELETE /servers/:server_id', '/servers/far', 204],
       [ada, 'ada', 'POST /auth/login', '/auth/login', 200],
       ['unknown', 'unknown', 'POST /auth/login', '/auth/login', 401],
-      ['unknown', 'unknown', 'DELETE /servers/:server_id', '/servers/one', 401],
-      [ada, 'ada', 'DELETE /servers/:server_id', '/servers/one', 403],
-      [admin, 'admin', 'POST /gateway/register', '/servers/one', 201],
+      ['unknown', 'unknown', 'DELETE /servers/:server_id', '/servers/far', 401],
+      [ada, 'ada', 'DELETE /servers/:server_id', '/servers/far', 403],
+      [admin, 'admin', 'POST /gateway/register', '/servers/far', 201],
     ],
   );
   assert.is(next_cursor, null);
@@ -61,14 +93,14 @@ test('tells who changed what, the newest first, what was refused included', asyn
 });
 
 test('names accounts that were made, and never what they were given', async () => {
-  const app = await start();
+  const { app, page } = await start();
   const user = await app.as(app.admin, 'POST', '/auth/users', {
     body: { username: 'eve', email: 'e@x', password: 'planted-secret' },
   });
   const key = await app.as(app.admin, 'POST', '/auth/api-keys', {
     body: { name: 'k', permissions: ['admin'] },
   });
-  const { entries } = await app.page();
+  const { entries } = await page();
   assert.equal(
     entries.map(({ subject }) => subject),
     [`/auth/api-keys/${key.body.id}`, `/auth/users/${user.body.id}`],
@@ -77,47 +109,136 @@ test('names accounts that were made, and never what they were given', async () =
   await app.close();
 });
 
-test('comes in pages', async () => {
-  const app = await start();
+test('comes in pages, and refuses unknown or invalid fields of the query', async () => {
+  const { app, page } = await start();
   for (let number = 0; number < 5; number += 1) {
     await app.as(app.admin, 'DELETE', `/servers/number-${number}`);
   }
   const seen: string[] = [];
   let cursor: string | null = '';
   for (let pages = 0; cursor !== null && pages < 9; pages += 1) {
-    const page = await app.page(`?limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`);
-    assert.ok(page.entries.length <= 2);
-    seen.push(...page.entries.map(({ subject }) => subject.slice(-1)));
-    cursor = page.next_cursor;
+    const found = await page(`?limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`);
+    assert.ok(found.entries.length <= 2);
+    seen.push(...found.entries.map(({ subject }) => subject.slice(-1)));
+    cursor = found.next_cursor;
   }
   assert.equal(seen, ['4', '3', '2', '1', '0']);
-  assert.equal((await app.page('?limit=5')).next_cursor, null);
-  await app.close();
-});
-
-for (const [query, loc, type] of [
-  ['?limit=0', 'limit', 'greater_than_equal'],
-  ['?limit=1001', 'limit', 'less_than_equal'],
-  ['?limit=x', 'limit', 'int_parsing'],
-  ['?cursor=', 'cursor', 'string_pattern_mismatch'],
-  ["?cursor=';drop", 'cursor', 'string_pattern_mismatch'],
-] as const) {
-  test(`refuses ${query}`, async () => {
-    const app = await start();
+  assert.equal((await page('?limit=5')).next_cursor, null);
+  for (const [query, loc, type] of [
+    ['?limit=0', 'limit', 'greater_than_equal'],
+    ['?limit=1001', 'limit', 'less_than_equal'],
+    ['?limit=x', 'limit', 'int_parsing'],
+    ["?cursor=';drop", 'cursor', 'string_pattern_mismatch'],
+    ['?limt=2', 'limt', 'extra_forbidden'],
+  ] as const) {
     const { status, body } = await app.as(app.admin, 'GET', `/gateway/audit${query}`);
     const [first] = Array.isArray(body.detail) ? body.detail : [];
     assert.equal([status, first.loc, first.type], [422, ['query', loc], type]);
-    await app.close();
-  });
-}
+  }
+  await app.close();
+});
 
-test('refuses a field of the query that it does not know', async () => {
-  const app = await start();
-  const { status, body } = await app.as(app.admin, 'GET', '/gateway/audit?limt=2');
+// --- calls ----------------------------------------------------------------------------------------------------------
+
+test('has calls, whichever way they came, with a digest of their arguments', async () => {
+  const { app, entries } = await start();
+  const args = { text: 'planted' };
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'echo', arguments: args } });
+  const ofServer = { server_id: 'one', tool_name: 'fail', arguments: args };
+  await app.as(app.user, 'POST', '/tools/call', { body: ofServer });
+  const session = await inSession(app, '/mcp/demo');
+  await app.as(session, 'POST', '/mcp/demo', { body: rpc(1, 'echo') });
+  await app.as(session, 'POST', '/mcp/demo', { body: [rpc(2, 'error'), rpc(3, 'echo')] });
+  const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'echo' };
+  const body = rpc(4, 'echo', { _meta: META });
+  await app.as({ ...app.user, ...ACCEPT, ...modern }, 'POST', '/mcp/demo', { body });
+  const together = await inSession(app, '/mcp');
+  await app.as(together, 'POST', '/mcp', { body: rpc(5, 'demo__echo') });
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'none' } });
+  await app.as(app.user, 'POST', '/mcp/demo/resources/read', { body: { uri: 'x://planted' } });
+
+  const found = (await entries()).toReversed();
+  const digest = createHash('sha256').update(JSON.stringify(args)).digest('hex');
   assert.equal(
-    [status, body.detail],
-    [422, [{ loc: ['query', 'limt'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }]],
+    found.map(({ action, actor_name, subject, status, call }) => {
+      const { duration_ms, ...rest } = call ?? {};
+      assert.type(duration_ms, 'number');
+      return [action, actor_name, subject, status, Object.values(rest)];
+    }),
+    [
+      ['/mcp/demo/tools/call', 200, 'echo', 'one', 'result'],
+      ['/tools/call', 200, 'fail', 'one', 'tool_error'],
+      ['/mcp/demo', 200, 'echo', 'one', 'result'],
+      ['/mcp/demo', 500, 'error', 'one', 'error'],
+      ['/mcp/demo', 200, 'echo', 'one', 'result'],
+      ['/mcp/demo', 200, 'echo', 'one', 'result'],
+      ['/mcp', 200, 'echo', 'one', 'result'],
+      ['/mcp/demo/tools/call', 404, 'none', null, 'failed'],
+    ].map(([subject, status, tool, instance, outcome]) => [
+      ...['tools/call', 'ada', subject, status],
+      ['demo', tool, instance, outcome, instance === null ? 0 : 1, instance === null ? null : digest, null],
+    ]),
   );
+  assert.match(String(found[0]?.address), /127\.0\.0\.1$/);
+  assert.not.match(JSON.stringify(found), 'planted');
+  await app.close();
+});
+
+test('finds entries by what they are about, among changes, page by page', async () => {
+  const { app, entries } = await start();
+  const call = (name: string) => app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name } });
+  await call('name');
+  await call('fail');
+  const [, first] = await entries();
+  while (new Date().toISOString() <= String(first?.at)) await new Promise(setImmediate);
+  const from = new Date().toISOString();
+  await app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level: 'silent' } });
+  await call('none');
+  const names = async (query: string) =>
+    (await entries(query)).map(({ action, call: of }) => of?.tool ?? action);
+  const change = 'PATCH /gateway/log-level';
+  assert.equal(await names(''), ['none', change, 'fail', 'name']);
+  assert.equal(await names('?action=tools/call'), ['none', 'fail', 'name']);
+  assert.equal(await names(`?action=${encodeURIComponent(change)}`), [change]);
+  assert.equal(await names('?tool=fail'), ['fail']);
+  assert.equal(await names('?template=demo&outcome=failed'), ['none']);
+  assert.equal(await names('?template=other'), []);
+  assert.equal(await names('?actor=ada&status=200'), ['fail', 'name']);
+  assert.equal(await names('?actor=admin'), [change]);
+  assert.equal(await names(`?from=${from}`), ['none', change]);
+  assert.equal(await names(`?to=${from}`), ['fail', 'name']);
+  const page = await app.as(app.admin, 'GET', '/gateway/audit?limit=2&action=tools/call');
+  const next = await names(`?limit=2&action=tools/call&cursor=${page.body.next_cursor}`);
+  assert.equal(next, ['name']);
+  for (const bad of ['from=yesterday', 'to=2026-02-30T00:00:00Z', 'status=9999', 'outcome=fine', 'tool='])
+    assert.is((await app.as(app.admin, 'GET', `/gateway/audit?${bad}`)).status, 422, bad);
+  await app.close();
+});
+
+test('has the beginning of the arguments of a call where that is switched on', async () => {
+  const { app, entries } = await start(true);
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', {
+    body: '{"name":"echo","arguments":{ "text":"a" }}',
+  });
+  assert.is((await entries())[0]?.call?.arguments, '{ "text":"a" }');
+  await app.close();
+});
+
+test('has a call whose client disconnects', async () => {
+  const { app, entries } = await start();
+  const abort = new AbortController();
+  const left = fetch(`${app.url}/mcp/demo/tools/call`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...app.user },
+    body: JSON.stringify({ name: 'sleep', arguments: { ms: 10_000 } }),
+    signal: abort.signal,
+  }).catch(() => undefined);
+  while (app.gateway.stats().activeConnections === 0) await new Promise(setImmediate);
+  abort.abort();
+  await left;
+  while (app.gateway.stats().activeConnections > 0) await new Promise(setImmediate);
+  const [entry] = await entries();
+  assert.equal([entry?.status, entry?.call?.outcome, entry?.call?.instance_id], [499, 'cancelled', 'one']);
   await app.close();
 });
 

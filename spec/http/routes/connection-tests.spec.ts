@@ -145,10 +145,4 @@ test('start no program for a web page while authentication is off', async () => 
   }
 });
 
-test('are recorded', async () => {
-  await tryOut({ template_name: 'new', endpoint: 'http://127.0.0.1:1' });
-  const { text } = await app.as(app.admin, 'GET', '/gateway/audit');
-  assert.match(text, 'POST /gateway/test');
-});
-
 test.run();

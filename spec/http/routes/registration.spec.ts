@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { duplicateServer } from '../../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
+import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { FailingStore } from '../../helpers/failing-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -20,32 +21,20 @@ test.after(async () => {
 const register = async (body: unknown, query = '', headers: Record<string, string> = {}) =>
   (await started).ask('POST', `/gateway/register${query}`, { body, headers });
 
-test('answer 201 at once with the record', async () => {
-  const instance = { id: 'one', endpoint: 'http://127.0.0.1:1', weight: 3, metadata: { team: 'a' } };
-  const { status, body } = await register({ template_name: 'demo', instance });
-  assert.is(status, 201);
-  assert.equal(
-    [body.instance_id, body.template_name, body.id, body.server_id],
-    ['one', 'demo', 'one', 'one'],
-  );
-  assert.equal([body.endpoint, body.transport, body.weight], ['http://127.0.0.1:1/mcp', 'http', 3]);
-  assert.equal(
-    [body.status, body.state, body.message],
-    ['unhealthy', 'starting', 'Instance "one" is registered.'],
-  );
-});
-
-test('accept the same fields flat', async () => {
-  const flat = {
-    template_name: 'flat',
-    id: 'f',
-    endpoint: 'http://127.0.0.1:1/x',
-    weight: 2,
-    metadata: { a: 1 },
-  };
-  const { status, body } = await register(flat);
-  assert.equal([status, body.id, body.endpoint, body.weight], [201, 'f', 'http://127.0.0.1:1/x', 2]);
-  assert.equal(body.metadata, { a: 1 });
+test('answer 201 at once with the record, whether the fields are nested or flat', async () => {
+  const instance = { endpoint: 'http://127.0.0.1:1', weight: 3, metadata: { team: 'a' } };
+  for (const [id, fields] of [
+    ['one', { instance: { id: 'one', ...instance } }],
+    ['flat', { id: 'flat', ...instance }],
+  ] as const) {
+    const { status, body } = await register({ template_name: 'demo', ...fields });
+    assert.is(status, 201);
+    assert.equal([body.instance_id, body.template_name, body.id, body.server_id], [id, 'demo', id, id]);
+    assert.equal([body.endpoint, body.transport, body.weight], ['http://127.0.0.1:1/mcp', 'http', 3]);
+    assert.equal(body.metadata, { team: 'a' });
+    const message = `Instance "${id}" is registered.`;
+    assert.equal([body.status, body.state, body.message], ['unhealthy', 'starting', message]);
+  }
 });
 
 test('invent an id', async () => {
@@ -177,51 +166,67 @@ test('let a command be replaced by an endpoint, and hand nothing of the one to t
   await app.close();
 });
 
-test('are no way around the list of commands for who may only write', async () => {
-  const app = await startWithAccounts({ allowedCommands: [[process.execPath, stdioServer]] });
+const weather: TemplateDefinition = {
+  ...{ id: 'weather', name: 'Weather', description: 'A service.', version: '1.0.0' },
+  environment: { UNITS: 'metric' },
+};
+const served = { command: 'serve', args: ['--root', '/srv/two words'] };
+const npx = { command: 'npx -y weather@1.0.0' };
+
+/** By template and instance: the commands that a caller without the scope `admin` may not register. */
+const NOT_ALLOWED: readonly (readonly [template: string, instance: object])[] = [
+  ...[
+    { command: 'sh -c x' },
+    { command: 'serve --root /srv', args: [] },
+    { command: 'serve --root --help' },
+    { command: "serve --root '/srv" },
+    { command: ' ' },
+    { ...served, args: [...served.args, '--more'] },
+    { ...npx, working_dir: '/srv' },
+    { ...npx, env_vars: { OTHER: 'x' } },
+    { ...npx, env_vars: { NODE_OPTIONS: '--inspect' } },
+    { command: 'sh', endpoint: 'http://127.0.0.1:1' },
+  ].map((instance) => ['weather', instance] as const),
+  // Nothing declares variables of this template.
+  ['unknown', { ...npx, env_vars: { UNITS: 'x' } }],
+];
+
+test('hold the commands of a caller without the scope admin to the list, and register the words that were checked', async () => {
+  const allowedCommands = [
+    ['serve', '--root', '*path'],
+    ['npx', '-y', 'weather@1.0.0'],
+  ];
+  const app = await startWithAccounts({ allowedCommands, definitions: [weather] });
   const writer = await app.key(['gateway:write', 'gateway:read']);
-  const register = (instance: object) =>
-    app.as(writer, 'POST', '/gateway/register', {
-      body: { template_name: 'demo', instance: { id: 'x', ...instance } },
-    });
-  assert.is((await register({ command: process.execPath, args: [stdioServer] })).status, 201);
-  for (const instance of [
-    { command: process.execPath, args: [stdioServer, '--more'] },
-    { command: process.execPath, args: ['-e', '1'] },
-    { command: process.execPath, args: [stdioServer], working_dir: '/' },
-    { command: process.execPath, args: [stdioServer], env_vars: { NODE_OPTIONS: '--inspect' } },
-    { command: 'true', endpoint: 'http://127.0.0.1:1' },
-  ]) {
-    const { status, body } = await register(instance);
-    assert.equal([status, body.error_code], [403, 'COMMAND_NOT_ALLOWED']);
+  const register = (template_name: string, instance: object, who = writer) =>
+    app.as(who, 'POST', '/gateway/register', { body: { template_name, instance: { id: 'x', ...instance } } });
+  for (const [template, instance] of NOT_ALLOWED) {
+    const { status, body } = await register(template, instance);
+    assert.equal([status, body.error_code], [403, 'COMMAND_NOT_ALLOWED'], JSON.stringify(instance));
+  }
+  assert.equal(app.gateway.servers(), []);
+  const forced = { ...served, force: true };
+  assert.is((await register('weather', forced)).body.error_code, 'INSUFFICIENT_PERMISSIONS');
+  assert.is((await register('weather', { ...forced, working_dir: '/srv' }, app.admin)).status, 201);
+  const endpoint = { endpoint: 'http://127.0.0.1:1' };
+  assert.is((await register('unknown', endpoint)).status, 201, 'only commands are checked');
+  for (const instance of [served, { command: "serve --root '/srv/two words'", env_vars: { UNITS: 'x' } }]) {
+    assert.is((await register('weather', instance)).status, 200);
+    const { definition } = app.gateway.instance('weather', 'x');
+    assert.equal([definition.command, definition.args], [served.command, served.args]);
   }
   for (const change of [
     { command: 'true' },
     { args: [] },
     { env_vars: {} },
     { metadata: { command: 'true' } },
-  ]) {
-    await app.as(writer, 'PATCH', '/gateway/instances/demo/x', { body: change });
-  }
-  await app.as(writer, 'POST', '/gateway/instances/demo/x/restart');
-  const { definition } = app.gateway.instance('demo', 'x');
-  assert.equal([definition.command, definition.args, definition.env], [process.execPath, [stdioServer], {}]);
-  const flat = { template_name: 'demo', command: 'true' };
+  ])
+    await app.as(writer, 'PATCH', '/gateway/instances/weather/x', { body: change });
+  await app.as(writer, 'POST', '/gateway/instances/weather/x/restart');
+  const { definition } = app.gateway.instance('weather', 'x');
+  assert.equal([definition.command, definition.args], [served.command, served.args]);
+  const flat = { template_name: 'weather', command: 'true' };
   assert.is((await app.as(writer, 'POST', '/gateway/register', { body: flat })).status, 403);
-  await app.close();
-});
-
-test("know no template that is not the caller's", async () => {
-  const app = await startWithAccounts();
-  const writer = await app.key(['gateway:write'], ['mine']);
-  const body = { template_name: 'theirs', endpoint: 'http://127.0.0.1:1' };
-  const refused = await app.as(writer, 'POST', '/gateway/register', { body });
-  assert.equal([refused.status, refused.body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
-  assert.equal(app.gateway.templates(), []);
-  const allowed = await app.as(writer, 'POST', '/gateway/register', {
-    body: { ...body, template_name: 'mine' },
-  });
-  assert.is(allowed.status, 201);
   await app.close();
 });
 

