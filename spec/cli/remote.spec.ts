@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
-import { DEFAULT_URLS } from '../../src/cli/background/daemon-files.ts';
+import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
 import { gatewayOf } from '../../src/cli/client-options.ts';
 import { CommandInput } from '../../src/cli/command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
@@ -207,6 +207,22 @@ test('tells no secret to a default address before a gateway answers there', asyn
     [`${DEFAULT_URLS[1]}/gateway/health`, null],
     [`${DEFAULT_URLS[1]}/servers`, 'planted'],
   ]);
+});
+
+test('asks the gateway that runs in this folder first, if its address is of this machine', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-remote-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const asked: string[] = [];
+  replaceFetch(async (url) => {
+    asked.push(new URL(String(url)).origin);
+    return Response.error();
+  });
+  const urls = ['http://127.0.0.2:9001', 'http://[::1]:9001', 'http://127.example.test', 'http://192.0.2.1'];
+  for (const url of urls) {
+    writeDaemon(filesIn(folder), { pid: 1, url, words: [], folder, graceMs: 0 });
+    await seekGateway({ ...recordingTerminal({ env: noCredentials }), folder });
+  }
+  assert.equal(asked, [urls[0], ...DEFAULT_URLS, urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS, ...DEFAULT_URLS]);
 });
 
 test('says how to log in when it has to', async () => {

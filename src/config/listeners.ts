@@ -90,5 +90,5 @@ export function resolveListeners(
 
 /** True for an address that only this machine can reach, with or without the brackets of IPv6. */
 export function isLoopback(host: string): boolean {
-  return ['localhost', '::1', '[::1]'].includes(host) || /^127\./.test(host);
+  return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d+){1,3}$/.test(host);
 }
