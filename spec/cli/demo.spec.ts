@@ -12,7 +12,7 @@ import type { Auth } from '../../src/auth/auth.ts';
 import { demoCalls, openDemo } from '../../src/cli/demo.ts';
 import { freePort, planDemo } from '../../src/cli/demo-servers.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
-import { stdioServerPath } from '../fixtures/drive.ts';
+import { stdioServerPath } from '../fixtures/programs.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';

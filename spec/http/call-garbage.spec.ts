@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../fixtures/drive.ts';
+import { stdioServerPath } from '../fixtures/programs.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

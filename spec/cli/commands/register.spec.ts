@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, relative } from 'node:path';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../../fixtures/drive.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { gatewayFor, runCommand, startGateway } from './against-gateway.ts';

@@ -5,8 +5,8 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../../fixtures/drive.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { caller, field, newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { httpServerPath, stdioServerPath } from '../../fixtures/drive.ts';
+import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { type SseFixture, startSseServer } from '../../fixtures/sse-server.ts';
 import type { InstanceBody } from '../../helpers/mcp-program.ts';
 

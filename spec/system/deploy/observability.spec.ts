@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
-import { stdioServerPath } from '../../fixtures/drive.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { callTool, eventually, get } from '../../helpers/gateway-client.ts';
 import { type Family, metricValue, parseMetrics } from '../../helpers/metrics-text.ts';
 import { Program } from '../../helpers/program.ts';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
-import { stdioServerPath } from '../../fixtures/drive.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { AS_IT_COMES, binPath, canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';

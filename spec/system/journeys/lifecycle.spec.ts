@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
-import { httpServerPath, stdioServerPath } from '../../fixtures/drive.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { callTool, eventually, follow, get, type Reply, textOf } from '../../helpers/gateway-client.ts';
 import { canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';

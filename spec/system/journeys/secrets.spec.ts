@@ -4,8 +4,8 @@
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../../fixtures/drive.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import { canFindDescendants, Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';

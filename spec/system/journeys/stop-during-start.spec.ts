@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../../fixtures/drive.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
