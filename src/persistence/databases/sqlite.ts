@@ -79,7 +79,11 @@ async function tryUntil(deadline: number, work: () => Promise<unknown>): Promise
 interface BetterSqlite {
   readonly open: boolean;
   pragma(text: string): unknown;
-  prepare(sql: string): { run(parameters: readonly unknown[]): unknown };
+  prepare(sql: string): Statement;
+}
+
+interface Statement {
+  run(parameters: readonly unknown[]): unknown;
 }
 
 function betterSqlite(client: unknown): BetterSqlite {
@@ -94,12 +98,23 @@ function isBetterSqlite(client: unknown): client is BetterSqlite {
 /** A statement with parameters is twice as fast as one with literals, and one for many rows faster than one for each. */
 function insert(client: BetterSqlite, { table, columns, values }: Rows): void {
   const row = `(${columns.map(() => '?').join()})`;
-  const statementFor = (count: number) =>
-    client.prepare(`insert into ${table} (${columns.join()}) values ${Array(count).fill(row).join()}`);
-  const statement = statementFor(Math.min(values.length, STATEMENT_ROWS));
-  for (let start = 0; start < values.length; start += STATEMENT_ROWS) {
-    const part = values.slice(start, start + STATEMENT_ROWS);
-    const isFull = part.length === STATEMENT_ROWS || start === 0;
-    (isFull ? statement : statementFor(part.length)).run(part.flat());
-  }
+  const run = (rows: Rows['values']) => {
+    const sql = `insert into ${table} (${columns.join()}) values ${Array(rows.length).fill(row).join()}`;
+    statementOf(client, sql).run(rows.flat());
+  };
+  const inFull = values.length - (values.length % STATEMENT_ROWS);
+  for (let start = 0; start < inFull; start += STATEMENT_ROWS)
+    run(values.slice(start, start + STATEMENT_ROWS));
+  for (const rest of values.slice(inFull)) run([rest]);
 }
+
+/** Prepared once per connection: that takes as long as inserting ten rows. */
+function statementOf(client: BetterSqlite, sql: string): Statement {
+  const statements = STATEMENTS.get(client) ?? new Map<string, Statement>();
+  STATEMENTS.set(client, statements);
+  const statement = statements.get(sql) ?? client.prepare(sql);
+  statements.set(sql, statement);
+  return statement;
+}
+
+const STATEMENTS = new WeakMap<BetterSqlite, Map<string, Statement>>();
