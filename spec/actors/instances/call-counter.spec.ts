@@ -105,13 +105,6 @@ test('counts calls up and down, and those that failed or were answered with an e
   assert.equal([calls.requests, calls.errors], [4, 2]);
 });
 
-test('learns nothing from a cancelled call', () => {
-  const calls = new CallCounter();
-  calls.begin('ann');
-  calls.end('ann', ended('cancelled', 9_000));
-  assert.equal([calls.successRate, calls.latencyMs], [1, undefined]);
-});
-
 test('averages the time of answers, error answers included; a failure lowers the success rate', () => {
   const calls = new CallCounter();
   const end = (outcome: ExchangeEnding['outcome'], durationMs: number) => {
@@ -122,17 +115,6 @@ test('averages the time of answers, error answers included; a failure lowers the
   assert.equal(end('result', 42), [1, 42]);
   assert.equal(end('failed', 9_000), [0.8, 42]);
   assert.equal(end('error', 32), [0.8400000000000001, 40]);
-});
-
-test('averages in probes, those without a time without latency', () => {
-  const calls = new CallCounter();
-  calls.record(false);
-  calls.record(false);
-  assert.equal([calls.successRate.toFixed(2), calls.latencyMs], ['0.64', undefined]);
-  calls.record(true, 10);
-  calls.record(true, 20);
-  assert.is(calls.latencyMs, 12);
-  assert.equal([calls.requests, calls.isIdle], [0, true]);
 });
 
 test('are a quarter for each owner, and free again when given back', () => {

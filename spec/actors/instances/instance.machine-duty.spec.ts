@@ -9,15 +9,6 @@ import { onHarness, settled } from './instance-harness.ts';
 const test = suite('instance machine, duty');
 const check = onHarness(test);
 
-check('drains at once, and serves again at once', async (harness) => {
-  await harness.healthy();
-  harness.ref.drain();
-  assert.is(harness.ref.state, 'draining');
-  harness.ref.resume();
-  assert.is(harness.ref.state, 'healthy');
-  assert.equal(harness.states, ['starting', 'healthy', 'draining', 'healthy']);
-});
-
 check('lets its calls finish while it drains, and keeps its session', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
@@ -27,14 +18,6 @@ check('lets its calls finish while it drains, and keeps its session', async (har
   transport.exchanges[0]?.result();
   assert.equal([caller.ends, caller.error, harness.ref.inFlight], [1, undefined, 0]);
   assert.is(transport.isClosed, false);
-});
-
-check('carries a call that was given to it while it drains', async (harness) => {
-  const transport = await harness.healthy();
-  harness.ref.drain();
-  const caller = harness.call();
-  transport.last.result();
-  assert.equal([caller.ends, caller.error], [1, undefined]);
 });
 
 check('comes back from draining as what it is by then', async (harness) => {
@@ -115,27 +98,6 @@ check('restarts immediately during a back-off, and waits again', async (harness)
   }
 });
 
-check('does not hold a restart by hand against the instance', async (harness) => {
-  for (let round = 1; round <= 5; round += 1) {
-    await harness.healthy();
-    harness.ref.restart();
-    await settled();
-    assert.is(harness.opener.openings.length, round + 1);
-  }
-});
-
-check('restarts once after several commands', async (harness) => {
-  const transport = await harness.healthy();
-  harness.call();
-  for (let time = 0; time < 3; time += 1) harness.ref.restart();
-  transport.exchanges[0]?.result();
-  await settled();
-  await harness.pass(500);
-  await harness.healthy();
-  await harness.pass(10_000);
-  assert.is(harness.opener.openings.length, 2);
-});
-
 check('lets the last word count: drain or resume calls a restart off', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
@@ -149,14 +111,6 @@ check('lets the last word count: drain or resume calls a restart off', async (ha
   harness.ref.resume();
   await harness.pass(LIMITS.drainMs);
   assert.equal([harness.ref.state, transport.isClosed], ['healthy', false]);
-});
-
-check('leaves at once when it carries nothing', async (harness) => {
-  const transport = await harness.healthy();
-  harness.ref.leave(60_000);
-  assert.is(harness.ref.state, 'draining');
-  await settled();
-  assert.equal([harness.ref.state, transport.isClosed], ['stopped', true]);
 });
 
 check('leaves when its last call ended', async (harness) => {
@@ -184,18 +138,6 @@ check('leaves after the time it was given, and answers what is left', async (har
   );
 });
 
-check('lets calls finish within that time also when it was about to restart', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  harness.ref.restart();
-  harness.ref.leave(60_000);
-  await harness.pass(59_999);
-  assert.equal([caller.ends, transport.isClosed], [0, false]);
-  transport.exchanges[0]?.result();
-  await settled();
-  assert.equal([caller.error, harness.ref.state], [undefined, 'stopped']);
-});
-
 check('uses the time limit of the latest command to leave', async (harness) => {
   await harness.healthy();
   const caller = harness.call();
@@ -220,17 +162,6 @@ check('does not come back once it leaves', async (harness) => {
   assert.is(harness.ref.state, 'stopped');
 });
 
-check('does not open a lost session again once it has left', async (harness) => {
-  const transport = await harness.healthy();
-  transport.closesSlowly = true;
-  harness.ref.leave(0);
-  await settled();
-  assert.is(harness.ref.state, 'draining');
-  transport.finishClosing();
-  await harness.pass(60_000);
-  assert.equal([harness.ref.state, harness.opener.openings.length], ['stopped', 1]);
-});
-
 check('waits for a call between two rounds before it leaves, as long as it was given', async (harness) => {
   const transport = await harness.healthy();
   const reservations = [harness.ref.reserve('ann').subscribe(), harness.ref.reserve('ann').subscribe()];
@@ -243,17 +174,6 @@ check('waits for a call between two rounds before it leaves, as long as it was g
   assert.is(transport.isClosed, false, 'it is in flight by now');
   transport.last.result();
   assert.equal([caller.ends, transport.isClosed], [1, true]);
-});
-
-check('leaves without a call whose client does not answer', async (harness) => {
-  const transport = await harness.healthy();
-  let isOver = false;
-  harness.ref.reserve('ann').subscribe({ complete: () => (isOver = true) });
-  harness.ref.leave(1_000);
-  await harness.pass(999);
-  assert.equal([isOver, transport.isClosed], [false, false]);
-  await harness.pass(1);
-  assert.equal([isOver, transport.isClosed, harness.ref.state], [true, true, 'stopped']);
 });
 
 check(

@@ -21,10 +21,6 @@ const moments: Readonly<Record<string, (harness: Harness) => Promise<(() => void
     await settled();
     return undefined;
   },
-  'while it is healthy': async (harness) => {
-    await harness.healthy();
-    return undefined;
-  },
   'while it is probed': async (harness) => {
     await harness.healthy();
     await harness.pass(30_000);
@@ -44,11 +40,6 @@ const moments: Readonly<Record<string, (harness: Harness) => Promise<(() => void
     await settled();
     return () => transport.finishClosing();
   },
-  'while it drains': async (harness) => {
-    await harness.healthy();
-    harness.ref.drain();
-    return undefined;
-  },
   'while it waits for calls before it restarts': async (harness) => {
     await harness.healthy();
     harness.call();
@@ -61,12 +52,6 @@ const moments: Readonly<Record<string, (harness: Harness) => Promise<(() => void
     harness.ref.restart();
     await settled();
     return () => transport.finishClosing();
-  },
-  'while it leaves already': async (harness) => {
-    await harness.healthy();
-    harness.call();
-    harness.ref.leave(60_000);
-    return undefined;
   },
 };
 

@@ -60,16 +60,6 @@ check('forgets a failed probe when the next one passes', async (harness) => {
   assert.is(harness.ref.reason, 'exited with code 7');
 });
 
-check('does not keep the reason of a probe that failed before one that passed', async (harness) => {
-  const transport = await harness.healthy();
-  fails(transport);
-  await harness.pass(INTERVAL);
-  passes(transport);
-  await harness.pass(1_000);
-  harness.ref.drain();
-  assert.is(harness.ref.reason, null);
-});
-
 check('emits every probe, of which the handshake is the first', async (harness) => {
   const transport = await unhealthy(harness);
   passes(transport);
@@ -101,15 +91,6 @@ check('probes when the calls in flight said nothing since the last time', async 
   await harness.pass(INTERVAL - 1);
   assert.is(harness.probes, 0);
   assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
-});
-
-check('probes when answers came but no call is in flight any more', async (harness) => {
-  const transport = await harness.healthy();
-  harness.call();
-  await harness.pass(INTERVAL - 1);
-  transport.last.result();
-  await harness.pass(1);
-  assert.is(harness.probes, 1);
 });
 
 check('passes a failed probe when another message came meanwhile', async (harness) => {

@@ -1,7 +1,6 @@
 // What stands alone at an instance, which are the processes of single clients: it goes on when the shared process does not, and
 // ends with its instance, or when somebody has that restarted.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS, OWN_BOUNDS } from '../../../src/domain/limits.ts';
@@ -71,14 +70,6 @@ check('does not end when an unhealthy shared process is given up', async (harnes
     await harness.pass(1_000);
   }
   assert.equal([scripted.isClosed, harness.ref.acceptsCalls(own)], [false, true]);
-});
-
-check('opens nothing new while its instance is drained, and stays open', async (harness) => {
-  const { own, scripted } = await open(harness, await harness.healthy(withOwn()));
-  harness.ref.drain();
-  assert.equal([harness.ref.acceptsCalls(own), scripted.isClosed], [false, false]);
-  harness.ref.resume();
-  assert.is(harness.ref.acceptsCalls(own), true);
 });
 
 for (const isLost of [false, true]) {
@@ -166,16 +157,6 @@ check(
   },
 );
 
-check('refuses what is to go through the shared process meanwhile', async (harness) => {
-  const { scripted } = await openAnd(true, harness);
-  scripted.closesSlowly = true;
-  harness.ref.restart();
-  await settled();
-  const caller = harness.call();
-  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'no', 0]);
-  scripted.finishClosing();
-});
-
 check('proves nothing of the life of the shared process', async (harness) => {
   const { own, scripted } = await open(harness, await harness.healthy(withOwn()));
   call(harness, own);
@@ -185,41 +166,12 @@ check('proves nothing of the life of the shared process', async (harness) => {
   assert.is(harness.probes, 1, 'it is asked all the same');
 });
 
-check('costs one call when it breaks the rules', async (harness) => {
-  const { own, scripted } = await open(harness, await harness.healthy(withOwn()));
-  scripted.thrownByExchange = new Error('broken');
-  const caller = call(harness, own);
-  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
-  assert.is(harness.ref.state, 'healthy');
-});
-
 check('ends although the actor of its instance broke', async (harness) => {
   const { scripted } = await open(harness, await harness.healthy(withOwn()));
   harness.actor.stop();
   assert.is(scripted.isClosed, false);
   await harness.ref.endLeases();
   assert.is(scripted.isClosed, true);
-});
-
-check('is waited for 30 s then, too', async (harness) => {
-  const { scripted } = await open(harness, await harness.healthy(withOwn()));
-  scripted.closesSlowly = true;
-  harness.actor.stop();
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  try {
-    let isOver = false;
-    const ending = harness.ref.endLeases().then(() => {
-      isOver = true;
-    });
-    mock.timers.tick(LIMITS.drainMs - 1);
-    await settled();
-    assert.is(isOver, false);
-    mock.timers.tick(1);
-    await ending;
-  } finally {
-    mock.timers.reset();
-    scripted.finishClosing();
-  }
 });
 
 check(

@@ -1,7 +1,6 @@
 // How an instance comes up, recovers, restarts, and copes with a backend that breaks its promises.
 
 import * as assert from 'uvu/assert';
-import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
@@ -61,15 +60,6 @@ check(
     ]);
   },
 );
-
-check('emits why and when it opens again', async (harness) => {
-  (await harness.healthy()).lose('exited with code 7');
-  await settled();
-  const expected: InstanceEmission[] = [
-    { type: 'restarting', reason: 'exited with code 7', delayMs: 500, isPlanned: false },
-  ];
-  assert.equal(harness.emissions.slice(1), expected);
-});
 
 check('is unhealthy at once when its session is lost, and its calls are answered', async (harness) => {
   const transport = await harness.healthy();
@@ -143,13 +133,6 @@ check('gives the probes as the reason, not its own closing', async (harness) => 
   ]);
 });
 
-check('answers the calls in flight when it closes that session', async (harness) => {
-  await unhealthy(harness);
-  const caller = harness.call();
-  for (const ms of WAITS) await harness.pass(ms);
-  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
-});
-
 check('keeps trying to open when the backend is gone', async (harness) => {
   await unhealthy(harness);
   for (const ms of WAITS) await harness.pass(ms);
@@ -218,17 +201,6 @@ check('waits until the old session is gone before it opens a new one by hand', a
   assert.is(harness.opener.openings.length, 2);
 });
 
-check('opens a new session by hand also while a lost one still closes', async (harness) => {
-  const transport = await harness.healthy();
-  transport.closesSlowly = true;
-  transport.lose();
-  await settled();
-  harness.ref.restart();
-  transport.finishClosing();
-  await settled();
-  assert.is(harness.opener.openings.length, 2);
-});
-
 check('does not wait for ever for an old session when it is restarted', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
@@ -252,16 +224,6 @@ check('is draining again after a restart while draining', async (harness) => {
   assert.is(harness.ref.state, 'draining');
   harness.ref.resume();
   assert.is(harness.ref.state, 'healthy');
-});
-
-check('restarts a draining one after 30 s at the latest, too', async (harness) => {
-  await harness.healthy();
-  harness.call();
-  harness.ref.drain();
-  harness.ref.restart();
-  await harness.pass(LIMITS.drainMs);
-  await harness.healthy();
-  assert.equal([harness.ref.state, harness.opener.openings.length], ['draining', 2]);
 });
 
 test.run();

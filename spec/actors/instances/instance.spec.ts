@@ -3,7 +3,6 @@
 import { type Observable, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
-import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
 import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
@@ -110,24 +109,6 @@ check('shows what is true of the instance', async (harness) => {
   );
 });
 
-check('shows nothing of a backend that was never there', async ({ ref }) => {
-  const { state, healthy, lastCheck, latencyMs, era, pid, stderr, unmatchedMessages } = ref.snapshot(0);
-  assert.equal(
-    [state, healthy, lastCheck, latencyMs, era, pid, unmatchedMessages],
-    ['starting', false, null, null, null, null, 0],
-  );
-  assert.equal(stderr, []);
-});
-
-check('passes events on inside the emission of the transport', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  transport.last.notify('notifications/progress');
-  assert.is(caller.events.length, 1);
-  transport.last.result();
-  assert.equal([caller.events.length, caller.ends], [2, 1]);
-});
-
 check('carries an exchange that is answered inside the subscription', async (harness) => {
   const transport = await harness.healthy();
   transport.onExchange = (exchange) => exchange.result();
@@ -151,16 +132,6 @@ check('carries what its callers start from within a failure', async (harness) =>
   });
   transport.lose();
   assert.equal([first.ends, next?.ends, next?.error?.delivered, harness.ref.inFlight], [1, 1, 'no', 0]);
-});
-
-check('carries a call from within an emission of its actor', async (harness) => {
-  let caller: Caller | undefined;
-  harness.ref.state$.subscribe((state) => {
-    if (state === 'healthy') caller = harness.call();
-  });
-  const transport = await harness.healthy();
-  transport.last.result();
-  assert.equal([caller?.ends, caller?.error], [1, undefined]);
 });
 
 check('cancels an exchange whose caller leaves at its first message', async (harness) => {
@@ -250,10 +221,6 @@ check('maps emissions to events of the gateway', async ({ ref }) => {
     ],
   );
   assert.is(emissionEvent(ref, { type: 'listChanged', list: 'prompts' }), undefined);
-});
-
-check('does not probe without a session', async ({ actor }) => {
-  assert.throws(() => probeInput(actor.getSnapshot().context), /without a session/);
 });
 
 for (const [kind, options, waitMs] of [

@@ -1,8 +1,10 @@
 // Conversations and processes of single clients with one instance: shared, bounded, warm, and ended.
 
+import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { Leases } from '../../../src/actors/instances/leases.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
@@ -25,9 +27,10 @@ function host(transport: TransportKind = 'stdio') {
     assert.ok(Math.abs(Date.now() - atMs) < 5_000);
     facts.push(fact);
   });
-  const lease = (opened: Promise<Upstream | undefined>, ownerId = 'user:1') => {
+  const lease = (opened: Promise<Upstream | undefined>, idleMs?: number) => {
     opener.next = opened;
-    return leases.lease({ owner: { id: ownerId }, profile: PROFILE });
+    const idle = idleMs === undefined ? {} : { idleMs };
+    return leases.lease({ owner: { id: 'user:1' }, profile: PROFILE, ...idle });
   };
   const open = async (opened: Promise<Upstream | undefined>) => lease(opened).conversation.opening;
   return { leases, facts, lease, open };
@@ -144,6 +147,43 @@ test('a refused or failed opening leaves its place to others', async () => {
   await open('ann');
   assert.is(await codeOf(open('ann')), 'QUEUE_FULL');
   assert.is(processes.room, 0);
+});
+
+test('waits for a log level at most five seconds, sets it once, and accepts a refusal', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    const { lease } = host();
+    const upstream = new ScriptedTransport({ capabilities: { logging: {} } });
+    const { conversation } = lease(Promise.resolve(upstream), 60_000);
+    await settled();
+    const late = conversation.requireLogLevel('error');
+    assert.is(conversation.requireLogLevel('error'), late);
+    await settled();
+    mock.timers.tick(5_000);
+    await late;
+    assert.is(upstream.last.isCancelled, true);
+    assert.is(conversation.requireLogLevel('alert'), undefined);
+    const refused = conversation.requireLogLevel('info');
+    await settled();
+    upstream.last.refuse(-32601);
+    await refused;
+    await conversation.close();
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('refuses questions of the backend during a request of the gateway itself', async () => {
+  const { lease } = host();
+  const upstream = new ScriptedTransport();
+  const { conversation } = lease(Promise.resolve(upstream), 60_000);
+  const answer = conversation.ask({ method: 'resources/subscribe' }, 1_000);
+  await settled();
+  upstream.last.ask('roots/list');
+  assert.equal(upstream.last.replies, [NO_SUBSCRIBER]);
+  upstream.last.result();
+  assert.is((await answer).kind, 'result');
+  await conversation.close();
 });
 
 test.run();

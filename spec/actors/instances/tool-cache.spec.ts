@@ -40,15 +40,6 @@ test('bounds the calls that wait for one look-up', async () => {
   await answer('a');
 });
 
-test('knows nothing when the first listing fails, and does not try again by itself', async () => {
-  const { cache, clock, listings, fail } = staged();
-  void cache.refresh();
-  await fail();
-  clock.nowMs = 60_000;
-  assert.is(cache.knows('a'), 'unknown');
-  assert.is(listings.length, 1);
-});
-
 test('does not believe a list that changed while it was listed', async () => {
   const { cache, listings, answer } = staged();
   const refreshed = cache.refresh();

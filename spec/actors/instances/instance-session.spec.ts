@@ -1,0 +1,99 @@
+// The session of an instance with its backend: requests of the gateway itself, doubts, and lists that change.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type Harness, onHarness, openOwn, settled } from './instance-harness.ts';
+
+const test = suite('instance, session');
+const check = onHarness(test);
+const changes = ({ emissions }: Harness) =>
+  emissions.flatMap((emission) => (emission.type === 'listChanged' ? [emission.list] : []));
+
+check('continues when a dedicated conversation ends', async (harness) => {
+  const transport = await harness.healthy();
+  const call = harness.call(undefined, undefined, await openOwn(harness.ref));
+  transport.upstreams[0]?.lose();
+  await settled();
+  assert.equal([call.error?.delivered, harness.ref.state, transport.isClosed], ['unknown', 'healthy', false]);
+});
+
+check('is probed because of a doubt of its transport, which is no sign of life', async (harness) => {
+  const transport = await harness.healthy();
+  await harness.pass(LIMITS.promptedProbeMs);
+  harness.call();
+  transport.doubts$.next();
+  assert.is(harness.probes, 1);
+  transport.last.result();
+  await settled();
+  await harness.pass(30_000);
+  assert.is(harness.probes, 2);
+});
+
+check('gives up a probe after its time, and cancels it', async (harness) => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    const transport = await harness.healthy();
+    await harness.pass(30_000);
+    transport.last.notify('notifications/progress');
+    mock.timers.tick(9_999);
+    assert.is(transport.last.isOpen, true);
+    mock.timers.tick(1);
+    await settled();
+    assert.equal([transport.last.isCancelled, harness.ref.snapshot(0).consecutiveFailures], [true, 1]);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+check('lists the tools after the handshake, and again when they changed', async (harness) => {
+  const transport = new ScriptedTransport({ capabilities: { tools: {} } });
+  transport.onExchange = (exchange) =>
+    exchange.result({ tools: [{ name: `tool ${transport.asked.length}` }, { name: 7 }, 'x'] });
+  await harness.healthy(transport);
+  assert.is(harness.ref.tools?.knows('tool 1'), 'yes');
+  await harness.pass(LIMITS.toolListAgeMs);
+  for (const list of ['prompts', 'roots', 'tools']) transport.tell(`notifications/${list}/list_changed`);
+  await settled();
+  const { tools } = harness.ref;
+  assert.equal([tools?.knows('tool 1'), tools?.knows('tool 2')], ['no', 'yes']);
+  assert.equal([changes(harness), transport.asked], [['prompts', 'tools'], ['tools/list', 'tools/list']]);
+});
+
+check('emits the tools that are omitted from lists, until it is closed', async (harness) => {
+  const transport = await harness.healthy();
+  const omitted = { tool: 'x', reason: 'it is bad' };
+  transport.omitted$.next(omitted);
+  assert.equal(harness.emissions.at(-1), { type: 'toolOmitted', ...omitted });
+  transport.lose();
+  transport.omitted$.next(omitted);
+  assert.is(harness.emissions.filter(({ type }) => type === 'toolOmitted').length, 1);
+});
+
+check('subscribes to changes at a modern backend, and survives that this fails', async (harness) => {
+  const transport = new ScriptedTransport({
+    era: 'modern',
+    capabilities: { tools: { listChanged: true }, prompts: { listChanged: true } },
+  });
+  transport.onExchange = (exchange) => {
+    if (exchange.request.method === 'tools/list') exchange.result({ tools: [{ name: 'a' }] });
+  };
+  await harness.healthy(transport);
+  assert.equal(transport.asked, ['tools/list', 'subscriptions/listen']);
+  const listening = transport.last;
+  await harness.pass(LIMITS.toolListAgeMs);
+  listening.notify('notifications/prompts/list_changed');
+  listening.notify('notifications/tools/list_changed');
+  await settled();
+  assert.equal([changes(harness), transport.asked.slice(2)], [['prompts', 'tools'], ['tools/list']]);
+  listening.fail(new Error('the stream broke'));
+  await settled();
+  assert.is(harness.ref.state, 'healthy');
+  harness.ref.leave(0);
+  await settled();
+  assert.is(harness.ref.state, 'stopped');
+});
+
+test.run();
