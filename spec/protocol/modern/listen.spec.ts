@@ -15,7 +15,9 @@ const changed = { kind: 'notification', method: 'notifications/tools/list_change
 
 test('acknowledges first, then sends changes, each with the id of the subscription', async () => {
   const harness = modernHarness();
-  const reply = await harness.send('subscriptions/listen', { notifications }, { id: 'sub' });
+  const wanted = { ...notifications, promptsListChanged: true };
+  const reply = await harness.send('subscriptions/listen', { notifications: wanted }, { id: 'sub' });
+  assert.equal([...(harness.backends.wanted[0]?.lists ?? [])], ['tools']);
   const tag = { [KEY.subscriptionId]: 'sub' };
   harness.backends.changes$.next(changed);
   const params = { uri: 'a://b', _meta: { own: 1, [KEY.subscriptionId]: 'of the backend' } };
@@ -46,16 +48,6 @@ test('sends no change that was not requested, whatever the backends send', async
   const params = { uri: 'a://other' };
   harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   assert.is(reply.events.messages.length, 1);
-});
-
-test('asks the backends for what it may tell only', async () => {
-  const harness = modernHarness();
-  await harness.send('subscriptions/listen', {
-    notifications: { ...notifications, promptsListChanged: true },
-  });
-  const [wanted] = harness.backends.wanted;
-  assert.equal([...(wanted?.lists ?? [])], ['tools']);
-  assert.equal([...(wanted?.resources ?? [])], ['a://b']);
 });
 
 test('ends at once when there is nothing to tell', async () => {
@@ -147,25 +139,11 @@ const everything = {
 };
 
 test('grants what is wanted and announced', () => {
-  const { shown, wanted } = grant({ notifications: everything }, all);
-  assert.equal(shown, everything);
-  assert.equal([...wanted.lists], ['tools', 'prompts', 'resources', 'resourceTemplates']);
-  assert.equal([...wanted.resources], ['a://b']);
-});
-
-test('refuses a URI of more than 8 KiB', () => {
-  const uri = 'x'.repeat(8 * 1024 + 1);
-  assert.throws(
-    () => grant({ notifications: { resourceSubscriptions: ['a://b', uri] } }, {}),
-    (thrown: unknown) => thrown instanceof RpcFailure && thrown.error.code === -32602,
-  );
-});
-
-test('leaves out what is not wanted, or not announced', () => {
   const table: readonly [wanted: JsonObject, capabilities: JsonObject, shown: JsonObject][] = [
     [{}, all, {}],
     [{ toolsListChanged: false, resourceSubscriptions: [] }, all, {}],
     [{ vendor: true, toolsListChanged: true }, all, { toolsListChanged: true }],
+    [everything, all, everything],
     [everything, {}, {}],
     [
       everything,
@@ -177,6 +155,9 @@ test('leaves out what is not wanted, or not announced', () => {
   for (const [notifications, capabilities, shown] of table) {
     assert.equal(grant({ notifications }, capabilities).shown, shown);
   }
+  const { wanted } = grant({ notifications: everything }, all);
+  assert.equal([...wanted.lists], ['tools', 'prompts', 'resources', 'resourceTemplates']);
+  assert.equal([...wanted.resources], ['a://b']);
   assert.is(grant({ notifications: everything }, {}).wanted.resources.size, 0);
 });
 
@@ -189,6 +170,7 @@ test('refuses each filter that is none', () => {
     { notifications: { resourceSubscriptions: 'a://b' } },
     { notifications: { resourceSubscriptions: ['a://b', 7] } },
     { notifications: { resourceSubscriptions: Array(1_001).fill('a://b') } },
+    { notifications: { resourceSubscriptions: ['a://b', 'x'.repeat(8 * 1024 + 1)] } },
   ];
   for (const params of bad) {
     try {

@@ -43,13 +43,6 @@ test('a list without one stays as it is', async () => {
   assert.equal(await harness.call('tools/list', {}, named), named);
 });
 
-test('other methods have cursors of their own', async () => {
-  const harness = modernHarness();
-  const result = { resultType: 'complete', nextCursor: 'c' };
-  assert.equal(await harness.call('vendor/list', { cursor: 'b' }, result), result);
-  assert.is(harness.backends.last.params.cursor, 'b');
-});
-
 test('a cursor is refused for another list, owner or path, when it was changed, and after an hour', async () => {
   mock.timers.enable({ apis: ['Date'] });
   try {
@@ -73,14 +66,6 @@ test('a cursor is refused for another list, owner or path, when it was changed, 
   } finally {
     mock.timers.reset();
   }
-});
-
-test('a cursor of an instance that is gone is refused with that reason', async () => {
-  const harness = modernHarness();
-  const { nextCursor } = await harness.call('tools/list', {}, { ...page, nextCursor: 'c' }, 'b');
-  harness.backends.instances = new Set(['a']);
-  const reply = await harness.send('tools/list', { cursor: nextCursor ?? '' });
-  assert.is(outcomeOf(reply), '200 -32602');
 });
 
 test('a cursor that is too long to carry ends the list', async () => {

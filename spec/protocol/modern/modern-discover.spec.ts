@@ -59,24 +59,12 @@ test('the server names itself when it is one, in the words of its greeting', () 
   });
 });
 
-test('the whole result', () => {
-  const greeting = { instructions: 'be kind' };
-  assert.equal(discoverResult([peer({ tools: {} }, { greeting }), peer({ tools: {} }, { greeting })], own), {
-    supportedVersions: ['2026-07-28'],
-    capabilities: { tools: {} },
-    instructions: 'be kind',
-    resultType: 'complete',
-    ttlMs: 0,
-    cacheScope: 'private',
-    _meta: { [KEY]: { name: 'notes', version: '1' } },
-  });
-});
-
-test('different instructions are left out', () => {
+test('instructions are those of all instances, or left out', () => {
   const peers = [
     peer({}, { greeting: { instructions: 'a' } }),
     peer({}, { greeting: { instructions: 'b' } }),
   ];
+  assert.is(discoverResult([peer({}, { greeting: { instructions: 'a' } })], own).instructions, 'a');
   assert.is('instructions' in discoverResult(peers, own), false);
   assert.is('instructions' in discoverResult([peer({}), ...peers], own), false);
 });

@@ -126,14 +126,6 @@ test('addresses to visit are read from the error that wants it', () => {
 
 const has = (text: string, key = 'k') => topValue(Buffer.from(text), key) !== -1;
 
-test('a key is found wherever it stands on top', () => {
-  for (const text of ['{"k":1}', '{ "k" :1}', '{\n\t"k"\r\n: {"k":2}}', '{"a":[{"k":1},"]"],"k":null}']) {
-    assert.is(has(text), true, text);
-  }
-  assert.is(has(`{"k":1,"a":"${'x'.repeat(10_000)}"}`), true);
-  assert.is(has(`{"a":"${'x'.repeat(10_000)}","k":1}`), true);
-});
-
 test('a key is not found inside of other values, nor in strings', () => {
   const texts = [
     ...['{}', '{"a":{"k":1}}', '{"a":[{"k":1}],"b":"k"}', '{"a":"k","b":["k"]}', '{"a":"\\"k\\":1"}'],
@@ -167,7 +159,8 @@ test('a key is looked for in linear time, however often it stands somewhere else
 test('the value of a key begins behind the colon', () => {
   const texts = [
     '{"k":1}',
-    '{"k" :\n 1}',
+    '{\n\t"k"\r\n: 1}',
+    '{"a":[{"k":2},"]"],"k":1}',
     `{"a":"${'x'.repeat(500)}","k": 1}`,
     `{"k":1,"a":"${'x'.repeat(500)}"}`,
   ];

@@ -38,16 +38,6 @@ test('a retry reaches the instance that asked, with the state that it gave', asy
   assert.equal(resultOf(reply), done);
 });
 
-test('the state of the next round is another one', async () => {
-  const harness = modernHarness();
-  const one = await firstRound(harness, 'one');
-  const wanted = { resultType: 'input_required', inputRequests, requestState: 'two' };
-  const { requestState: two } = await harness.call('tools/call', { ...call, requestState: one }, wanted, 'a');
-  assert.is.not(two, one);
-  await harness.send('tools/call', { ...call, requestState: two ?? '' });
-  assert.is(harness.backends.last.params.requestState, 'two');
-});
-
 test('without a state any instance may go on, and nothing is added', async () => {
   const harness = modernHarness();
   const wanted = { resultType: 'input_required', inputRequests };
@@ -57,12 +47,17 @@ test('without a state any instance may go on, and nothing is added', async () =>
   assert.equal(harness.backends.last.params.inputResponses, inputResponses);
 });
 
-test('the order of keys in the arguments, and `_meta`, do not matter', async () => {
+test('the order of keys in the arguments, `_meta`, and the node do not matter', async () => {
   const harness = modernHarness();
   const requestState = await firstRound(harness);
   const params = { arguments: { c: 3, a: [1, { b: 2 }] }, name: 'ask', requestState };
-  await harness.send('tools/call', params, { meta: { progressToken: 9 } });
-  assert.is(harness.backends.last.params.requestState, 'of a');
+  for (const node of [harness, modernHarness()]) {
+    await node.send('tools/call', params, { meta: { progressToken: 9 } });
+    assert.equal(
+      [node.backends.last.params.requestState, node.backends.last.options.instanceId],
+      ['of a', 'a'],
+    );
+  }
 });
 
 test('a state is refused when anything else is different', async () => {
@@ -91,13 +86,6 @@ test('a state is refused when anything else is different', async () => {
   mock.timers.tick(60 * 60_000);
   assert.is(outcomeOf(await send('tools/call', retry)), '200 -32602');
   assert.is(harness.backends.exchanges.length, asked);
-});
-
-test('a state opens on another node with the same key', async () => {
-  const requestState = await firstRound(modernHarness());
-  const other = modernHarness();
-  await other.send('tools/call', { ...call, requestState });
-  assert.is(other.backends.last.options.instanceId, 'a');
 });
 
 test('a retry whose instance is gone is refused with the advice to start again', async () => {
@@ -223,15 +211,6 @@ test('a parked call goes on once, and only for its own client', async () => {
   assert.is(outcomeOf(await harness.send('tools/call', good, { capabilities })), '200 -32602');
 });
 
-test('a parked call is forgotten after ten minutes', async () => {
-  const harness = modernHarness();
-  const { requestState } = await parkedRound(harness);
-  mock.timers.tick(10 * 60_000);
-  assert.is(harness.backends.last.isCancelled, true);
-  const retry = retryWith(requestState, {});
-  assert.equal((await harness.send('tools/call', retry, { capabilities })).message.error, NOT_HERE);
-});
-
 test('a retry at another node is refused with the reason, and the parked call continues', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
@@ -240,21 +219,11 @@ test('a retry at another node is refused with the reason, and the parked call co
   const elsewhere = await other.send('tools/call', retry, { capabilities });
   assert.equal([outcomeOf(elsewhere), elsewhere.message.error], ['200 -32602', NOT_HERE]);
   assert.is(other.backends.exchanges.length, 0);
-  const reply = await harness.send('tools/call', retry, { capabilities });
-  harness.backends.last.result({ content: [] });
-  assert.is(resultOf(reply).resultType, 'complete');
-});
-
-test('leaving after the question keeps the call, leaving during the retry cancels it', async () => {
-  const harness = modernHarness();
-  const { requestState } = await parkedRound(harness);
   const { last } = harness.backends;
   assert.is(last.isOpen, true);
-  const retry = retryWith(requestState);
   const reply = await harness.send('tools/call', retry, { capabilities });
-  assert.is(last.isOpen, true);
   reply.lose();
-  assert.is(last.isCancelled, true);
+  assert.is(last.isCancelled, true, 'when its client leaves during the retry');
 });
 
 test('a call that is refused until its user has visited an address goes on at the same instance', async () => {
