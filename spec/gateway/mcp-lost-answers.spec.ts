@@ -89,29 +89,27 @@ test.before.each(() => {
   calls += 1;
 });
 
-test('a connection that dies when the kernel has the answer, and before its client has read it', async () => {
-  const client = await call();
-  slow.answer();
-  await theCallIsOver();
-  client.socket.resetAndDestroy();
-  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
-});
+for (const [what, lose] of [
+  [
+    'dies when the kernel has the answer, and before its client has read it',
+    async (socket: Socket) => {
+      slow.answer();
+      await theCallIsOver();
+      socket.resetAndDestroy();
+    },
+  ],
+  ['was closed before the answer, unnoticed', (socket: Socket) => socket.destroy()],
+  ['was reset before the answer: the kernel refuses it', (socket: Socket) => socket.resetAndDestroy()],
+] as const) {
+  test(`the answer to a connection that ${what} is sent again`, async () => {
+    const client = await call();
+    await lose(client.socket);
+    slow.answer();
+    assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
+  });
+}
 
-test('one that was closed before the answer, which nobody has noticed', async () => {
-  const client = await call();
-  client.socket.destroy();
-  slow.answer();
-  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
-});
-
-test('one that was reset before the answer: the kernel refuses it', async () => {
-  const client = await call();
-  client.socket.resetAndDestroy();
-  slow.answer();
-  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
-});
-
-test('one that dies while the kernel has no room for the answer', async () => {
+test('the answer to a connection that dies while the kernel has no room for it is sent again', async () => {
   const client = await call();
   for (let sent = 0; sent < UNREAD.messages; sent += 1) {
     slow.report('x'.repeat(UNREAD.characters));
@@ -123,7 +121,7 @@ test('one that dies while the kernel has no room for the answer', async () => {
   assert.equal(said(await comeBack(client)), [200, 'x'.repeat(10), 'done']);
 });
 
-test('who comes back to the answer itself finds the end, and so does who comes back twice', async () => {
+test('a client that resumes after the answer itself finds the end, each time', async () => {
   const client = await call();
   slow.answer();
   await theCallIsOver();

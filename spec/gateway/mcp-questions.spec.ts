@@ -100,16 +100,6 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     assert.equal([client.seen, client.answers], ['BACKEND_UNAVAILABLE', 1]);
     await nothingIsLeft();
   });
-
-  test(`${where}, the answer of a client that died with its question comes to nobody`, async () => {
-    const client = await open();
-    await client.ask();
-    await client.reply();
-    await client.reply();
-    await pass(11 * 60_000);
-    assert.equal([client.seen, client.answers], ['done by a', 1]);
-    await nothingIsLeft();
-  });
 }
 
 for (const [what, end] of Object.entries(ENDS())) {
