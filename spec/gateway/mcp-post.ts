@@ -22,22 +22,29 @@ export interface Post {
   readonly principal?: Principal;
 }
 
-/** One HTTP request. An error of the endpoint is its answer. */
-export async function send({ mcp }: Endpoint, method: McpRequest['method'], post: Post) {
+/** One HTTP request. An error of the endpoint is its answer. `handled` resolves when the endpoint has accepted it. */
+export function begin({ mcp }: Endpoint, method: McpRequest['method'], post: Post) {
   const { template, message, headers, principal = ANONYMOUS } = post;
   const reply = new RecordedReply();
-  const body = message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
+  const id = String(message?.method).startsWith('notifications/') ? undefined : 1;
+  const body = message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, ...message });
   const types = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
   const request: McpRequest = {
     ...{ method, template, principal, headers: { ...types, ...headers } },
     ...{ body: Buffer.from(body), consumeRateLimit: () => {} },
   };
-  try {
-    await mcp.handle(request, reply);
-  } catch (thrown) {
+  const handle = async () => mcp.handle(request, reply);
+  const handled = handle().catch((thrown) => {
     const { status, body } = failureOf(thrown);
     reply.json(status, body);
-  }
+  });
+  return { reply, handled };
+}
+
+/** The same, once the endpoint has accepted it. */
+export async function send(...request: Parameters<typeof begin>): Promise<RecordedReply> {
+  const { reply, handled } = begin(...request);
+  await handled;
   return reply;
 }
 
@@ -55,8 +62,8 @@ export function answerIn({ body, opened }: RecordedReply): JsonObject {
 }
 
 /** A request of the modern era, with the headers that belong to it. */
-export function modernRequest(method: string, params: JsonObject = {}) {
-  const _meta = { [KEY.version]: VERSION, [KEY.capabilities]: {} };
+export function modernRequest(method: string, params: JsonObject = {}, meta: JsonObject = {}) {
+  const _meta = { [KEY.version]: VERSION, [KEY.capabilities]: {}, ...meta };
   return { message: { method, params: { ...params, _meta } }, headers: headersFor(method, params) };
 }
 

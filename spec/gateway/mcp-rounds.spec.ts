@@ -63,144 +63,71 @@ const EVENTS: Readonly<Record<string, () => unknown>> = {
 const KEPT = Object.keys(EVENTS).slice(0, 6);
 const BOUNDED = KEPT.slice(2);
 
-interface Row {
-  readonly events: readonly string[];
-  readonly meetings: readonly Meeting[];
-  readonly failovers: readonly SessionFailover[];
-  /** Ms between what happens and the answer. */
-  readonly afterMs: number;
-  /** Before it answers, and after. */
-  readonly sees: readonly [string | undefined, string | undefined];
-}
+type Row = readonly [
+  events: readonly string[],
+  meetings: readonly Meeting[],
+  failovers: readonly SessionFailover[],
+  /** Ms between the event and the answer of the client. */
+  afterMs: number,
+  seenBefore: string | undefined,
+  seenAfter: string,
+];
 
 const EACH: readonly SessionFailover[] = ['never', 'auto', 'always'];
 const STAYING: readonly SessionFailover[] = ['never', 'auto'];
 const LATE = LIMITS.drainMs + 1_000;
 
+const UNHEALTHY = ['its instance is unhealthy'];
+const CRASHES = ['its instance crashes'];
+const STOPS = ['the gateway stops', 'the gateway stops with other calls under way'];
+const LEGACY_BOTH: readonly Meeting[] = ['a legacy client of a legacy server'];
+const MODERN_TO_LEGACY: readonly Meeting[] = ['a modern client of a legacy server'];
+const MODERN_BOTH: readonly Meeting[] = ['a modern client of a modern server'];
+const GONE = 'BACKEND_UNAVAILABLE';
+
 const TABLE: readonly Row[] = [
   // Within the grace it goes on where it is, also where the session might move.
-  { events: KEPT, meetings: ALL, failovers: EACH, afterMs: 29_000, sees: [undefined, 'done by a'] },
+  [KEPT, ALL, EACH, 29_000, undefined, 'done by a'],
   // An unhealthy one may still answer: who has nowhere else to go asks it.
-  {
-    events: ['its instance is unhealthy'],
-    meetings: ROUNDS,
-    failovers: STAYING,
-    afterMs: 0,
-    sees: [undefined, 'done by a'],
-  },
-  {
-    events: ['its instance is unhealthy'],
-    meetings: ROUNDS,
-    failovers: ['always'],
-    afterMs: 0,
-    sees: [undefined, 'done by b'],
-  },
-  {
-    events: ['its instance is unhealthy'],
-    meetings: [...RUNNING, 'a modern client of a modern server'],
-    failovers: EACH,
-    afterMs: 0,
-    sees: [undefined, 'done by a'],
-  },
+  [UNHEALTHY, ROUNDS, STAYING, 0, undefined, 'done by a'],
+  [UNHEALTHY, ROUNDS, ['always'], 0, undefined, 'done by b'],
+  [UNHEALTHY, [...RUNNING, ...MODERN_BOTH], EACH, 0, undefined, 'done by a'],
   // A session that may not move tells its call at once that its place is gone; so does a call that runs.
-  {
-    events: BOUNDED,
-    meetings: [...ROUNDS, 'a legacy client of a legacy server'],
-    failovers: STAYING,
-    afterMs: LATE,
-    sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
-  },
-  {
-    events: ['its instance crashes'],
-    meetings: [...ROUNDS, 'a legacy client of a legacy server'],
-    failovers: STAYING,
-    afterMs: 0,
-    sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
-  },
+  [BOUNDED, [...ROUNDS, ...LEGACY_BOTH], STAYING, LATE, GONE, GONE],
+  [CRASHES, [...ROUNDS, ...LEGACY_BOTH], STAYING, 0, GONE, GONE],
   // One that may move asks elsewhere with the answer; a call that ran is not repeated, since it wrote.
-  { events: BOUNDED, meetings: ROUNDS, failovers: ['always'], afterMs: LATE, sees: [undefined, 'done by b'] },
-  {
-    events: ['its instance crashes'],
-    meetings: ROUNDS,
-    failovers: ['always'],
-    afterMs: 0,
-    sees: [undefined, 'done by b'],
-  },
+  [BOUNDED, ROUNDS, ['always'], LATE, undefined, 'done by b'],
+  [CRASHES, ROUNDS, ['always'], 0, undefined, 'done by b'],
   // A client without a session hears of it when it comes back.
-  {
-    events: BOUNDED,
-    meetings: ['a modern client of a legacy server'],
-    failovers: ['auto'],
-    afterMs: LATE,
-    sees: [undefined, 'BACKEND_UNAVAILABLE'],
-  },
-  {
-    events: ['its instance crashes'],
-    meetings: ['a modern client of a legacy server'],
-    failovers: ['auto'],
-    afterMs: 0,
-    sees: [undefined, 'BACKEND_UNAVAILABLE'],
-  },
+  [BOUNDED, MODERN_TO_LEGACY, ['auto'], LATE, undefined, GONE],
+  [CRASHES, MODERN_TO_LEGACY, ['auto'], 0, undefined, GONE],
   // Nothing waits here for a client that carries the state of a modern server itself: that server has it while it is there.
-  {
-    events: ['nothing happens', 'its instance is drained', 'its instance is replaced'],
-    meetings: ['a modern client of a modern server'],
-    failovers: ['auto'],
-    afterMs: LATE,
-    sees: [undefined, 'done by a'],
-  },
-  {
-    events: ['its instance is deregistered'],
-    meetings: ['a modern client of a modern server'],
-    failovers: ['auto'],
-    afterMs: LATE,
-    sees: [undefined, 'instance_gone'],
-  },
+  [
+    ['nothing happens', 'its instance is drained', 'its instance is replaced'],
+    ...([MODERN_BOTH, ['auto'], LATE, undefined, 'done by a'] as const),
+  ],
+  [['its instance is deregistered'], MODERN_BOTH, ['auto'], LATE, undefined, 'instance_gone'],
   // A gateway that stops takes no new request: no next round, and no client that comes back.
-  {
-    events: ['the gateway stops', 'the gateway stops with other calls under way'],
-    meetings: ROUNDS,
-    failovers: EACH,
-    afterMs: 0,
-    sees: ['SHUTTING_DOWN', 'SHUTTING_DOWN'],
-  },
-  {
-    events: ['the gateway stops', 'the gateway stops with other calls under way'],
-    meetings: ['a modern client of a legacy server'],
-    failovers: ['auto'],
-    afterMs: 0,
-    sees: [undefined, 'call_not_here'],
-  },
+  [STOPS, ROUNDS, EACH, 0, 'SHUTTING_DOWN', 'SHUTTING_DOWN'],
+  [STOPS, MODERN_TO_LEGACY, ['auto'], 0, undefined, 'call_not_here'],
   // A call that runs, and has only to be answered, has the grace.
-  {
-    events: ['the gateway stops'],
-    meetings: ['a legacy client of a legacy server'],
-    failovers: EACH,
-    afterMs: 24_000,
-    sees: [undefined, 'done by a'],
-  },
-  {
-    events: ['the gateway stops'],
-    meetings: ['a legacy client of a legacy server'],
-    failovers: EACH,
-    afterMs: 26_000,
-    sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
-  },
+  [['the gateway stops'], LEGACY_BOTH, EACH, 24_000, undefined, 'done by a'],
+  [['the gateway stops'], LEGACY_BOTH, EACH, 26_000, GONE, GONE],
 ];
 
-for (const { events, meetings, failovers, afterMs, sees } of TABLE) {
+for (const [events, meetings, failovers, afterMs, seenBefore, seenAfter] of TABLE) {
   for (const event of events) {
     for (const meeting of meetings) {
       for (const failover of failovers) {
         const when = `${event} ${afterMs / 1_000} s before it answers`;
-        test(`${meeting} with failover ${failover} sees ${sees[1]} when ${when}`, async () => {
+        test(`${meeting} with failover ${failover} sees ${seenAfter} when ${when}`, async () => {
           const [backend, Client] = MEETINGS[meeting];
           const client = await asked(backend, Client, failover);
           await EVENTS[event]?.();
           await pass(afterMs);
           const before = client.seen;
           await client.reply();
-          assert.equal([before, client.seen, client.answers], [...sees, 1]);
+          assert.equal([before, client.seen, client.answers], [seenBefore, seenAfter, 1]);
           assert.equal([harness.calls, harness.inner.fleet.inFlight], others(event), 'nothing of it is left');
         });
       }

@@ -4,11 +4,11 @@
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
+import { initialize, modernRequest } from './mcp-post.ts';
 import { pass, type RoundsHarness, settled } from './rounds-harness.ts';
 
 /** Longer than questions are gathered for a client that hears of them by the end of its request. */
 const GATHERING_MS = 10;
-const VERSION = { legacy: '2025-11-25', modern: '2026-07-28' } as const;
 
 /** One client that has called `write`, and was asked. */
 export interface AskedClient {
@@ -34,23 +34,15 @@ export class LegacyClient implements AskedClient {
   }
 
   static async open(harness: RoundsHarness, ownerId = 'ann'): Promise<LegacyClient> {
-    const params = {
-      protocolVersion: VERSION.legacy,
-      capabilities: { elicitation: {} },
-      clientInfo: { name: 'client', version: '1' },
-    };
-    const reply = harness.send('POST', { jsonrpc: '2.0', id: 0, method: 'initialize', params }, {}, ownerId);
+    const reply = harness.send('POST', initialize({ elicitation: {} }), {}, ownerId);
     await settled();
     const id = reply.headers[reply.headers.indexOf('Mcp-Session-Id') + 1] ?? '';
-    return new LegacyClient(harness, ownerId, {
-      'mcp-session-id': id,
-      'mcp-protocol-version': VERSION.legacy,
-    });
+    return new LegacyClient(harness, ownerId, { 'mcp-session-id': id });
   }
 
   /** Sends something in the session. */
   async post(message: JsonObject): Promise<RecordedReply> {
-    const reply = this.harness.send('POST', { jsonrpc: '2.0', ...message }, this.headers, this.ownerId);
+    const reply = this.harness.send('POST', message, this.headers, this.ownerId);
     await settled();
     return reply;
   }
@@ -139,18 +131,13 @@ export class ModernClient implements AskedClient {
   }
 
   async #post(carried: JsonObject): Promise<JsonObject> {
-    const _meta = {
-      [META.protocolVersion]: VERSION.modern,
+    const meta = {
       [META.clientCapabilities]: { elicitation: {} },
       [META.clientInfo]: { name: 'client', version: '1' },
     };
-    const params = { name: 'write', arguments: {}, ...carried, _meta };
-    const reply = this.harness.send(
-      'POST',
-      { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
-      { 'mcp-protocol-version': VERSION.modern, 'mcp-method': 'tools/call', 'mcp-name': 'write' },
-      this.ownerId,
-    );
+    const params = { name: 'write', arguments: {}, ...carried };
+    const { message, headers } = modernRequest('tools/call', params, meta);
+    const reply = this.harness.send('POST', message, headers, this.ownerId);
     await pass(GATHERING_MS);
     return reply.isAnswered ? (reply.opened?.messages.at(-1) ?? reply.message) : {};
   }

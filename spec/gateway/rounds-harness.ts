@@ -6,6 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
+import { ANONYMOUS } from '../../src/domain/account.ts';
 import { alarmOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -14,11 +15,10 @@ import { META, type Peer } from '../../src/domain/mcp.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { failureOf } from '../../src/protocol/rpc.ts';
 import { definition, Harness, READ, WRITE } from '../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
-import { RecordedReply } from '../protocol/recorded-reply.ts';
+import { begin } from './mcp-post.ts';
 
 /** What both instances are. */
 export interface Backend {
@@ -38,7 +38,6 @@ export const LEGACY: Backend = { peer: {}, own: {}, transport: 'http' };
 
 const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', unreachable: true });
 const QUESTION = { message: 'sure?', requestedSchema: {} };
-const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 /** Instances `a` and `b` of template `t`, each of which asks before it does what it is asked. `slow` it never does, `refused` makes it unhealthy. */
 export class RoundsHarness {
@@ -100,26 +99,10 @@ export class RoundsHarness {
   }
 
   /** One HTTP request; what is refused before it is answered is in the reply, too. */
-  send(method: McpRequest['method'], message: unknown, headers: object, ownerId = 'ann'): RecordedReply {
-    const reply = new RecordedReply();
-    void this.#handle(reply, {
-      method,
-      headers: { ...TYPES, ...headers },
-      body: Buffer.from(message === undefined ? '' : JSON.stringify(message)),
-      template: this.template,
-      principal: { id: ownerId, kind: 'user', name: ownerId, scopes: new Set(['tools:call']) },
-      consumeRateLimit: () => {},
-    });
-    return reply;
-  }
-
-  async #handle(reply: RecordedReply, request: McpRequest): Promise<void> {
-    try {
-      await this.mcp.endpoint.handle(request, reply);
-    } catch (thrown) {
-      const { status, body } = failureOf(thrown);
-      reply.json(status, body);
-    }
+  send(method: McpRequest['method'], message: JsonObject | undefined, headers: object, ownerId = 'ann') {
+    const principal = { ...ANONYMOUS, id: ownerId };
+    const post = { template: this.template, headers, principal, ...(message && { message }) };
+    return begin({ mcp: this.mcp.endpoint }, method, post).reply;
   }
 
   #open(id: string): ScriptedTransport {
