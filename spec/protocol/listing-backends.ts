@@ -1,8 +1,8 @@
 // Backends and sessions for specs: they list given items, call nothing, and record requests. Answers come at once, or when the
 // spec sends them.
 
-import { map, NEVER, type Observable, of, ReplaySubject, Subject } from 'rxjs';
-import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
+import { map, NEVER, type Observable, of, Subject } from 'rxjs';
+import type { ClientProfile, ServerNotification } from '../../src/domain/client.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
@@ -15,6 +15,7 @@ import type {
   SessionlessOptions,
 } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
+import { ScriptedSession } from './scripted-backends.ts';
 
 export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
 export const ADA: Owner = { id: 'user:ada' };
@@ -91,61 +92,16 @@ export class ListingBackends implements Backends {
   }
 }
 
-export class ListingSession implements McpSession {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
-  readonly messages$ = new Subject<ServerMessage>();
-  readonly ended$ = new ReplaySubject<string>(1);
-  readonly logLevel = undefined;
-  isShared = true;
-  holds = 0;
-  opening: Promise<void> | undefined;
+/** Its requests are answered by the backends. */
+class ListingSession extends ScriptedSession {
   readonly #backends: ListingBackends;
 
   constructor(backends: ListingBackends, ownerId: string, profile: ClientProfile) {
-    this.id = `session-${backends.sessions.length}`;
-    this.ownerId = ownerId;
-    this.profile = profile;
+    super(`session-${backends.sessions.length}`, ownerId, profile, backends.peer);
     this.#backends = backends;
   }
 
-  get peer(): Peer {
-    return this.#backends.peer;
-  }
-
-  /** Where it is bound. */
-  instanceId = 'one';
-
-  at(instanceId: string): this | undefined {
-    return instanceId === this.instanceId ? this : undefined;
-  }
-
-  exchange(request: ExchangeRequest): Observable<Answer> {
+  override exchange(request: ExchangeRequest): Observable<Answer> {
     return this.#backends.exchange(request);
-  }
-
-  notify(): void {}
-
-  reserve() {
-    return { exchange: (request: ExchangeRequest) => this.exchange(request), leave: this.hold() };
-  }
-
-  hold() {
-    this.holds += 1;
-    return () => {
-      this.holds -= 1;
-    };
-  }
-
-  setAway() {}
-
-  carry() {
-    return this.hold();
-  }
-
-  async close(): Promise<void> {
-    this.ended$.next('closed');
-    this.ended$.complete();
   }
 }

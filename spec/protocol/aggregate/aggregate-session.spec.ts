@@ -123,11 +123,11 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   session.messages$.subscribe({ next: (message) => received.push(message), complete: () => (isOver = true) });
   await call('b__y');
   const message = (method: string): ServerMessage => ({ kind: 'notification', method, params: {} });
-  a.sessions[0]?.messages$.next(message('of a'));
-  b.sessions[0]?.messages$.next(message('of b'));
+  a.sessions[0]?.messages.next(message('of a'));
+  b.sessions[0]?.messages.next(message('of b'));
   listChanges$.next({ template: 'b', list: 'resourceTemplates' });
   listChanges$.next({ template: 'not theirs', list: 'tools' });
-  a.sessions[0]?.messages$.next(message('notifications/resources/list_changed'));
+  a.sessions[0]?.messages.next(message('notifications/resources/list_changed'));
   mock.timers.tick(5_000);
   const found = received.map((one) => one.method);
   assert.equal(found, ['of a', 'of b', 'notifications/resources/list_changed']);
@@ -138,7 +138,7 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   await session.close();
   assert.is(isOver, true);
   assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [0, 0]);
-  assert.equal([a.sessions[0]?.messages$.observed, listChanges$.observed], [false, false]);
+  assert.equal([a.sessions[0]?.messages.observed, listChanges$.observed], [false, false]);
 });
 
 test('reports list changes when the permissions change, to a later subscriber, too', async () => {
@@ -220,7 +220,7 @@ test('ends what its owner may use no longer, and offers it no more', async () =>
   session.updateOwner({ ...ADA, templates: new Set(['b']) });
   await settled();
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
-  a.sessions[0]?.messages$.next({ kind: 'notification', method: 'x', params: {} });
+  a.sessions[0]?.messages.next({ kind: 'notification', method: 'x', params: {} });
   mock.timers.tick(5_000);
   received.length = 0;
   listChanges$.next({ template: 'a', list: 'tools' });

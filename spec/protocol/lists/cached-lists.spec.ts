@@ -113,11 +113,11 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
     method: 'notifications/tools/list_changed',
     params: {},
   };
-  inner.sessions[0]?.messages$.next(said);
+  inner.sessions[0]?.messages.next(said);
   for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
   mock.timers.tick(5_000);
   assert.equal(received, ['notifications/tools/list_changed'], 'once, whoever says it');
-  inner.sessions[0]?.messages$.complete();
+  inner.sessions[0]?.messages.complete();
   assert.is(isOver, true);
 });
 
@@ -134,7 +134,7 @@ test('shows a session what its own instance lists, also when that is for everyon
   assert.is(inner.asked.length, 1);
   const [, , moved] = inner.sessions;
   assert.ok(moved);
-  Object.defineProperty(moved, 'peer', { value: { ...inner.peer } });
+  moved.peer = { ...inner.peer };
   inner.instead = of(answer('new'));
   assert.equal([await listed(other), await listed(one)], [[{ name: 'new' }], [{ name: 'old' }]]);
 });

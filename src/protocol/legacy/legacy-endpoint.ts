@@ -253,7 +253,7 @@ function tell(
 }
 
 /** Reads the profile of a client. Throws RpcFailure (400, -32602). */
-export function profileOf(params: JsonFields | undefined): ClientProfile {
+function profileOf(params: JsonFields | undefined): ClientProfile {
   const { protocolVersion } = params ?? {};
   const capabilities = fieldValue(params?.capabilities);
   const clientInfo = fieldValue(params?.clientInfo);
