@@ -1,4 +1,4 @@
-// One template as the endpoint sees it: who is there, what they list, and only its own sessions.
+// One template as the endpoint sees it: its peers, its instances, and the tools that they list.
 
 import { of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -17,14 +17,13 @@ type Parts = ConstructorParameters<typeof TemplateBackends>[1];
 type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
 
 /** Backends of the template `t` over these instances; what is not asked for here is not there. */
-function over(refs: readonly Ref[], sessions: readonly object[] = []) {
+function over(refs: readonly Ref[]) {
   const listChanges$ = new Subject<{ template: string; list: ListField }>();
   const candidates = refs.filter(({ state }) => state === 'healthy');
   const fleet = { refs: () => refs, group: () => ({ pool: { candidates } }) };
-  const found = { find: () => sessions[0] };
   const now = () => 0;
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, sessions: found, listChanges$, now };
-  return { backends: new TemplateBackends('t', Object(parts)), listChanges$ };
+  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, listChanges$, now };
+  return { backends: new TemplateBackends('t', Object(parts)) };
 }
 
 test('asks the healthy who they are, and remembers while nobody is', () => {
@@ -71,16 +70,6 @@ test('asks an instance something of its own past the calls, on behalf of its own
   assert.equal([heard, listened], [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]]);
 });
 
-test('finds a tool with whoever lists it', () => {
-  const listing = (name: string) => ({
-    state: 'healthy',
-    tools: { find: (asked: string) => (asked === name ? { name } : undefined) },
-  });
-  const { backends } = over([{ state: 'starting' }, listing('x'), listing('y')]);
-  assert.equal(backends.tool('y'), { name: 'y' });
-  assert.is(backends.tool('z'), undefined);
-});
-
 test('finds a tool with the healthy first, and each of them when it is asked again', async () => {
   const looks: string[] = [];
   const listing = (state: string, title: string) => ({
@@ -92,7 +81,7 @@ test('finds a tool with the healthy first, and each of them when it is asked aga
   });
   const old = listing('unhealthy', 'old');
   const { backends } = over([old, listing('healthy', 'one'), listing('healthy', 'two')]);
-  assert.equal(backends.tool('x'), { name: 'x', title: 'one' });
+  assert.equal([backends.tool('x'), backends.tool('z')], [{ name: 'x', title: 'one' }, undefined]);
   const listed = [
     { name: 'x', title: 'one' },
     { name: 'x', title: 'two' },
@@ -104,13 +93,6 @@ test('finds a tool with the healthy first, and each of them when it is asked aga
   assert.equal(backends.relisted('none'), []);
   assert.equal(over([old]).backends.relisted('x'), [{ name: 'x', title: 'old' }], 'nobody can be asked');
   assert.is(looks.length, 2);
-});
-
-test('knows only sessions of its template', () => {
-  const own = { template: 't', id: 'own' };
-  assert.is(over([], [own]).backends.session('id')?.id, 'own');
-  assert.is(over([], [{ template: 'other' }]).backends.session('id'), undefined);
-  assert.is(over([]).backends.session('id'), undefined);
 });
 
 test.run();
