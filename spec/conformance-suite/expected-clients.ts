@@ -9,34 +9,20 @@ const IS_ASKED_FIRST =
 /** A client of the other era than the server of the scenario. */
 export const CLIENT_ACROSS: readonly Allowance[] = [
   {
-    suite: '2026-07-28',
-    scenario: 'http-standard-headers',
+    ...{ suite: '2026-07-28', scenario: 'http-standard-headers', here: 'FAILURE', reason: IS_ASKED_FIRST },
     id: 'sep-2243-client-includes-standard-headers',
     name: 'ClientMcpMethodHeader_initialize',
-    here: 'FAILURE',
-    reason: IS_ASKED_FIRST,
   },
-  {
-    suite: '2026-07-28',
-    scenario: 'request-metadata',
-    id: 'sep-2575-http-client-sends-version-header',
-    here: 'FAILURE',
-    reason: IS_ASKED_FIRST,
-  },
-  {
-    suite: '2026-07-28',
-    scenario: 'request-metadata',
-    id: 'sep-2575-client-populates-meta',
-    here: 'FAILURE',
-    reason: IS_ASKED_FIRST,
-  },
-  {
-    suite: '2026-07-28',
-    scenario: 'request-metadata',
-    id: 'sep-2575-client-sends-client-info',
-    here: 'WARNING',
-    reason: IS_ASKED_FIRST,
-  },
+  ...(
+    [
+      ['sep-2575-http-client-sends-version-header', 'FAILURE'],
+      ['sep-2575-client-populates-meta', 'FAILURE'],
+      ['sep-2575-client-sends-client-info', 'WARNING'],
+    ] as const
+  ).map(([id, here]) => {
+    const allowance = { suite: '2026-07-28', scenario: 'request-metadata', reason: IS_ASKED_FIRST } as const;
+    return { ...allowance, id, here };
+  }),
 ];
 
 const CANNOT_BE_ASKED =

@@ -10,36 +10,14 @@ const NO_SUCH_ERROR =
   'a legacy server is told exactly what its client can be asked, and has no error for what it cannot: it answers in its own way';
 
 /** A modern client, and backends that know the legacy era only. */
-export const MODERN_TO_LEGACY: readonly Allowance[] = [
-  {
-    suite: '2026-07-28',
-    scenario: 'input-required-result-basic-elicitation',
-    id: 'sep-2322-elicitation-incomplete',
-    here: 'FAILURE',
-    reason: NO_NAMES,
-  },
-  {
-    suite: '2026-07-28',
-    scenario: 'input-required-result-basic-elicitation',
-    id: 'sep-2322-elicitation-complete',
-    here: 'absent',
-    reason: NO_NAMES,
-  },
-  {
-    suite: '2026-07-28',
-    scenario: 'server-stateless',
-    id: 'sep-2575-server-rejects-undeclared-capability',
-    here: 'FAILURE',
-    reason: NO_SUCH_ERROR,
-  },
-  {
-    suite: '2026-07-28',
-    scenario: 'server-stateless',
-    id: 'sep-2575-missing-capability-http-400',
-    here: 'FAILURE',
-    reason: NO_SUCH_ERROR,
-  },
-];
+export const MODERN_TO_LEGACY: readonly Allowance[] = (
+  [
+    ['input-required-result-basic-elicitation', 'sep-2322-elicitation-incomplete', 'FAILURE', NO_NAMES],
+    ['input-required-result-basic-elicitation', 'sep-2322-elicitation-complete', 'absent', NO_NAMES],
+    ['server-stateless', 'sep-2575-server-rejects-undeclared-capability', 'FAILURE', NO_SUCH_ERROR],
+    ['server-stateless', 'sep-2575-missing-capability-http-400', 'FAILURE', NO_SUCH_ERROR],
+  ] as const
+).map(([scenario, id, here, reason]) => ({ suite: '2026-07-28', scenario, id, here, reason }));
 
 /** A legacy client, and backends that know the modern era only. */
 export const LEGACY_TO_MODERN: readonly Allowance[] = [

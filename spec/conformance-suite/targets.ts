@@ -41,39 +41,15 @@ export const TARGETS: readonly Target[] = [
     suites: all,
     allowed: [POLLING_NEEDS_HTTP],
   },
-  {
-    name: 'crossed-legacy-http',
-    era: 'legacy',
-    transport: 'http',
-    instances: 2,
-    suites: modern,
-    allowed: MODERN_TO_LEGACY,
-  },
-  {
-    name: 'crossed-legacy-stdio',
-    era: 'legacy',
-    transport: 'stdio',
-    instances: 2,
-    suites: modern,
-    allowed: MODERN_TO_LEGACY,
-  },
-  {
-    name: 'crossed-modern-http',
-    era: 'modern',
-    transport: 'http',
-    instances: 2,
-    suites: legacy,
-    allowed: LEGACY_TO_MODERN,
-  },
-  {
-    name: 'crossed-modern-stdio',
-    era: 'modern',
-    transport: 'stdio',
-    instances: 2,
-    suites: legacy,
-    allowed: LEGACY_TO_MODERN,
-  },
+  ...(['http', 'stdio'] as const).map((transport) => crossed('legacy', transport)),
+  ...(['http', 'stdio'] as const).map((transport) => crossed('modern', transport)),
 ];
+
+/** Two instances of one era, for the suites of the other one. */
+function crossed(era: 'legacy' | 'modern', transport: Target['transport']): Target {
+  const [suites, allowed] = era === 'legacy' ? [modern, MODERN_TO_LEGACY] : [legacy, LEGACY_TO_MODERN];
+  return { name: `crossed-${era}-${transport}`, era, transport, instances: 2, suites, allowed };
+}
 
 /** A client of the gateway: the server of each scenario is an instance behind it, whose client is the gateway. */
 export interface ClientTarget {
