@@ -90,35 +90,19 @@ test('a failure stays one, and only lacks its id', () => {
   assert.ok(failureOf(sessionNotFound()) instanceof RpcFailure);
 });
 
-test('requests, with ids of both types and any method', () => {
+test('reads requests, notifications and answers', () => {
   for (const id of [0, -1, 2 ** 53 - 1, '', '0']) {
-    assert.equal(readClientMessage(request(id, 'x/y', { a: 1 })), {
-      kind: 'request',
-      id,
-      method: 'x/y',
-      params: { a: 1 },
-    });
+    const message = { kind: 'request', id, method: 'x/y', params: { a: 1 } };
+    assert.equal(readClientMessage(request(id, 'x/y', { a: 1 })), message);
   }
-});
-
-test('notifications have params, if only empty ones', () => {
   assert.equal(readClientMessage(notification('n')), { kind: 'notification', method: 'n', params: {} });
-});
-
-test('answers are results of any kind, or errors', () => {
   for (const result of [{}, null, 0, 'x', [1]]) {
-    assert.equal(readClientMessage({ jsonrpc: '2.0', id: 1, result }), {
-      kind: 'answer',
-      id: 1,
-      reply: { result },
-    });
+    const answer = { kind: 'answer', id: 1, reply: { result } };
+    assert.equal(readClientMessage({ jsonrpc: '2.0', id: 1, result }), answer);
   }
   const error = { code: 1.5, message: '', data: null };
-  assert.equal(readClientMessage({ jsonrpc: '2.0', id: 'a', error: { ...error, more: 1 } }), {
-    kind: 'answer',
-    id: 'a',
-    reply: { error },
-  });
+  const answer = { kind: 'answer', id: 'a', reply: { error } };
+  assert.equal(readClientMessage({ jsonrpc: '2.0', id: 'a', error: { ...error, more: 1 } }), answer);
 });
 
 const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
