@@ -5,6 +5,7 @@ import { firstValueFrom, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerNotification } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
@@ -84,6 +85,66 @@ test('lists all, calls the owner, and names the instance with its template', asy
     serverId: 'one',
   });
   assert.is(b.asked.at(-1)?.instanceId, 'two');
+});
+
+test('sends a request to its template, with the name that the template knows', async () => {
+  const { ask, a, b } = setUp();
+  const rest = { arguments: { name: 'a__x' }, _meta: { progressToken: 1 } };
+  const argument = { name: 'x', value: 'y' };
+  const prompt = { type: 'ref/prompt', name: 'p' };
+  const uri = { uri: 'a:1' };
+  const byUri = { argument, ref: { type: 'ref/resource', ...uri } };
+  const table: readonly [method: string, template: Telling, asked: JsonObject, sent: JsonObject][] = [
+    ['tools/call', a, { ...rest, name: 'a__x' }, { ...rest, name: 'x' }],
+    ['prompts/get', b, { name: 'b__p' }, { name: 'p' }],
+    ['completion/complete', b, { argument, ref: { ...prompt, name: 'b__p' } }, { argument, ref: prompt }],
+    ['completion/complete', a, byUri, byUri],
+    ...['resources/read', 'resources/subscribe', 'resources/unsubscribe'].map(
+      (method) => [method, a, uri, uri] as const,
+    ),
+  ];
+  for (const [method, template, params, sent] of table) {
+    const headers = { 'mcp-param-x': '1' };
+    await ask({ method, params, headers });
+    assert.equal(template.asked.at(-1), { method, params: sent, headers, instanceId: undefined }, method);
+  }
+  for (const method of ['tasks/get', 'tasks/cancel', 'vendor/x']) {
+    await ask({ method, params: { taskId: '1' } }, ADA, 'b/two');
+    assert.equal(b.asked.at(-1), { method, params: { taskId: '1' }, instanceId: 'two' });
+  }
+});
+
+test('refuses unknown names, resources and tasks with the code of their kind', async () => {
+  const { ask, a, b } = setUp();
+  const cases: readonly [method: string, params: JsonObject | undefined, code: number][] = [
+    ['tools/call', { name: 'x' }, -32602],
+    ['tools/call', { name: 7 }, -32602],
+    ['tools/call', undefined, -32602],
+    ['prompts/get', { name: 'c__p' }, -32602],
+    ['completion/complete', { ref: 'p' }, -32602],
+    ['resources/read', { uri: 'z:1' }, -32002],
+    ['resources/read', undefined, -32002],
+    ['tasks/get', { taskId: '1' }, -32602],
+    ['tasks/result', { taskId: '1' }, -32602],
+    ['tasks/list', undefined, -32601],
+  ];
+  for (const [method, params, code] of cases) {
+    const { said, instanceId } = await ask(params === undefined ? { method } : { method, params });
+    assert.equal([Object(said).error?.code, instanceId], [code, ''], method);
+  }
+  assert.ok([...a.asked, ...b.asked].every(({ method }) => method.endsWith('/list')));
+});
+
+test('answers requests for any list from all', async () => {
+  const { ask } = setUp();
+  for (const [method, list] of [
+    ['prompts/list', 'prompts'],
+    ['resources/list', 'resources'],
+    ['resources/templates/list', 'resourceTemplates'],
+  ] as const) {
+    const { said, instanceId } = await ask({ method, params: { cursor: 'x' } });
+    assert.equal([Object.keys(Object(said)), instanceId], [[list], '']);
+  }
 });
 
 test('does not take an instance of one template to another', async () => {

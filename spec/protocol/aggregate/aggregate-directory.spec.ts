@@ -1,8 +1,7 @@
-// All templates as one server: aggregate names, owners of names and resources, acceptable items, and the destination of requests.
+// All templates as one server: aggregate names, owners of names and resources, and acceptable items.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { AggregateDirectory, aggregateItem } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import {
@@ -14,7 +13,6 @@ import {
   splitName,
   withAggregateInstance,
 } from '../../../src/protocol/aggregate/aggregate-names.ts';
-import { destinationOf } from '../../../src/protocol/aggregate/aggregate-requests.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 
@@ -194,90 +192,6 @@ test('leaves out items without a usable name', () => {
     assert.is(aggregateItem('tools', 't', name === undefined ? {} : { name }), undefined);
   for (const uri of [7, '']) assert.is(aggregateItem('resources', 't', { uri, name: 'x' }), undefined);
   assert.is(aggregateItem('resourceTemplates', 't', { uri: 'a:1' }), undefined);
-});
-
-const ofAll = new ListingBackends({ resources: [{ uri: 'a:1' }] });
-const aggregated = new AggregateDirectory(new AggregateLists(() => ofAll), () => ['a', 'b']);
-const find = (request: ExchangeRequest) => destinationOf(request, aggregated, CLIENT);
-
-test('answers requests for lists from all', async () => {
-  for (const [method, list] of [
-    ['tools/list', 'tools'],
-    ['prompts/list', 'prompts'],
-    ['resources/list', 'resources'],
-    ['resources/templates/list', 'resourceTemplates'],
-  ] as const)
-    assert.equal(await find({ method, params: { cursor: 'x' } }), { kind: 'list', list });
-});
-
-test('gives calls and prompts their own name back, and leaves the rest as it is', async () => {
-  const params = { arguments: { name: 'a__x' }, _meta: { progressToken: 1 } };
-  const headers = { 'mcp-param-x': '1' };
-  assert.equal(await find({ method: 'tools/call', params: { ...params, name: 'a__x' }, headers }), {
-    kind: 'template',
-    template: 'a',
-    request: { method: 'tools/call', params: { ...params, name: 'x' }, headers },
-  });
-  assert.equal(await find({ method: 'prompts/get', params: { name: 'b__p' } }), {
-    kind: 'template',
-    template: 'b',
-    request: { method: 'prompts/get', params: { name: 'p' } },
-  });
-});
-
-test('sends a request for a resource to its template', async () => {
-  for (const method of ['resources/read', 'resources/subscribe', 'resources/unsubscribe']) {
-    const request = { method, params: { uri: 'a:1' } };
-    assert.equal(await find(request), { kind: 'template', template: 'a', request });
-  }
-});
-
-test('completes the arguments of prompts and of resources', async () => {
-  const argument = { name: 'x', value: 'y' };
-  const method = 'completion/complete';
-  assert.equal(await find({ method, params: { argument, ref: { type: 'ref/prompt', name: 'b__p' } } }), {
-    kind: 'template',
-    template: 'b',
-    request: { method, params: { argument, ref: { type: 'ref/prompt', name: 'p' } } },
-  });
-  const request = { method, params: { argument, ref: { type: 'ref/resource', uri: 'a:1' } } };
-  assert.equal(await find(request), { kind: 'template', template: 'a', request });
-});
-
-test('refuses unknown names and resources with the code of their kind', async () => {
-  const cases: [ExchangeRequest, number][] = [
-    [{ method: 'tools/call', params: { name: 'x' } }, -32602],
-    [{ method: 'tools/call', params: { name: 7 } }, -32602],
-    [{ method: 'tools/call' }, -32602],
-    [{ method: 'prompts/get', params: { name: 'c__p' } }, -32602],
-    [{ method: 'completion/complete', params: { ref: 'p' } }, -32602],
-    [{ method: 'resources/read', params: { uri: 'z:1' } }, -32002],
-    [{ method: 'resources/read' }, -32002],
-    [{ method: 'tasks/get', params: { taskId: '1' } }, -32602],
-    [{ method: 'tasks/result', params: { taskId: '1' } }, -32602],
-    [{ method: 'tasks/list' }, -32601],
-  ];
-  for (const [request, code] of cases) {
-    const found = await find(request);
-    assert.equal(
-      [found.kind, found.kind === 'refused' && found.error.code],
-      ['refused', code],
-      request.method,
-    );
-  }
-});
-
-test('sends what goes on with an instance to its template, and knows no other task', async () => {
-  for (const method of ['tasks/get', 'tasks/cancel', 'vendor/x']) {
-    const request = { method, params: { taskId: '1' } };
-    assert.equal(await destinationOf(request, aggregated, CLIENT, 'b'), {
-      kind: 'template',
-      template: 'b',
-      request,
-    });
-  }
-  const error = { code: -32602, message: 'Unknown task' };
-  assert.equal(await find({ method: 'tasks/get', params: { taskId: '1' } }), { kind: 'refused', error });
 });
 
 test.run();

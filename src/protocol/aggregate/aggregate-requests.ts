@@ -43,7 +43,7 @@ export function localAnswer(event: Answer['event']): Answer {
 }
 
 /** The lists of all templates answer the request, one template does, or it is refused. */
-export type Destination =
+type Destination =
   | { readonly kind: 'list'; readonly list: ListField }
   | { readonly kind: 'template'; readonly template: string; readonly request: ExchangeRequest }
   | { readonly kind: 'refused'; readonly error: JsonRpcError };
@@ -52,7 +52,7 @@ export type Destination =
  * Finds the destination. Waits only when a name or a resource has to be looked up. `bound`: see aggregateExchange; a request
  * about a task goes to that template.
  */
-export async function destinationOf(
+async function destinationOf(
   request: ExchangeRequest,
   directory: AggregateDirectory,
   client: Client,
