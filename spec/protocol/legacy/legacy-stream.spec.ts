@@ -1,8 +1,9 @@
-// Stored streams of a session for clients that resume them: bounds of time and bytes, and the order of eviction.
+// Stored events of streams for clients that resume them: bounds of time and bytes, the memory budget, and the order of eviction.
 
 import { mock } from 'node:test';
+import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { EventBudget, type Evictable, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -191,6 +192,168 @@ test('evicted streams leave no entry behind', () => {
   const { streams, budget, take } = setUp();
   for (let count = 0; count < 1_000; count += 1) take();
   assert.equal([streams.size, budget.evictables, budget.bytes], [64, 64, 128]);
+});
+
+const WIDE = { bytes: 1_000, evictableBytes: 1_000, evictables: 100 };
+const newLog = (budget = EventBudget.ofSession()) => new MessageLog(budget, 256);
+const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
+
+/** Something that was counted, and tells by name when it goes. */
+function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Evictable {
+  budget.count(bytes);
+  const part: Evictable = {
+    bytes,
+    discard: () => {
+      gone.push(name);
+      budget.removeEvictable(part);
+      budget.count(-bytes);
+    },
+  };
+  return part;
+}
+
+/** Adds spares of 10 bytes, oldest first; the names of those that have gone. */
+function withEvictables(budget: EventBudget, ...names: string[]): string[] {
+  const gone: string[] = [];
+  for (const name of names) budget.addEvictable(kept(budget, name, 10, gone));
+  return gone;
+}
+
+/** Two sessions of 40 bytes. */
+function twoOf(all: EventBudget): [EventBudget, EventBudget] {
+  const bounds = { ...WIDE, bytes: 40 };
+  return [new EventBudget(bounds, all), new EventBudget(bounds, all)];
+}
+
+test('evictable parts are discarded for needed room, oldest first, and no more than necessary', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 40 });
+  const gone = withEvictables(budget, 'a', 'b', 'c');
+  assert.equal([budget.makeRoom(10), gone], [true, []]);
+  assert.equal([budget.makeRoom(11), gone], [true, ['a']]);
+  assert.equal([budget.makeRoom(25), gone, budget.bytes], [true, ['a', 'b'], 10]);
+  assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.evictables], [true, ['a', 'b', 'c'], 0, 0]);
+});
+
+test('a session evicts its own parts; the whole budget evicts the oldest of any session', () => {
+  const all = new EventBudget({ ...WIDE, bytes: 60 });
+  const [one, two] = twoOf(all);
+  const gone = withEvictables(two, 'old');
+  const others = withEvictables(one, 'a', 'b', 'c');
+  assert.is(one.makeRoom(20), true);
+  assert.equal([gone, others], [[], ['a']]);
+  one.count(20);
+  assert.is(two.makeRoom(20), true);
+  assert.equal([gone, others, all.bytes], [['old'], ['a'], 40]);
+  two.count(20);
+  assert.is(two.makeRoom(10), true);
+  assert.equal([others, one.bytes, all.bytes], [['a', 'b'], 30, 50]);
+});
+
+test('64 parts and 1 MiB are evictable in a session, 4,096 and 64 MiB in all', () => {
+  const all = EventBudget.ofAll();
+  const session = EventBudget.ofSession(all);
+  for (let count = 0; count < 70; count += 1) session.addEvictable(kept(session, `${count}`, 1));
+  assert.is(session.evictables, 64);
+  for (let count = 0; count < 3; count += 1) session.addEvictable(kept(session, 'large', MIB));
+  assert.equal([session.evictables, session.bytes], [1, MIB]);
+  for (let count = 0; count < 70; count += 1) {
+    const other = EventBudget.ofSession(all);
+    other.addEvictable(kept(other, 'large', MIB));
+  }
+  assert.equal([all.evictables, all.bytes], [64, 64 * MIB]);
+  for (let count = 0; count < 5_000; count += 1) {
+    const other = EventBudget.ofSession(all);
+    other.addEvictable(kept(other, 'small', 1));
+  }
+  assert.is(all.evictables, 4_096);
+});
+
+test('in any order: needed bytes are never refused because of evictable ones, and no bound is exceeded', () => {
+  const step = fc.record({
+    bytes: fc.integer({ min: 1, max: 40 }),
+    session: fc.integer({ min: 0, max: 2 }),
+    isSpare: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const all = new EventBudget({ bytes: 150, evictableBytes: 60, evictables: 4 });
+      const sessions = [0, 1, 2].map(
+        () => new EventBudget({ bytes: 80, evictableBytes: 40, evictables: 3 }, all),
+      );
+      const needed = [0, 0, 0];
+      for (const { bytes, session: index, isSpare } of steps) {
+        const session = sessions[index] ?? all;
+        const mine = needed[index] ?? 0;
+        const isFitting = mine + bytes <= 80 && needed.reduce((sum, each) => sum + each, 0) + bytes <= 150;
+        assert.is(session.makeRoom(bytes), isFitting);
+        if (!isFitting) continue;
+        if (isSpare) session.addEvictable(kept(session, '', bytes));
+        else {
+          session.count(bytes);
+          needed[index] = mine + bytes;
+        }
+        assert.ok(all.bytes <= 150 && all.evictables <= 4 && session.bytes <= 80 && session.evictables <= 3);
+      }
+    }),
+  );
+});
+
+test('the 256 latest events of a stream stay', () => {
+  const log = newLog();
+  for (let number = 1; number <= 300; number += 1) log.append(number, 'é');
+  assert.equal([numbersIn(log)[0], log.messages.length, log.bytes], [45, 256, 512]);
+});
+
+test('1 MiB of the events of a stream stays', () => {
+  const log = newLog();
+  for (let number = 1; number <= 5; number += 1) log.append(number, Buffer.alloc(MIB / 4));
+  assert.equal([numbersIn(log), log.bytes], [[2, 3, 4, 5], MIB]);
+  assert.is(log.append(6, Buffer.alloc(MIB + 1)), false);
+  assert.equal(numbersIn(log), [2, 3, 4, 5]);
+});
+
+test('4 MiB of all streams of a session stay', () => {
+  const budget = EventBudget.ofSession();
+  const logs = Array.from({ length: 5 }, () => newLog(budget));
+  const kept = logs.map((log) => log.append(1, Buffer.alloc(MIB)));
+  assert.equal([kept, budget.bytes], [[true, true, true, true, false], 4 * MIB]);
+  logs[0]?.clear();
+  assert.is(budget.bytes, 3 * MIB);
+  assert.is(logs[4]?.append(2, Buffer.alloc(MIB)), true);
+});
+
+test('a log makes room with its own events, never with those of others', () => {
+  const budget = EventBudget.ofSession();
+  const [full, tight] = [newLog(budget), newLog(budget)];
+  budget.count(3 * MIB);
+  full.append(1, Buffer.alloc(MIB / 2));
+  tight.append(1, Buffer.alloc(MIB / 2));
+  assert.is(tight.append(2, Buffer.alloc(MIB / 4)), true);
+  assert.equal([numbersIn(full), numbersIn(tight)], [[1], [2]]);
+});
+
+test('evictable parts are discarded before events of the log, and before a refusal', () => {
+  const budget = EventBudget.ofSession();
+  const log = newLog(budget);
+  budget.count(3 * MIB + 10);
+  budget.addEvictable(kept(budget, 'a', MIB / 2));
+  log.append(1, Buffer.alloc(MIB / 4));
+  assert.is(log.append(2, Buffer.alloc(MIB / 2)), true);
+  assert.equal([numbersIn(log), budget.evictables], [[1, 2], 0]);
+  assert.is(log.append(3, Buffer.alloc(MIB)), false);
+});
+
+test('the bytes of all sessions are bounded, too', () => {
+  const all = EventBudget.ofAll();
+  const [log, other] = [newLog(EventBudget.ofSession(all)), newLog(EventBudget.ofSession(all))];
+  all.count(254 * MIB);
+  const bytes = Buffer.alloc(MIB);
+  assert.equal([log.append(1, bytes), other.append(1, bytes), log.append(2, bytes)], [true, true, true]);
+  all.count(1);
+  assert.equal([log.append(3, bytes), other.append(2, Buffer.alloc(MIB - 1))], [false, true]);
+  log.clear();
+  other.clear();
+  assert.is(all.bytes, 254 * MIB + 1);
 });
 
 test.run();
