@@ -1,18 +1,14 @@
 // The API description as a whole, one operation of it, and the parts that operations share.
 
 import { Validator } from '@seriousme/openapi-schema-validator';
-import Type from 'typebox';
 import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/domain/account.ts';
 import { commandRefusal } from '../../../src/domain/command.ts';
 import { ERROR_STATUS } from '../../../src/domain/errors.ts';
 import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from '../../../src/http/openapi/components.ts';
-import { openApiDocument, operationOf, tagOf } from '../../../src/http/openapi/document.ts';
+import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { ERROR_SAMPLES } from '../../../src/http/openapi/error-samples.ts';
-import { schemaWriter } from '../../../src/http/openapi/schema.ts';
-import { noContent } from '../../../src/http/reply.ts';
-import { defineRoute, type RouteAccess } from '../../../src/http/route.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -155,74 +151,110 @@ test('has a sample of every error, in the words that the gateway uses', () => {
   assert.is(ERROR_SAMPLES.COMMAND_NOT_ALLOWED.message, refusal);
 });
 
-// --- one operation --------------------------------------------------------------------------------------------------
+// --- single operations ----------------------------------------------------------------------------------------------
 
-const facts: RouteAccess = {
-  ...{ method: 'POST', path: '/servers/:server_id', summary: 'A route of the spec', errors: [] },
-  ...{ scope: ['gateway:read', 'tools:call'], answers: { 204: { description: 'Done' } } },
-};
-const request = {
-  params: Type.Object({ server_id: Type.String({ examples: ['everything-1'] }) }),
-  query: Type.Object({ wait: Type.Optional(Type.Integer({ minimum: 0, examples: [5] })) }),
-  body: Type.Object({ username: Type.String({ examples: ['ada'] }) }),
-};
-const operationFor = (over: Partial<RouteAccess> & { readonly request?: object }) => {
-  const { method, path, ...definition } = { ...facts, ...over };
-  return operationOf(defineRoute(method, path, { ...definition, handler: () => noContent() }), {
-    errors: {},
-    describe: schemaWriter({}).describe,
-  });
-};
+/** The operation `GET /x`. */
+function operation(name: string) {
+  const [method = '', path = ''] = name.split(' ');
+  return Object(document.paths[path])[method.toLowerCase()];
+}
 
-test('has parameters, body and needed scopes of an operation', () => {
-  const { responses: _, ...operation } = operationFor({ request });
-  const username = { type: 'string', examples: ['ada'] };
-  const schema = { type: 'object', required: ['username'], properties: { username } };
-  assert.equal(operation, {
-    tags: ['Servers'],
-    operationId: 'postServersByServerId',
-    summary: 'A route of the spec',
-    description: 'Needs the scope `gateway:read` or `tools:call`.',
+const pointers = (...names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+const LIMITED = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+
+test('has names, parameters and needed scopes of an operation', () => {
+  const { requestBody: _, responses: __, ...registration } = operation('POST /gateway/register');
+  assert.equal(registration, {
+    tags: ['Gateway'],
+    operationId: 'postGatewayRegister',
+    summary: 'Register an instance, or replace one in place',
+    description: 'Needs the scope `gateway:write`.',
     parameters: [
       {
-        ...{ name: 'server_id', in: 'path', required: true },
-        ...{ schema: { type: 'string', examples: ['everything-1'] }, example: 'everything-1' },
-      },
-      {
-        ...{ name: 'wait', in: 'query', required: false },
-        ...{ schema: { type: 'integer', minimum: 0, examples: [5] }, example: 5 },
+        ...{ name: 'wait', in: 'query', required: false, example: 5 },
+        schema: { type: 'integer', minimum: 0, maximum: 300, examples: [5] },
       },
     ],
-    requestBody: {
-      required: true,
-      content: { 'application/json': { schema, example: { username: 'ada' } } },
-    },
-    security: ['gateway:read', 'tools:call'].flatMap((scope) =>
-      ['login', 'bearer', 'apiKey'].map((scheme) => ({ [scheme]: [scope] })),
-    ),
-    'x-required-scopes': ['gateway:read', 'tools:call'],
+    security: ['login', 'bearer', 'apiKey'].map((scheme) => ({ [scheme]: ['gateway:write'] })),
+    'x-required-scopes': ['gateway:write'],
   });
+  const { description, security, operationId } = operation('GET /mcp/{template}/tools/list');
+  assert.equal([operationId, security.length], ['getMcpToolsList', 6]);
+  assert.is(description, 'Needs the scope `gateway:read` or `tools:call`.');
+  const ids = ['GET /mcp/sse', 'GET /servers/{server_id}'].map((name) => operation(name).operationId);
+  assert.equal(ids, ['getMcpSseOfAll', 'getServersByServerId']);
 });
 
-test('offers the form first where a form is taken, and prefers the example of a body to those of its fields', () => {
-  const body = Type.Object(request.body.properties, { examples: [{ username: 'eve' }] });
-  const { content } = Object(operationFor({ request: { ...request, body }, reader: 'form' }).requestBody);
-  assert.equal(Object.keys(content), ['application/x-www-form-urlencoded', 'application/json']);
-  assert.equal(content['application/json'].example, { username: 'eve' });
+test('offers the form first for a login, which needs no credentials and may have a header', () => {
+  const { requestBody, security, description, parameters, ...login } = operation('POST /auth/login');
+  assert.equal(Object.keys(requestBody.content), ['application/x-www-form-urlencoded', 'application/json']);
+  assert.equal([security, description, login['x-required-scopes']], [[], 'Needs no credentials.', []]);
+  const [{ description: purpose, ...header }] = parameters;
+  assert.equal(header, {
+    ...{ name: 'X-Stagedoor-Console', in: 'header', required: false, schema: { type: 'string' } },
+  });
+  assert.match(purpose, 'session cookie');
 });
 
-test('needs no credentials for an open operation, and lists the headers that a request may carry', () => {
-  const open = operationFor({
-    scope: 'open',
-    path: '/x',
-    requestHeaders: { 'Mcp-Session-Id': 'The session' },
-  });
-  assert.equal(
-    [open.security, open.description, open['x-required-scopes']],
-    [[], 'Needs no credentials.', []],
-  );
-  const header = { name: 'Mcp-Session-Id', in: 'header', required: false, description: 'The session' };
-  assert.equal(open.parameters, [{ ...header, schema: { type: 'string' } }]);
+test('has the headers of an answer: the limit unless a route is open, the instance where one answers, its own', () => {
+  const headersOf = (name: string) => operation(name).responses[200].headers;
+  assert.equal(headersOf('GET /livez'), pointers('X-Request-ID'));
+  assert.equal(headersOf('GET /auth/me'), pointers('X-Request-ID', ...LIMITED));
+  const instance = pointers('X-Request-ID', 'X-Instance-ID', ...LIMITED);
+  assert.equal(headersOf('GET /mcp/{template}/prompts/list'), instance);
+  const total = { description: 'Number of all servers', schema: { type: 'string' } };
+  assert.equal(headersOf('GET /servers')['X-Total-Count'], total);
+});
+
+test('groups errors by status, shared by routes with the same ones, and their headers', () => {
+  const name =
+    'BACKEND_TIMEOUT.BACKEND_UNAVAILABLE.DATABASE_UNAVAILABLE.NO_HEALTHY_INSTANCE.SHUTTING_DOWN.limited';
+  const shared = { $ref: `#/components/responses/${name}` };
+  for (const path of ['tools/call', 'prompts/get'])
+    assert.equal(operation(`POST /mcp/{template}/${path}`).responses[503], shared);
+  const { description, headers, content } = document.components.responses[name];
+  assert.match(description, /^Not available now: `\w+`, `\w+`/);
+  assert.ok('Retry-After' in headers);
+  const { schema, examples } = content['application/json'];
+  assert.equal(schema.allOf[0], { $ref: '#/components/schemas/ErrorBody' });
+  const codes = schema.allOf[1].properties.error_code.enum;
+  assert.equal(codes.toSorted(), name.replace('.limited', '').split('.'));
+  assert.equal(Object.keys(examples).sort(), codes.toSorted());
+  const unauthenticated =
+    document.components.responses['AUTHENTICATION_REQUIRED.INVALID_CREDENTIALS.TOKEN_EXPIRED.limited'];
+  assert.ok('WWW-Authenticate' in unauthenticated.headers);
+});
+
+test('adds an error to the body of the same status, or has either where a refusal has its own body', () => {
+  const { description, content, headers } = operation('GET /readyz').responses[503];
+  assert.is(description, 'The fields of an error, and the status');
+  assert.ok('Retry-After' in headers);
+  const { schema, examples } = content['application/json'];
+  assert.equal(schema.allOf[0].properties.status.enum, ['starting', 'shutting down']);
+  assert.ok(schema.allOf[1].allOf[1].properties.error_code.enum.includes('SHUTTING_DOWN'));
+  const { status, error_code } = examples.SHUTTING_DOWN.value;
+  assert.equal([status, error_code], ['starting', 'SHUTTING_DOWN']);
+
+  const refused = operation('POST /mcp/{template}').responses[404];
+  assert.is(refused.description, 'No such session, or no such method');
+  const either = refused.content['application/json'];
+  assert.equal(either.schema.anyOf[0], { $ref: '#/components/schemas/RpcRefusal' });
+  assert.equal(either.schema.anyOf[1].allOf[1].properties.error_code.enum, ['TEMPLATE_NOT_FOUND']);
+  assert.is(either.examples.own.value.error.code, -32_001);
+  assert.is(either.examples.TEMPLATE_NOT_FOUND.value.error_code, 'TEMPLATE_NOT_FOUND');
+});
+
+test('shows event streams and files by their types', () => {
+  const contentOf = (name: string) => operation(name).responses[200].content;
+  // ReDoc shows text of a schema in styles that its policy forbids.
+  assert.equal(contentOf('GET /events'), { 'text/event-stream': {} });
+  const { schema, example } = contentOf('POST /mcp/{template}/tools/call')['text/event-stream'];
+  assert.equal(schema, { type: 'string' });
+  assert.match(example, /^event: result\ndata: \{"content".*\}\n\n$/);
+  assert.match(contentOf('POST /mcp')['text/event-stream'].example, /^event: message\ndata: /);
+  const { 'text/css': css, 'image/png': png } = contentOf('GET /docs/assets/{file}');
+  assert.equal([css, png], [{ schema: { type: 'string' } }, { schema: {} }]);
 });
 
 interface Operation {

@@ -67,7 +67,7 @@ and \`HEAD\` is not answered.`;
 type OperationObject = Readonly<Record<string, unknown>>;
 
 /** Describes a route; its error answers are added to `shared`. */
-export function operationOf(route: Route, shared: SharedAnswers): OperationObject {
+function operationOf(route: Route, shared: SharedAnswers): OperationObject {
   const { path, summary, scope } = route;
   const scopes = scope === 'open' ? [] : [scope].flat();
   const parameters = [
