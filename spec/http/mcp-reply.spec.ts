@@ -36,86 +36,50 @@ async function answerOf(talk: (reply: HttpMcpReply) => unknown) {
   return answer;
 }
 
-test('are one body, with the headers of the endpoint and the name of the instance', async () => {
-  const { status, headers, text } = await answerOf((reply) => {
-    reply.noteInstance('one');
-    reply.json(404, Buffer.from('{"a":"ü"}'), ['Mcp-Session-Id', 's1']);
-    reply.json(200, '{"late":true}');
-  });
-  assert.equal([status, text], [404, '{"a":"ü"}']);
-  const names = ['content-type', 'content-length', 'mcp-session-id', 'x-instance-id'];
-  assert.equal(
-    names.map((name) => headers.get(name)),
-    ['application/json', '10', 's1', 'one'],
-  );
-});
-
-test('are a whole event stream of one event, of a known length', async () => {
-  for (const data of ['{"a":"ü"}', Buffer.from('{"a":"ü"}')]) {
-    const { status, headers, text } = await answerOf((reply) => {
+test('are one body, one event, no body or a stream, with the headers of the endpoint, and nothing after that', async () => {
+  const headers = ['Mcp-Session-Id', 's1'];
+  const event = 'event: message\ndata: {"a":"ü"}\n\n';
+  for (const [talk, status, text, type, length] of [
+    [
+      (reply) => reply.json(404, Buffer.from('{"a":"ü"}'), headers),
+      404,
+      '{"a":"ü"}',
+      'application/json',
+      '10',
+    ],
+    [(reply) => reply.event('{"a":"ü"}', headers), 200, event, 'text/event-stream', '33'],
+    [(reply) => reply.event(Buffer.from('{"a":"ü"}'), headers), 200, event, 'text/event-stream', '33'],
+    [(reply) => reply.empty(202, headers), 202, '', null, '0'],
+    [
+      (reply) => {
+        const stream = reply.stream(headers);
+        stream.send({ data: '{"a":"ü"}' });
+        stream.end();
+      },
+      ...([200, event, 'text/event-stream', null] as const),
+    ],
+  ] as const satisfies readonly (readonly [(reply: HttpMcpReply) => void, ...unknown[]])[]) {
+    const answer = await answerOf((reply) => {
       reply.noteInstance('one');
-      reply.event(data, ['Mcp-Session-Id', 's1']);
-      reply.event('{"late":true}');
+      setImmediate(() => {
+        talk(reply);
+        reply.json(200, '{"late":true}');
+      });
     });
-    assert.equal([status, text], [200, 'event: message\ndata: {"a":"ü"}\n\n']);
+    assert.equal([answer.status, answer.text], [status, text]);
     const names = ['content-type', 'content-length', 'mcp-session-id', 'x-instance-id'];
     assert.equal(
-      names.map((name) => headers.get(name)),
-      ['text/event-stream', '33', 's1', 'one'],
+      names.map((name) => answer.headers.get(name)),
+      [type, length, 's1', 'one'],
     );
+    if (length === null) {
+      const against = ['cache-control', 'x-accel-buffering', 'x-content-type-options'];
+      assert.equal(
+        against.map((name) => answer.headers.get(name)),
+        ['no-store, no-transform', 'no', 'nosniff'],
+      );
+    }
   }
-});
-
-test('are no body, of a known length', async () => {
-  const { status, headers, text } = await answerOf((reply) => reply.empty(202, ['Mcp-Session-Id', 's1']));
-  assert.equal([status, text], [202, '']);
-  assert.equal(
-    ['content-length', 'transfer-encoding', 'mcp-session-id'].map((name) => headers.get(name)),
-    ['0', null, 's1'],
-  );
-});
-
-test('tell the log what was asked, what failed first and which session it was about', async () => {
-  let state: HttpContext['state'] | undefined;
-  const app = await serve((reply, context) => {
-    state = context.state;
-    reply.noteMethod('tools/call');
-    reply.noteBatch(2);
-    reply.noteSession('s1');
-    reply.noteError(-32_602);
-    reply.noteError(-32_603, 'INTERNAL_ERROR');
-    reply.empty(202);
-  });
-  await app.ask('POST', '/');
-  app.close();
-  const { rpcMethod, rpcMessages, rpcError, errorCode, sessionId } = state ?? {};
-  assert.equal(
-    [rpcMethod, rpcMessages, rpcError, errorCode, sessionId],
-    ['tools/call', 2, -32_602, undefined, 's1'],
-  );
-});
-
-test('are an event stream that nothing on the way keeps back', async () => {
-  const { status, headers, text } = await answerOf((reply) => {
-    reply.noteInstance('one');
-    const stream = reply.stream(['Mcp-Session-Id', 's1']);
-    stream.send({ data: '{}' });
-    stream.end();
-  });
-  assert.equal([status, text], [200, 'event: message\ndata: {}\n\n']);
-  const names = [
-    ...['content-type', 'cache-control', 'x-accel-buffering', 'x-content-type-options'],
-    ...['mcp-session-id', 'x-instance-id'],
-  ];
-  assert.equal(
-    names.map((name) => headers.get(name)),
-    ['text/event-stream', 'no-store, no-transform', 'no', 'nosniff', 's1', 'one'],
-  );
-});
-
-test('may come later', async () => {
-  const { text } = await answerOf((reply) => void setImmediate(() => reply.json(200, '{}')));
-  assert.is(text, '{}');
 });
 
 test('are told of a client that goes away, and go nowhere after that', async () => {
@@ -217,6 +181,7 @@ streaming(
       stream.send({ data: '{"a":"ü"}' });
       stream.send({ data: Buffer.from('{"b":"ü"}'), id: 's.1', retryMs: 1_500 });
       stream.send({ data: Buffer.from('{"c":1}'), id: 'ü' });
+      stream.send({ data: '', id: 's.0' }); // without a name, so that no client takes it for a message
     });
     assert.is(
       text,
@@ -224,23 +189,11 @@ streaming(
         'event: message\ndata: {"a":"ü"}\n\n',
         'event: message\nid: s.1\nretry: 1500\ndata: {"b":"ü"}\n\n',
         'event: message\nid: ü\ndata: {"c":1}\n\n',
+        'id: s.0\ndata: \n\n',
       ].join(''),
     );
   },
 );
-
-streaming('give an event without data no name, so that nobody takes it for a message', async () => {
-  assert.is(await eventsOf((stream) => stream.send({ data: '', id: 's.0' })), 'id: s.0\ndata: \n\n');
-});
-
-streaming('keep line breaks and any length', async () => {
-  const long = JSON.stringify({ text: 'ü'.repeat(100_000) });
-  const text = await eventsOf((stream) => {
-    stream.send({ data: Buffer.from(long) });
-    stream.send({ data: Buffer.from('{\n"a":1}') });
-  });
-  assert.is(text, `event: message\ndata: ${long}\n\nevent: message\ndata: {\ndata: "a":1}\n\n`);
-});
 
 streaming('of one event are one piece, whatever is in it', () => {
   const long = JSON.stringify({ text: 'ü'.repeat(100_000) });

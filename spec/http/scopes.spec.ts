@@ -42,76 +42,74 @@ const unique = (): string => {
 const nobody = { user_id: '00000000-0000-4000-8000-000000000000', key_id: '0000000000000000' };
 
 const message = () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+const toDemo = { admitted: '200', ...hidden };
+
+/** The same row for several routes. */
+function rows(routes: readonly string[], row: Row): Readonly<Record<string, Row>> {
+  return Object.fromEntries(routes.map((route) => [route, row]));
+}
 
 const ROWS: Readonly<Record<string, Row>> = {
+  ...rows(['GET /mcp', 'DELETE /mcp', 'GET /mcp/sse'], { needs: call, admitted: '200' }),
+  ...rows(
+    [
+      ...['GET /mcp/:template', 'DELETE /mcp/:template', 'GET /mcp/:template/sse'],
+      ...['GET /mcp/:template/mcp', 'DELETE /mcp/:template/mcp'],
+    ],
+    { needs: call, ...toDemo },
+  ),
   'POST /mcp': { needs: call, admitted: '200', body: message },
-  'GET /mcp': { needs: call, admitted: '200' },
-  'DELETE /mcp': { needs: call, admitted: '200' },
-  'GET /mcp/sse': { needs: call, admitted: '200' },
-  'GET /mcp/:template/sse': { needs: call, admitted: '200', ...hidden },
+  ...rows(['POST /mcp/:template', 'POST /mcp/:template/mcp'], { needs: call, body: message, ...toDemo }),
   'POST /mcp/:template/messages': { needs: call, admitted: '202', body: message, ...hidden },
-  'POST /mcp/:template': { needs: call, admitted: '200', body: message, ...hidden },
-  'GET /mcp/:template': { needs: call, admitted: '200', ...hidden },
-  'DELETE /mcp/:template': { needs: call, admitted: '200', ...hidden },
-  'POST /mcp/:template/mcp': { needs: call, admitted: '200', body: message, ...hidden },
-  'GET /mcp/:template/mcp': { needs: call, admitted: '200', ...hidden },
-  'DELETE /mcp/:template/mcp': { needs: call, admitted: '200', ...hidden },
-  'GET /metrics': { needs: read, admitted: '200' },
-  'GET /events': { needs: read, admitted: '200' },
-  'POST /mcp/:template/tools/call': {
-    needs: call,
-    admitted: '200',
-    body: () => ({ name: 'name' }),
-    ...hidden,
-  },
-  'GET /mcp/:template/tools/list': { needs: lists, admitted: '200', ...hidden },
-  'GET /mcp/:template/resources/list': { needs: lists, admitted: '200', ...hidden },
-  'GET /mcp/:template/resources/templates/list': { needs: lists, admitted: '200', ...hidden },
+  'POST /mcp/:template/tools/call': { needs: call, body: () => ({ name: 'name' }), ...toDemo },
   'POST /mcp/:template/resources/read': {
     ...{ needs: call, admitted: '404 RESOURCE_NOT_FOUND', ...hidden },
     body: () => ({ uri: 'x:none' }),
   },
-  'GET /mcp/:template/prompts/list': { needs: lists, admitted: '200', ...hidden },
   'POST /mcp/:template/prompts/get': {
     ...{ needs: call, admitted: '404 PROMPT_NOT_FOUND', ...hidden },
     body: () => ({ name: 'none' }),
   },
   'POST /mcp/:template/completion/complete': {
-    ...{ needs: call, admitted: '200', ...hidden },
+    ...{ needs: call, ...toDemo },
     body: () => ({ ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'name', value: 'a' } }),
   },
-  'GET /mcp/:template/health': { needs: read, admitted: '200', ...hidden },
-  'GET /gateway/health': { needs: open, admitted: '200' },
-  'GET /health': { needs: open, admitted: '200' },
-  'GET /': { needs: open, admitted: '200' },
-  'GET /livez': { needs: open, admitted: '200' },
-  'GET /readyz': { needs: open, admitted: '200' },
-  'GET /openapi.json': { needs: open, admitted: '200' },
-  'GET /docs': { needs: open, admitted: '200' },
-  'GET /redoc': { needs: open, admitted: '200' },
+  ...rows(
+    [
+      ...['GET /mcp/:template/tools/list', 'GET /mcp/:template/resources/list'],
+      ...['GET /mcp/:template/resources/templates/list', 'GET /mcp/:template/prompts/list'],
+    ],
+    { needs: lists, ...toDemo },
+  ),
+  ...rows(
+    ['GET /mcp/:template/health', 'GET /gateway/connect/:template', 'GET /gateway/templates/:template'],
+    { needs: read, ...toDemo },
+  ),
+  ...rows(
+    [
+      ...['GET /gateway/health', 'GET /health', 'GET /', 'GET /livez', 'GET /readyz'],
+      ...['GET /openapi.json', 'GET /docs', 'GET /redoc'],
+    ],
+    { needs: open, admitted: '200' },
+  ),
   'GET /docs/assets/:file': { needs: open, admitted: '200', params: { file: 'swagger-ui.min.css' } },
   'GET /redoc/assets/:file': { needs: open, admitted: '200', params: { file: 'redoc.standalone.js' } },
-  'GET /console': { needs: open, admitted: '404 NOT_FOUND' },
-  'GET /console/*path': { needs: open, admitted: '404 NOT_FOUND', params: { path: 'templates' } },
-  'GET /gateway/stats': { needs: read, admitted: '200' },
-  'GET /stats': { needs: read, admitted: '200' },
-  'GET /gateway/connect/:template': { needs: read, admitted: '200', ...hidden },
-  'GET /gateway/settings': { needs: admin, admitted: '200' },
-  'GET /gateway/sessions': { needs: read, admitted: '200' },
+  ...rows(['GET /console', 'GET /console/*path'], {
+    ...{ needs: open, admitted: '404 NOT_FOUND', params: { path: 'templates' } },
+  }),
+  ...rows(
+    [
+      ...['GET /metrics', 'GET /events', 'GET /gateway/stats', 'GET /stats', 'GET /gateway/sessions'],
+      ...['GET /gateway/registry', 'GET /gateway/templates', 'GET /servers'],
+    ],
+    { needs: read, admitted: '200' },
+  ),
   'DELETE /gateway/sessions/:session_id': {
     ...{ needs: ['gateway:read', 'admin'], admitted: '404 SESSION_NOT_FOUND' },
     params: { session_id: '000000000000' },
   },
-  'GET /gateway/registry': { needs: read, admitted: '200' },
-  'GET /gateway/templates': { needs: read, admitted: '200' },
-  'GET /gateway/templates/:template': { needs: read, admitted: '200', ...hidden },
-  'PATCH /gateway/templates/:template': {
-    ...{ needs: write, admitted: '200', ...hidden },
-    body: () => ({ max_retries: 3 }),
-  },
-  'DELETE /gateway/templates/:template': {
-    ...{ needs: write, admitted: '422 VALIDATION_ERROR', ...hidden },
-  },
+  'PATCH /gateway/templates/:template': { needs: write, body: () => ({ max_retries: 3 }), ...toDemo },
+  'DELETE /gateway/templates/:template': { needs: write, admitted: '422 VALIDATION_ERROR', ...hidden },
   'POST /gateway/register': {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),
@@ -121,24 +119,16 @@ const ROWS: Readonly<Record<string, Row>> = {
     body: () => ({ template_name: 'demo', endpoint: 'http://127.0.0.1:1' }),
   },
   'POST /gateway/sync': { needs: write, admitted: '200', body: () => ({ dry_run: true }) },
-  'DELETE /gateway/deregister/:template/:instance_id': {
-    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },
-    params: { instance_id: 'none' },
-  },
-  'PATCH /gateway/instances/:template/:instance_id': {
-    ...{ needs: write, admitted: '200', ...hidden },
-    body: () => ({ weight: 1 }),
-  },
-  'POST /gateway/instances/:template/:instance_id/drain': {
-    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },
-    params: { instance_id: 'none' },
-  },
-  'POST /gateway/instances/:template/:instance_id/resume': { needs: write, admitted: '200', ...hidden },
-  'POST /gateway/instances/:template/:instance_id/restart': {
-    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },
-    params: { instance_id: 'none' },
-  },
-  'GET /servers': { needs: read, admitted: '200' },
+  'PATCH /gateway/instances/:template/:instance_id': { needs: write, body: () => ({ weight: 1 }), ...toDemo },
+  'POST /gateway/instances/:template/:instance_id/resume': { needs: write, ...toDemo },
+  ...rows(
+    [
+      'DELETE /gateway/deregister/:template/:instance_id',
+      'POST /gateway/instances/:template/:instance_id/drain',
+      'POST /gateway/instances/:template/:instance_id/restart',
+    ],
+    { needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden, params: { instance_id: 'none' } },
+  ),
   'POST /servers': {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', config: { endpoint: 'http://127.0.0.1:1' } }),
@@ -158,25 +148,25 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'POST /auth/logout': { needs: SCOPES, admitted: '204' },
   'GET /auth/me': { needs: SCOPES, admitted: '200' },
-  'GET /auth/users': { needs: admin, admitted: '200' },
+  ...rows(
+    [
+      ...['GET /gateway/settings', 'GET /auth/users', 'GET /auth/api-keys'],
+      ...['GET /gateway/audit', 'GET /gateway/log-level'],
+    ],
+    { needs: admin, admitted: '200' },
+  ),
   'POST /auth/users': {
     ...{ needs: admin, admitted: '201' },
     body: () => ({ username: unique(), email: 'a@b', password: PASSWORD }),
   },
-  'GET /auth/users/:user_id': { needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
-  'PATCH /auth/users/:user_id': {
-    ...{ needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
-    body: () => ({ email: 'a@b' }),
-  },
-  'DELETE /auth/users/:user_id': { needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
-  'GET /auth/api-keys': { needs: admin, admitted: '200' },
+  ...rows(['GET /auth/users/:user_id', 'PATCH /auth/users/:user_id', 'DELETE /auth/users/:user_id'], {
+    ...{ needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody, body: () => ({ email: 'a@b' }) },
+  }),
   'POST /auth/api-keys': {
     ...{ needs: admin, admitted: '201' },
     body: () => ({ name: 'k', permissions: ['tools:call'] }),
   },
   'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
-  'GET /gateway/audit': { needs: admin, admitted: '200' },
-  'GET /gateway/log-level': { needs: admin, admitted: '200' },
   'PATCH /gateway/log-level': { needs: admin, admitted: '200', body: () => ({ level: 'silent' }) },
 };
 
@@ -254,7 +244,7 @@ for (const caller of CALLERS) {
       if (row === undefined) continue; // the test above tells of it
       const params = { template: 'demo', instance_id: 'one', server_id: 'one', ...row.params };
       const path = route.path.replaceAll(/[:*](\w+)/g, (_name, field) => String(Reflect.get(params, field)));
-      const ask = row.body === undefined ? {} : { body: row.body() };
+      const ask = row.body === undefined || route.method === 'GET' ? {} : { body: row.body() };
       const answer = await app.as(credentials, route.method, path, ask);
       const what = `${keyOf(route)} for ${caller.who}`;
 
