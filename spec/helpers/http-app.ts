@@ -15,6 +15,7 @@ import type { ToolState } from '../fixtures/tools.ts';
 import { isObject, type Json, objectOr } from '../fixtures/wire.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { anonymousAuth } from './anonymous-auth.ts';
+import type { Suite } from './suite.ts';
 
 /** One answer, read to its end. */
 export interface Answer {
@@ -87,6 +88,14 @@ export async function startApp(
       await auth.close();
     },
   };
+}
+
+/** The app that all tests of a suite use: it is started before them and closed after them. */
+export function appFor<App extends AppFixture>(test: Suite, start: () => Promise<App>): App {
+  const started: App[] = [];
+  test.before(async () => void started.push(await start()));
+  test.after(() => started[0]?.close());
+  return new Proxy(Object.create(null), { get: (_target, name) => Reflect.get(started[0] ?? {}, name) });
 }
 
 /** A function that answers as the fixture servers do. */

@@ -5,18 +5,14 @@ import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { ERROR_STATUS } from '../../src/domain/errors.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { startApp } from '../helpers/http-app.ts';
+import { appFor, startApp } from '../helpers/http-app.ts';
 import { BAD_BODIES, SPEC_BODY_BYTES } from '../helpers/http-bad-bodies.ts';
 import { head, openRaw, readAll, readUntil, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the app');
-const started = startApp({ maxBodyBytes: SPEC_BODY_BYTES });
-test.before(async () => (await started).serve('demo', 'one'));
-test.after(async () => (await started).close());
-
-const asking = async (...parameters: Parameters<Awaited<typeof started>['ask']>) =>
-  (await started).ask(...parameters);
+const app = appFor(test, () => startApp({ maxBodyBytes: SPEC_BODY_BYTES }));
+test.before(() => app.serve('demo', 'one'));
 
 // What MCP clients may send is for the endpoint to say, in words of its own: spec/http/mcp-endpoint.spec.ts.
 const withBody = ROUTES.filter(({ request, speaks }) => request.body !== undefined && speaks === undefined);
@@ -30,7 +26,7 @@ for (const { what, bytes, headers = {}, status, code, issue } of BAD_BODIES) {
   test(`answers ${what} with ${status} on every route that takes a body`, async () => {
     const isForm = headers['content-type']?.includes('form-urlencoded') === true;
     for (const { method, path } of withBody.filter(({ reader }) => !isForm || reader !== 'form')) {
-      const answer = await asking(method, pathOf(path), { body: bytes, headers });
+      const answer = await app.ask(method, pathOf(path), { body: bytes, headers });
       assert.is(answer.status, status, path);
       assert.is(answer.body.error_code, code, path);
       assert.is(answer.body.request_id, answer.headers.get('x-request-id'));
@@ -43,7 +39,7 @@ for (const { what, bytes, headers = {}, status, code, issue } of BAD_BODIES) {
 test('answers a body of the wrong shape with 422 on every route that takes one', async () => {
   for (const { method, path } of withBody) {
     for (const body of [[], 'null', 'true', '3', '"text"', { nothing_like_it: 1 }]) {
-      const answer = await asking(method, pathOf(path), { body });
+      const answer = await app.ask(method, pathOf(path), { body });
       assert.is(answer.status, 422, `${method} ${path} ${JSON.stringify(body)}`);
       const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
       assert.equal(Object.keys(first), ['loc', 'msg', 'type']);
@@ -67,7 +63,7 @@ test('answers an unknown template with 404 on every route that names one', async
   for (const { method, path } of ROUTES.filter((route) => route.path.includes(':template'))) {
     const body = bodies[path];
     const target = path.replace(':template', 'unknown').replace(':instance_id', 'one');
-    const answer = await asking(method, target, body === undefined || method === 'GET' ? {} : { body });
+    const answer = await app.ask(method, target, body === undefined || method === 'GET' ? {} : { body });
     assert.equal([answer.status, answer.body.error_code], [404, 'TEMPLATE_NOT_FOUND'], `${method} ${path}`);
   }
 });
@@ -78,13 +74,13 @@ test('refuses strangers before it looks at anything else', async () => {
     'Content-Length': '1',
     Connection: 'close',
   });
-  assert.match(await sendRaw((await started).port, bad, '{'), /^HTTP\/1\.1 403 [\s\S]*ORIGIN_NOT_ALLOWED/);
+  assert.match(await sendRaw(app.port, bad, '{'), /^HTTP\/1\.1 403 [\s\S]*ORIGIN_NOT_ALLOWED/);
   const unknown = head('GET /nope', { Host: 'evil.example', Connection: 'close' });
-  assert.match(await sendRaw((await started).port, unknown), /^HTTP\/1\.1 403 /);
+  assert.match(await sendRaw(app.port, unknown), /^HTTP\/1\.1 403 /);
 });
 
 test('stays usable on the same connection after every refusal, and answers two requests of one packet in order', async () => {
-  const socket = await openRaw((await started).port);
+  const socket = await openRaw(app.port);
   const refused = '{"name":';
   const json = { 'Content-Type': 'application/json', 'Content-Length': String(refused.length) };
   for (const [path, code] of [
@@ -101,7 +97,7 @@ test('stays usable on the same connection after every refusal, and answers two r
 });
 
 test('survives clients that break off anywhere', async () => {
-  const { port } = await started;
+  const { port } = app;
   const call = '{"name":"sleep","arguments":{"ms":60000}}';
   const json = { 'Content-Type': 'application/json', 'Content-Length': String(call.length) };
   const whole = head('POST /mcp/demo/tools/call', json) + call;
@@ -110,15 +106,15 @@ test('survives clients that break off anywhere', async () => {
     socket.write(part, () => socket.destroy());
     await once(socket, 'close');
   }
-  assert.is((await asking('GET', '/livez')).status, 200);
+  assert.is((await app.ask('GET', '/livez')).status, 200);
 });
 
 test('does not let a __proto__ key through to anything', async () => {
   const body = '{"name":"echo","arguments":{"text":"x","__proto__":{"polluted":true}}}';
-  assert.is((await asking('POST', '/mcp/demo/tools/call', { body })).status, 200);
+  assert.is((await app.ask('POST', '/mcp/demo/tools/call', { body })).status, 200);
   const registration =
     '{"template_name":"proto","endpoint":"http://127.0.0.1:1","metadata":{"__proto__":{"polluted":true}}}';
-  assert.is((await asking('POST', '/gateway/register', { body: registration })).status, 201);
+  assert.is((await app.ask('POST', '/gateway/register', { body: registration })).status, 201);
   assert.is(Reflect.get({}, 'polluted'), undefined);
 });
 

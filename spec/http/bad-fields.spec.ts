@@ -2,16 +2,13 @@
 // nothing is changed. What is wrong with a body as a whole: app.spec.ts; commands and endpoints that are not allowed: routes/.
 
 import * as assert from 'uvu/assert';
-import { type AccountsFixture, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
+import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('bad fields');
-let app: AccountsFixture;
-test.before(async () => {
-  app = await startWithAccounts();
-  await app.serve('demo', 'one');
-});
-test.after(() => app.close());
+const app = appFor(test, () => startWithAccounts());
+test.before(() => app.serve('demo', 'one'));
 
 const key = { name: 'ci', permissions: ['tools:call'] };
 const user = { username: 'refused', email: 'x@localhost', password: PASSWORD };

@@ -8,17 +8,13 @@ import {
   PASSWORD,
   startWithAccounts,
 } from '../helpers/http-accounts.ts';
-import { portOf } from '../helpers/http-app.ts';
+import { appFor, portOf } from '../helpers/http-app.ts';
 import { head, openRaw, readAll, readUntil, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the session of the console');
-let app: AccountsFixture;
-test.before(async () => {
-  app = await startWithAccounts({ callerCheckMs: 50, logLevel: 'debug' });
-  await app.serve('demo', 'one');
-});
-test.after(() => app.close());
+const app = appFor(test, () => startWithAccounts({ callerCheckMs: 50, logLevel: 'debug' }));
+test.before(() => app.serve('demo', 'one'));
 
 const CONSOLE = { 'x-stagedoor-console': '1' };
 

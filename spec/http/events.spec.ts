@@ -10,20 +10,18 @@ import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import type { EventPace, ReadOptions } from '../../src/http/sse/recent-events.ts';
 import { RecentEvents } from '../../src/http/sse/recent-events.ts';
 import { openSession } from '../cli/commands/against-gateway.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { startApp } from '../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { appFor, startApp } from '../helpers/http-app.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('GET /events');
-let app: AccountsFixture;
+const app = appFor(test, () => startWithAccounts({ callerCheckMs: 50 }));
 test.before(async () => {
-  app = await startWithAccounts({ callerCheckMs: 50 });
   await app.serve('demo', 'one');
   await app.serve('other', 'two');
 });
-test.after(() => app.close());
 
 interface Told {
   readonly id: string;

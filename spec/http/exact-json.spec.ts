@@ -8,18 +8,18 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { FAILS, ODD_JSON, rawEchoListener } from '../fixtures/raw-echo-server.ts';
-import { type Answer, type AppFixture, startApp } from '../helpers/http-app.ts';
+import { type Answer, type AppFixture, appFor, startApp } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('exact JSON');
 const program = fileURLToPath(new URL('../fixtures/raw-echo-server.ts', import.meta.url));
 const ERAS = ['legacy', 'modern'] as const;
 const servers = ERAS.map((era) => createServer(rawEchoListener(era)));
-const started = startApp();
+const app = appFor(test, () => startApp());
 const TEMPLATES = ERAS.flatMap((era) => [`stdio-${era}`, `http-${era}`]);
 
 test.before(async () => {
-  const { gateway } = await started;
+  const { gateway } = app;
   for (const [index, era] of ERAS.entries()) {
     const server = servers[index]?.listen(0, '127.0.0.1');
     if (server === undefined) throw new Error('no server');
@@ -31,7 +31,7 @@ test.before(async () => {
   }
 });
 test.after(async () => {
-  await (await started).close();
+  await app.close();
   for (const server of servers) server.close();
 });
 
@@ -169,7 +169,6 @@ function arrived(text: string): string {
 
 for (const [what, way] of Object.entries(WAYS)) {
   test(`passes arguments of ${what} as they are`, async () => {
-    const app = await started;
     await fc.assert(
       fc.asyncProperty(JSON_TEXTS, fc.constantFrom(...TEMPLATES), async (args, template) => {
         const answer = await way(app, template, 'raw', args);
@@ -186,7 +185,6 @@ for (const [what, way] of Object.entries(WAYS)) {
   });
 
   test(`passes plain arguments of ${what}, small and large, as they are`, async () => {
-    const app = await started;
     for (const args of PLAIN) {
       const message = arrived(await way(app, 'stdio-legacy', 'raw', args));
       assert.ok(message.includes(`"arguments":${args}`), `${args.slice(0, 200)}\n${message.slice(0, 400)}`);
@@ -194,7 +192,6 @@ for (const [what, way] of Object.entries(WAYS)) {
   });
 
   test(`keeps the numbers of an error for ${what}`, async () => {
-    const app = await started;
     for (const template of TEMPLATES) {
       const answer = await way(app, template, FAILS, '{}');
       assert.match(answer, /"data":\{"big":\[1234567890123456789,-0,100\],"twice":"é"\}/, answer);
@@ -203,7 +200,6 @@ for (const [what, way] of Object.entries(WAYS)) {
 }
 
 test('refuses ids of two requests in a batch that are the same beyond 2^53, and serves those that differ there', async () => {
-  const app = await started;
   const version = '2025-03-26';
   const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
   const opened = await post(

@@ -5,18 +5,17 @@
 import * as assert from 'uvu/assert';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import type { Answer, Ask } from '../helpers/http-app.ts';
+import { appFor } from '../helpers/http-app.ts';
 import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('bad input to the MCP endpoint');
 const BODY_BYTES = 64 * 1024;
-const started = startWithAccounts({ maxBodyBytes: BODY_BYTES });
+const app = appFor(test, () => startWithAccounts({ maxBodyBytes: BODY_BYTES }));
 test.before(async () => {
-  const app = await started;
   await app.serve('demo', 'one');
   await app.serve('other', 'two');
 });
-test.after(async () => (await started).close());
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -31,7 +30,6 @@ const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 /** Opens a session of `ada` and returns the headers that belong to it. */
 async function open(version = VERSION): Promise<Headers> {
-  const app = await started;
   const answer = await app.as(app.user, 'POST', '/mcp/demo', { body: initialize(version), headers: TYPES });
   assert.is(answer.status, 200, answer.text);
   const id = answer.headers.get('mcp-session-id') ?? '';
@@ -40,7 +38,6 @@ async function open(version = VERSION): Promise<Headers> {
 
 /** Whether the session still does what it is for. */
 async function assertUnharmed(session: Headers, what: string): Promise<void> {
-  const app = await started;
   const call = { jsonrpc: '2.0', id: 'x', method: 'tools/call', params: { name: 'name', arguments: {} } };
   const answer = await app.as(app.user, 'POST', '/mcp/demo', {
     body: call,
@@ -119,7 +116,6 @@ const LEGACY: Readonly<Record<string, Row>> = {
 
 for (const [what, row] of Object.entries(LEGACY)) {
   test(`${what}: ${row.expected}, and the session is unharmed`, async () => {
-    const app = await started;
     const session = await open();
     const { method = 'POST', path = '/mcp/demo', body = method === 'POST' ? ping : undefined } = row;
     const all = Object.entries({ ...TYPES, ...session, ...row.headers }).filter(([, value]) => value !== '');
@@ -131,7 +127,6 @@ for (const [what, row] of Object.entries(LEGACY)) {
 }
 
 test('a session of somebody else: 404, as if there were none, and it is unharmed', async () => {
-  const app = await started;
   const session = await open();
   const stranger = await app.key(['admin']);
   for (const method of ['POST', 'GET', 'DELETE']) {
@@ -148,7 +143,6 @@ test('a session of somebody else: 404, as if there were none, and it is unharmed
 });
 
 test('a second stream of one session: 409, and the first one goes on', async () => {
-  const app = await started;
   const session = await open();
   const headers = { ...session, ...app.user, accept: 'text/event-stream' };
   const socket = await openRaw(app.port);
@@ -161,7 +155,6 @@ test('a second stream of one session: 409, and the first one goes on', async () 
 });
 
 test('a body that breaks off: nothing happens, and the session is unharmed', async () => {
-  const app = await started;
   const session = await open();
   const socket = await openRaw(app.port);
   socket.write(
@@ -172,7 +165,6 @@ test('a body that breaks off: nothing happens, and the session is unharmed', asy
 });
 
 test('lists of messages where a revision has them: more than may be is 400, the rest is answered', async () => {
-  const app = await started;
   const session = await open('2025-03-26');
   const post = (body: unknown) =>
     app.as(app.user, 'POST', '/mcp/demo', { body, headers: { ...TYPES, ...session } });
@@ -235,7 +227,6 @@ const STATELESS: Readonly<Record<string, Row>> = {
 
 for (const [what, { method = 'POST', body, headers = {}, expected }] of Object.entries(STATELESS)) {
   test(`without sessions, ${what}: ${expected}`, async () => {
-    const app = await started;
     const ask = { headers: { ...TYPES, ...headers }, ...(body === undefined ? {} : { body }) };
     const answer = await app.as(app.user, method, '/mcp/demo', ask);
     assert.is(codeOf(answer), expected, answer.text);

@@ -8,31 +8,31 @@ import * as assert from 'uvu/assert';
 import { until } from '../conformance/transport.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { appFor } from '../helpers/http-app.ts';
 import { head, openRaw, readAll, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { call, inFlight, initialized, message, open, PROFILE, sessions } from '../helpers/http-sse.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('HTTP+SSE towards clients', { timeoutMs: 30_000 });
-const started = startWithAccounts({
-  ...{ maxBodyBytes: 64 * 1024, keepAliveMs: 100, callerCheckMs: 100 },
-  limits: { userPerHour: 1_000, apiKeyPerHour: 5 },
-});
+const app = appFor(test, () =>
+  startWithAccounts({
+    ...{ maxBodyBytes: 64 * 1024, keepAliveMs: 100, callerCheckMs: 100 },
+    limits: { userPerHour: 1_000, apiKeyPerHour: 5 },
+  }),
+);
 const everything = startEverything({ era: 'legacy' });
 test.before(async () => {
-  const app = await started;
   await app.serve('demo', 'one');
   await app.serve('other', 'two');
   const { url } = await everything;
   await app.gateway.register('all', { id: 'three', endpoint: url }, { waitMs: 10_000 });
 });
 test.after(async () => {
-  await (await started).close();
   await (await everything).close();
 });
 
 /** An official client, connected. */
 async function connect(path: string, who?: Credentials): Promise<Client> {
-  const app = await started;
   const headers = who ?? app.user;
   const client = new Client({ name: 'old', version: '1' }, { capabilities: { elicitation: {} } });
   await client.connect(new SSEClientTransport(new URL(path, app.url), { requestInit: { headers } }));
@@ -83,7 +83,6 @@ test('all templates of the caller are one server at /mcp/sse and /mcp', async ()
 });
 
 test('a caller of some templates uses those, and the stream of another is not found', async () => {
-  const app = await started;
   const who = await app.key(['tools:call'], ['demo']);
   const client = await connect('/mcp/sse', who);
   const names = (await client.listTools()).tools.map(({ name }) => name.split('__')[0]);
@@ -94,7 +93,6 @@ test('a caller of some templates uses those, and the stream of another is not fo
 });
 
 test('a gateway is a backend of another one over HTTP+SSE, which is found out and shown', async () => {
-  const app = await started;
   const outer = await startWithAccounts();
   const endpoint = `${app.url}/mcp/demo/sse`;
   const body = { template_name: 'far', instance: { id: 'gate', endpoint, headers: app.user } };
@@ -109,7 +107,6 @@ test('a gateway is a backend of another one over HTTP+SSE, which is found out an
 });
 
 test('a template that is named sse keeps its path', async () => {
-  const app = await started;
   await app.serve('sse', 'four');
   const [client, all, own] = await Promise.all([
     connect('/mcp/sse'),
@@ -133,7 +130,6 @@ test('a template that is named sse keeps its path', async () => {
 // --- by hand --------------------------------------------------------------------------------------------------------
 
 test('the stream names its messages path first; answers are events without ids; comments keep it alive', async () => {
-  const app = await started;
   const stream = await initialized(app);
   assert.match(stream.path, /^\/mcp\/demo\/messages\?sessionId=/);
   const taken = await stream.post(call(1, 'name'));
@@ -147,7 +143,6 @@ test('the stream names its messages path first; answers are events without ids; 
 });
 
 test('what was answered before keeps its answer: a GET with a header of a later transport, or without Accept', async () => {
-  const app = await started;
   const get = async (headers: Record<string, string>) =>
     (await app.as(app.user, 'GET', '/mcp/demo', { headers })).status;
   const accept = 'text/event-stream';
@@ -160,7 +155,6 @@ test('what was answered before keeps its answer: a GET with a header of a later 
 });
 
 test('a POST is refused: 404 for an unknown id, another caller, another path and a stream that is over', async () => {
-  const app = await started;
   const stream = await initialized(app);
   const ping = message(1, 'ping');
   const stranger = await app.key(['admin']);
@@ -178,7 +172,6 @@ test('a POST is refused: 404 for an unknown id, another caller, another path and
 });
 
 test('a message that is none is refused by status, and the session goes on', async () => {
-  const app = await started;
   const stream = await initialized(app);
   const post = async (body: unknown, headers = {}) =>
     (await app.as(app.user, 'POST', stream.path, { body, headers })).status;
@@ -194,7 +187,6 @@ test('a message that is none is refused by status, and the session goes on', asy
 });
 
 test('nothing but initialize is taken before the session, and a bad one is answered on the stream', async () => {
-  const app = await started;
   const stream = await open(app);
   assert.is((await stream.post(message(1, 'tools/list'))).status, 400);
   assert.is((await stream.post(message(2, 'initialize'))).status, 202);
@@ -205,7 +197,6 @@ test('nothing but initialize is taken before the session, and a bad one is answe
 });
 
 test('a batch is answered one by one where its revision has batches', async () => {
-  const app = await started;
   const stream = await open(app);
   const params = { ...PROFILE, protocolVersion: '2025-03-26' };
   await stream.post({ ...message(0, 'initialize'), params });
@@ -217,7 +208,6 @@ test('a batch is answered one by one where its revision has batches', async () =
 });
 
 test('each request counts against the limit, and one too many is answered on the stream', async () => {
-  const app = await started;
   const stream = await initialized(app, '/mcp/demo/sse', await app.key(['tools:call']));
   for (const id of [1, 2, 3, 4]) await stream.post(call(id, 'name'));
   assert.is((await stream.post(message(9, 'ping'))).headers.get('x-ratelimit-remaining'), '0');
@@ -227,7 +217,6 @@ test('each request counts against the limit, and one too many is answered on the
 });
 
 test('two streams of one caller are two sessions; closing one cancels its calls and leaves the other', async () => {
-  const app = await started;
   const [one, two] = [await initialized(app), await initialized(app)];
   assert.is(sessions(app), 2);
   await one.post(call(1, 'sleep', { ms: 20_000 }));
@@ -240,7 +229,6 @@ test('two streams of one caller are two sessions; closing one cancels its calls 
 });
 
 test('of two that initialize at once one is refused, and the stream has one session', async () => {
-  const app = await started;
   const stream = await open(app);
   const posted = [1, 2].map((id) => stream.post({ ...message(id, 'initialize'), params: PROFILE }));
   const statuses = (await Promise.all(posted)).map(({ status }) => status);
@@ -252,7 +240,6 @@ test('of two that initialize at once one is refused, and the stream has one sess
 });
 
 test('messages posted at once are all answered, each once; an id that is in use is refused', async () => {
-  const app = await started;
   const stream = await initialized(app);
   const ids = Array.from({ length: 30 }, (_, index) => index + 1);
   const posted = await Promise.all(ids.map((id) => stream.post(call(id, 'echo', { text: `text ${id}` }))));
@@ -267,7 +254,6 @@ test('messages posted at once are all answered, each once; an id that is in use 
 });
 
 test('a message that is still being sent when its stream ends is not found', async () => {
-  const app = await started;
   const stream = await initialized(app);
   const body = JSON.stringify(call(1, 'name'));
   const sender = await openRaw(app.port);
@@ -281,7 +267,6 @@ test('a message that is still being sent when its stream ends is not found', asy
 });
 
 test('a client that no instance can serve is answered on its stream, and may try again there', async () => {
-  const app = await started;
   await app.gateway.register('late', { id: 'gone', endpoint: 'http://127.0.0.1:9/mcp' });
   const stream = await open(app, '/mcp/late/sse');
   assert.is((await stream.post({ ...message(1, 'initialize'), params: PROFILE })).status, 202);
@@ -293,7 +278,6 @@ test('a client that no instance can serve is answered on its stream, and may try
 });
 
 test('cancelling a call leaves it without an answer', async () => {
-  const app = await started;
   const stream = await initialized(app);
   await stream.post(call(1, 'sleep', { ms: 20_000 }));
   await until(() => inFlight(app) === 1, 'the call is there, or gone');
@@ -306,7 +290,6 @@ test('cancelling a call leaves it without an answer', async () => {
 });
 
 test('a client that goes before its session is open leaves none', async () => {
-  const app = await started;
   const stream = await open(app, '/mcp/all/sse');
   const posted = stream.post({ ...message(0, 'initialize'), params: PROFILE });
   stream.socket.destroy();
@@ -315,7 +298,6 @@ test('a client that goes before its session is open leaves none', async () => {
 });
 
 test('a revoked key loses its stream and its session', async () => {
-  const app = await started;
   const who = await app.key(['tools:call']);
   const stream = await initialized(app, '/mcp/demo/sse', who);
   const [key] = (await app.auth.accounts.apiKeys()).filter(({ apiKey }) =>

@@ -7,19 +7,17 @@ import { METRICS } from '../../src/metrics/metric-table.ts';
 import { metricsListener } from '../../src/metrics/metrics-listener.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { serving } from '../helpers/function-backend.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { startApp } from '../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { appFor, startApp } from '../helpers/http-app.ts';
 import { type Family, metricValue, parseMetrics } from '../helpers/metrics-text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('GET /metrics', { timeoutMs: 30_000 });
-let app: AccountsFixture;
+const app = appFor(test, () => startWithAccounts({ limits: { userPerHour: 30, apiKeyPerHour: 5_000 } }));
 test.before(async () => {
-  app = await startWithAccounts({ limits: { userPerHour: 30, apiKeyPerHour: 5_000 } });
   await app.serve('demo', 'one');
   await app.serve('other', 'two');
 });
-test.after(() => app.close());
 
 test('answers in the text format, with each metric of the table', async () => {
   const { status, headers, text } = await app.as(app.admin, 'GET', '/metrics');

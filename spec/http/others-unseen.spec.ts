@@ -6,19 +6,23 @@ import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../src/actors/session-fingerprint.ts';
 import type { Scope } from '../../src/domain/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { appFor } from '../helpers/http-app.ts';
 import { LegacyClient } from '../helpers/mcp-client.ts';
 import { Wire } from '../helpers/mcp-wire.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the calls and sessions of others');
-let app: AccountsFixture;
+const app = appFor(test, () =>
+  startWithAccounts({
+    auditSettings: { recordsCalls: true, storesArguments: true, keptCalls: 1_000, keptDays: 1 },
+    consoleFolder: new URL('none/', import.meta.url),
+  }),
+);
 let wire: Wire;
 /** What must not be seen, by what it is. */
 let traces: Readonly<Record<string, string>>;
 test.before(async () => {
-  const audits = { recordsCalls: true, storesArguments: true, keptCalls: 1_000, keptDays: 1 };
-  app = await startWithAccounts({ auditSettings: audits, consoleFolder: new URL('none/', import.meta.url) });
   wire = new Wire(app.url);
   await app.serve('demo', 'one');
   const { id } = await app.createUser('wilhelmina');
@@ -41,7 +45,6 @@ test.before(async () => {
 });
 test.after(async () => {
   wire.close();
-  await app.close();
 });
 
 /** Streams of MCP belong to the session that opens them, and do not end. */

@@ -1,13 +1,12 @@
 import * as assert from 'uvu/assert';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { startApp } from '../helpers/http-app.ts';
+import { appFor, startApp } from '../helpers/http-app.ts';
 import { head, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('names in paths');
-const started = startApp();
-test.before(async () => (await started).serve('demo', 'one'));
-test.after(async () => (await started).close());
+const app = appFor(test, () => startApp());
+test.before(() => app.serve('demo', 'one'));
 
 const MISSED = [
   ...['..', '.', '%2e%2e', '%2E%2E%2Fetc', '..%2f..%2fetc', 'a%2Fb', '%2F', '-', '-a', '%', '%zz', '%c3%28'],
@@ -17,7 +16,7 @@ const MISSED = [
 const REFUSED = ['a%00', '%ED%A0%80', '%00'];
 
 test('of every route are missed with 404 or refused with 422, whatever they are, and not repeated without end', async () => {
-  const { port } = await started;
+  const { port } = app;
   const body = '{}';
   const json = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
   for (const { method, path } of ROUTES)
@@ -41,7 +40,7 @@ test('of every route are missed with 404 or refused with 422, whatever they are,
 });
 
 test('are no properties of objects, and queries are held to the same rule', async () => {
-  const { ask } = await started;
+  const { ask } = app;
   assert.is((await ask('GET', '/mcp/constructor/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
   const { status, text } = await ask('GET', '/mcp/demo/health?format=%00');
   assert.is(status, 422);

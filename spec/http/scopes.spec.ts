@@ -6,13 +6,15 @@ import { SCOPES, type Scope } from '../../src/domain/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { fakeMcp } from '../helpers/fake-mcp.ts';
 import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
+import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('who may do what');
 // Which sessions there are is none of the door's business.
-const started = startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url) });
-test.before(async () => (await started).serve('demo', 'one'));
-test.after(async () => (await started).close());
+const app = appFor(test, () =>
+  startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url) }),
+);
+test.before(() => app.serve('demo', 'one'));
 
 /** What a route answers to those whom it lets in, and to those who may use another template only. */
 interface Row {
@@ -197,22 +199,22 @@ const CALLERS: readonly Caller[] = [
   },
   {
     ...{ who: 'a token that has expired', refused: '401 TOKEN_EXPIRED', ...unknown },
-    credentials: async () => (await started).expired(),
+    credentials: async () => app.expired(),
   },
   {
     ...{ who: 'a user', scopes: ['gateway:read', 'tools:call'], limit: '1000' },
-    credentials: async () => (await started).login('ada'),
+    credentials: async () => app.login('ada'),
   },
-  { who: 'an admin', scopes: SCOPES, limit: null, credentials: async () => (await started).login('admin') },
+  { who: 'an admin', scopes: SCOPES, limit: null, credentials: async () => app.login('admin') },
   ...SCOPES.map((scope) => ({
     who: `a key with ${scope}`,
     scopes: scope === 'admin' ? SCOPES : [scope],
     limit: scope === 'admin' ? null : '5000',
-    credentials: async () => (await started).key([scope]),
+    credentials: async () => app.key([scope]),
   })),
   {
     ...{ who: 'a key with everything, for another template', scopes: SCOPES, limit: null, isElsewhere: true },
-    credentials: async () => (await started).key(['admin'], ['other']),
+    credentials: async () => app.key(['admin'], ['other']),
   },
 ];
 
@@ -237,7 +239,6 @@ test('is written down here for every route, and for no other', () => {
 
 for (const caller of CALLERS) {
   test(`is the same as it is written down for ${caller.who}`, async () => {
-    const app = await started;
     const credentials = await caller.credentials();
     for (const route of LOGOUT_LAST) {
       const row = ROWS[keyOf(route)];
@@ -262,27 +263,23 @@ for (const caller of CALLERS) {
 }
 
 test('is asked before the body is read and before it is checked', async () => {
-  const app = await started;
   const broken = { body: '{"name":', headers: { 'content-type': 'text/plain' } };
   assert.is((await app.ask('POST', '/mcp/demo/tools/call', broken)).status, 401);
   assert.is((await app.as(app.user, 'POST', '/auth/users', broken)).status, 403);
 });
 
 test('is asked for HEAD as for GET', async () => {
-  const app = await started;
   assert.is((await app.ask('HEAD', '/servers')).status, 401);
   assert.is((await app.as(app.user, 'HEAD', '/servers')).status, 200);
 });
 
 test('is not asked where nothing is matched', async () => {
-  const app = await started;
   assert.is((await app.ask('GET', '/nowhere')).status, 404);
   assert.is((await app.ask('PUT', '/servers')).status, 405);
   assert.is((await app.ask('OPTIONS', '/servers')).status, 204);
 });
 
 test('tells nobody whether a template exists that is not theirs', async () => {
-  const app = await started;
   const elsewhere = await app.key(['admin'], ['other']);
   const bodies = await Promise.all(
     ['demo', 'never-heard-of'].map(async (template) => {

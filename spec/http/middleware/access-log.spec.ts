@@ -190,7 +190,7 @@ test('has the beginning of a path, the caller that is known, and the id of a ref
     return other.log[before] ?? {};
   };
   assert.is((await lineFor(`/${'x'.repeat(10_000)}`, {})).path, `/${'x'.repeat(511)}`);
-  assert.match((await lineFor('/auth/me', other.user)).principal, /^user:/);
+  assert.match(String((await lineFor('/auth/me', other.user)).principal), /^user:/);
   const { key, id } = newKey();
   const sent = ['', 'foo', `${key}x`, key.slice(1), key.toUpperCase(), 'x'.repeat(10_000), key];
   for (const text of sent)

@@ -8,14 +8,14 @@ import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { answerCheck, type SeenAnswer } from '../../helpers/answer-check.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { readAll } from '../../helpers/http-raw.ts';
 import { Dice, type Malformed, malformed, targetsOf } from '../../helpers/malformed.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the gateway under requests that its description does not allow', { timeoutMs: 60_000 });
-const started = startWithAccounts({ maxBodyBytes: 64 * 1024 });
-test.before(async () => (await started).serve('everything', 'everything-1'));
-test.after(async () => (await started).close());
+const app = appFor(test, () => startWithAccounts({ maxBodyBytes: 64 * 1024 }));
+test.before(() => app.serve('everything', 'everything-1'));
 
 const { FUZZ_SEED, FUZZ_REQUESTS = '2000' } = process.env;
 const seed = Number(FUZZ_SEED ?? Date.now() % 2 ** 31);
@@ -59,7 +59,6 @@ const MET = [
 ];
 
 test(`answers ${FUZZ_REQUESTS} of them with a documented error, seed ${seed}`, async () => {
-  const app = await started;
   const dice = new Dice(seed);
   const admin = Object.entries(app.admin);
   const requests = Array.from({ length: Number(FUZZ_REQUESTS) }, (_, index) => ({

@@ -1,14 +1,13 @@
 import * as assert from 'uvu/assert';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of API keys');
-const started = startWithAccounts();
-test.before(async () => (await started).serve('demo', 'one'));
-test.after(async () => (await started).close());
+const app = appFor(test, () => startWithAccounts());
+test.before(() => app.serve('demo', 'one'));
 
 const ask = async (method: string, path: string, body?: unknown) => {
-  const app = await started;
   return app.as(app.admin, method, path, body === undefined ? {} : { body });
 };
 const create = (over: object) =>
@@ -39,7 +38,6 @@ test('show a key once', async () => {
 });
 
 test('make keys that work in either header, until they are revoked', async () => {
-  const app = await started;
   const { id, key } = (await create({})).body;
   const call = (headers: Record<string, string>) =>
     app.as(headers, 'POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
@@ -67,7 +65,6 @@ test('take a permission twice for once, and null for nothing', async () => {
 });
 
 test('make keys that do what their owner may do now', async () => {
-  const app = await started;
   const { id } = await app.createUser('deputy', 'admin');
   const made = await app.as(await app.login('deputy'), 'POST', '/auth/api-keys', {
     body: { name: 'deputy', permissions: ['gateway:write', 'gateway:read'] },

@@ -4,17 +4,13 @@ import * as assert from 'uvu/assert';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the route of connect');
-let app: AccountsFixture;
-test.before(async () => {
-  app = await startWithAccounts({ trustedProxies: [] });
-  await app.serve('demo', 'one');
-});
-test.after(() => app.close());
+const app = appFor(test, () => startWithAccounts({ trustedProxies: [] }));
+test.before(() => app.serve('demo', 'one'));
 
 async function snippets(query = '', from: Pick<AccountsFixture, 'ask'> = app): Promise<Json[]> {
   const { status, body } = await from.ask('GET', `/gateway/connect/demo${query}`, { headers: app.user });

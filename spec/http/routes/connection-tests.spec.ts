@@ -7,21 +7,19 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the route of connection tests');
 const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
-let app: AccountsFixture;
+const app = appFor(test, () => startWithAccounts({ allowedCommands: [['node', 'allowed.js']] }));
 let folder: string;
 test.before(async () => {
-  app = await startWithAccounts({ allowedCommands: [['node', 'allowed.js']] });
   folder = await mkdtemp(join(tmpdir(), 'connection-'));
 });
 test.after(async () => {
-  await app.close();
   await rm(folder, { recursive: true });
 });
 

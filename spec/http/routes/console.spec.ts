@@ -1,4 +1,4 @@
-// The files of the console over HTTP: a built folder of the spec, and none.
+// The files of the console over HTTP: a built folder of the spec, and none; and the first page, which leads to them.
 
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
-import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -26,7 +27,6 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 let folder: string;
-let app: AccountsFixture;
 test.before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'console-'));
   await writeFile(join(folder, 'secret.js'), 'the secret');
@@ -34,12 +34,9 @@ test.before(async () => {
   await mkdir(join(built, 'assets'), { recursive: true });
   for (const [name, content] of Object.entries(FILES)) await writeFile(join(built, name), content);
   await symlink(join(folder, 'secret.js'), join(built, 'assets', 'link.js'));
-  app = await startWithAccounts({ consoleFolder: pathToFileURL(`${built}/`) });
 });
-test.after(async () => {
-  await app.close();
-  await rm(folder, { recursive: true });
-});
+const app = appFor(test, () => startWithAccounts({ consoleFolder: pathToFileURL(`${folder}/dist/`) }));
+test.after(() => rm(folder, { recursive: true }));
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   app.ask('GET', path, { headers: { 'accept-encoding': 'identity', ...headers } });
@@ -177,3 +174,33 @@ test('say how the console is built when it is not, until it is', async () => {
 });
 
 test.run();
+
+const home = suite('the first page without a console');
+const unbuilt = appFor(home, () => startWithAccounts({ consoleFolder: new URL('none/', import.meta.url) }));
+
+/** As browsers send it. */
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+
+home('is a page for browsers, which runs no script, loads nothing and whose links are there', async () => {
+  const { status, headers, text } = await unbuilt.ask('GET', '/', { headers: { accept: BROWSER } });
+  assert.equal([status, headers.get('content-type')], [200, 'text/html; charset=utf-8']);
+  assert.match(
+    headers.get('content-security-policy') ?? '',
+    /^default-src 'none'; .*frame-ancestors 'none'$/,
+  );
+  assert.not.match(text, /<script|<style|style=|onload=/);
+  assert.match(text, /It is healthy/);
+  const links = [...text.matchAll(/<a href="([^"]+)"/g)].map(([, href = '']) => href);
+  assert.equal(links, ['gateway/health', 'docs', 'redoc', 'openapi.json']);
+  for (const link of links) assert.is((await unbuilt.ask('GET', `/${link}`)).status, 200, link);
+});
+
+home('is JSON for other clients', async () => {
+  for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream']) {
+    const { status, headers, body } = await unbuilt.ask('GET', '/', { headers: { accept } });
+    assert.equal([status, headers.get('vary'), headers.get('cache-control')], [200, 'Accept', 'no-store']);
+    assert.equal([body.name, body.status, Object(body.links).mcp], ['stagedoor', 'healthy', '/mcp'], accept);
+  }
+});
+
+home.run();

@@ -7,16 +7,13 @@ import { createDocuments } from '../../../src/http/docs/documents.ts';
 import { inlinePartsOf, pageHeaders, redocPage, swaggerPage } from '../../../src/http/docs/pages.ts';
 import { openApiDocument } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
-import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of the documents');
-let app: AccountsFixture;
-test.before(async () => {
-  app = await startWithAccounts();
-});
-test.after(() => app.close());
+const app = appFor(test, () => startWithAccounts());
 
 const FILES = Object.entries({ docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS }).flatMap(([page, assets]) =>
   Object.entries(assets).map(([name, { type }]) => [`/${page}/assets/${name}`, type] as const),

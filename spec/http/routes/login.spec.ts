@@ -1,16 +1,15 @@
 import * as assert from 'uvu/assert';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of the login and the own account');
-const started = startWithAccounts();
-test.after(async () => (await started).close());
+const app = appFor(test, () => startWithAccounts());
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const form = async (body: string, headers: Record<string, string> = FORM) =>
-  (await started).ask('POST', '/auth/login', { body, headers });
-const json = async (body: unknown) => (await started).ask('POST', '/auth/login', { body });
+  app.ask('POST', '/auth/login', { body, headers });
+const json = async (body: unknown) => app.ask('POST', '/auth/login', { body });
 const written = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
 const ADA = { username: 'ada', password: PASSWORD };
 
@@ -20,7 +19,7 @@ test('gives a token for a form', async () => {
   assert.equal(Object.keys(body).sort(), ['access_token', 'expires_in', 'token_type']);
   assert.equal([body.token_type, body.expires_in], ['bearer', 3_600]);
   assert.is(headers.get('cache-control'), 'no-store');
-  const me = await (await started).as({ authorization: `Bearer ${body.access_token}` }, 'GET', '/auth/me');
+  const me = await app.as({ authorization: `Bearer ${body.access_token}` }, 'GET', '/auth/me');
   assert.equal([me.status, me.body.name], [200, 'ada']);
 });
 
@@ -87,7 +86,6 @@ test('needs no credentials and is not disturbed by bad ones', async () => {
 });
 
 test('tells a user and an admin what they may do', async () => {
-  const app = await started;
   const ada = (await app.as(app.user, 'GET', '/auth/me')).body;
   assert.equal(ada, {
     ...{ id: `user:${ada.user_id}`, kind: 'user', name: 'ada', user_id: ada.user_id },
@@ -100,7 +98,6 @@ test('tells a user and an admin what they may do', async () => {
 });
 
 test('tells a key whose it is and where it may be used', async () => {
-  const app = await started;
   const key = await app.key(['gateway:read'], ['zeta', 'alpha']);
   const { id, ...rest } = (await app.as(key, 'GET', '/auth/me')).body;
   assert.match(String(id), /^key:[0-9a-f]{16}$/);

@@ -8,18 +8,17 @@ import { ToolList, toolList } from '../../../src/http/routes/mcp-requests.ts';
 import type { InProcessHandler } from '../../../src/transports/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { tools } from '../../fixtures/tools.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('MCP requests over REST');
 const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
-let app: AppFixture;
+const app = appFor(test, () => startApp());
 // Answers as event streams: a JSON answer has no room for notifications.
 const backend = startHttpServer({ name: 'over-http', answers: 'sse' });
 const toolsOnly = startHttpServer({ capabilities: ['tools'] });
 test.before(async () => {
-  app = await startApp();
   await app.serve('function', 'f');
   await app.gateway.register('http', { id: 'h', endpoint: (await backend).url }, { waitMs: 5_000 });
   await app.gateway.register('bare', { endpoint: (await toolsOnly).url }, { waitMs: 5_000 });
@@ -27,7 +26,6 @@ test.before(async () => {
   await app.gateway.register('stdio', command, { waitMs: 5_000 });
 });
 test.after(async () => {
-  await app.close();
   await (await backend).close();
   await (await toolsOnly).close();
 });

@@ -6,20 +6,19 @@ import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { FailingStore } from '../../helpers/failing-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of registration');
 const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
-const started = startApp({ allowedOrigins: ['https://console.example'] });
+const app = appFor(test, () => startApp({ allowedOrigins: ['https://console.example'] }));
 const backend = startHttpServer();
 test.after(async () => {
-  await (await started).close();
   await (await backend).close();
 });
 
 const register = async (body: unknown, query = '', headers: Record<string, string> = {}) =>
-  (await started).ask('POST', `/gateway/register${query}`, { body, headers });
+  app.ask('POST', `/gateway/register${query}`, { body, headers });
 
 test('answer 201 at once with the record, whether the fields are nested or flat', async () => {
   const instance = { endpoint: 'http://127.0.0.1:1', weight: 3, metadata: { team: 'a' } };
@@ -50,7 +49,7 @@ test('replace the same id in place with 200', async () => {
     [second.body.endpoint, second.body.created_at],
     ['http://127.0.0.1:2/mcp', first.body.created_at],
   );
-  const registry = await (await started).gateway.template('again');
+  const registry = await app.gateway.template('again');
   assert.is(registry.instances.length, 1);
 });
 
@@ -66,7 +65,7 @@ test('set the load balancer of the template on the way', async () => {
     instance: { endpoint: 'http://127.0.0.1:1' },
     load_balancer: loadBalancer,
   });
-  const { policy } = (await started).gateway.template('set');
+  const { policy } = app.gateway.template('set');
   assert.equal([policy.strategy, policy.maxRetries], ['random', 1]);
   assert.equal([policy.session, policy.sessionFailover], ['isolated', 'always']);
 });
@@ -82,7 +81,7 @@ test('refuse an address in a denied network, however it is written', async () =>
     const answer = await register(body);
     assert.equal([answer.status, answer.body.error_code], [400, 'ENDPOINT_NOT_ALLOWED']);
   }
-  assert.not((await started).gateway.templates().includes('metadata'));
+  assert.not(app.gateway.templates().includes('metadata'));
 });
 
 test('start a command that this machine asked for', async () => {
@@ -91,7 +90,7 @@ test('start a command that this machine asked for', async () => {
   assert.equal([status, body.transport, body.status], [201, 'stdio', 'healthy']);
   assert.equal(body.env_vars, { TOKEN: '***' });
   assert.not.match(text, /secret/);
-  const call = await (await started).ask('POST', '/mcp/command/tools/call', { body: { name: 'pid' } });
+  const call = await app.ask('POST', '/mcp/command/tools/call', { body: { name: 'pid' } });
   assert.is(call.status, 200);
 });
 
@@ -108,7 +107,7 @@ for (const [who, headers] of [
       const answer = await register(body, '', headers);
       assert.equal([answer.status, answer.body.error_code], [403, 'COMMAND_NOT_ALLOWED']);
     }
-    assert.not((await started).gateway.templates().includes('no'));
+    assert.not(app.gateway.templates().includes('no'));
   });
 }
 
@@ -131,7 +130,6 @@ test('refuse credentials in the URL with 400 and without repeating them', async 
 });
 
 test('take an instance out with 204, once', async () => {
-  const app = await started;
   await register({ template_name: 'gone', id: 'g', endpoint: 'http://127.0.0.1:1' });
   const first = await app.ask('DELETE', '/gateway/deregister/gone/g');
   assert.equal([first.status, first.text], [204, '']);

@@ -1,19 +1,17 @@
 import * as assert from 'uvu/assert';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { head, openRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the route of the tools of a server');
-const started = startWithAccounts();
+const app = appFor(test, () => startWithAccounts());
 test.before(async () => {
-  const app = await started;
   for (const id of ['one', 'two', 'three']) await app.serve('demo', id);
   await app.gateway.register('demo', { id: 'dead', endpoint: 'http://127.0.0.1:1' });
 });
-test.after(async () => (await started).close());
 
 const call = async (server_id: string, tool_name: string, more: object = {}) => {
-  const app = await started;
   return app.as(app.user, 'POST', '/tools/call', { body: { server_id, tool_name, ...more } });
 };
 
@@ -53,7 +51,6 @@ test('answers a result that is an error with 500, and the result', async () => {
 });
 
 test('answers 400 when a result says in the words of the SDKs that the arguments are wrong', async () => {
-  const app = await started;
   const refusal = 'Input validation error: Invalid arguments for tool echo: Expected string, received number';
   const texts: Record<string, string> = {
     echo: `MCP error -32602: ${refusal}`,

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of servers');
@@ -13,24 +14,23 @@ const fixture: TemplateDefinition = {
   environment: { MODE: 'plain' },
   config_schema: { properties: { token: { type: 'string', env_mapping: 'TOKEN' } } },
 };
-const started = startWithAccounts({
-  definitions: [fixture],
-  allowedCommands: [[process.execPath, stdioServer]],
-});
+const app = appFor(test, () =>
+  startWithAccounts({
+    definitions: [fixture],
+    allowedCommands: [[process.execPath, stdioServer]],
+  }),
+);
 const backend = startHttpServer();
 test.after(async () => {
-  await (await started).close();
   await (await backend).close();
 });
 
 const ask = async (method: string, path: string, body?: unknown) => {
-  const app = await started;
   return app.as(app.admin, method, path, body === undefined ? {} : { body });
 };
 const listOf = (text: string): Record<string, unknown>[] => JSON.parse(text);
 
 test('register a server that is called by its template', async () => {
-  const app = await started;
   const { status, body, headers } = await ask('POST', '/servers', {
     template_name: 'both',
     instance_metadata: { team: 'a', weight: 3 },
@@ -81,7 +81,6 @@ test('are addressed by the server id, which is not always the instance id', asyn
 });
 
 test('tell a caller who may use some templates only nothing about the others', async () => {
-  const app = await started;
   const limited = await app.key(['gateway:write', 'gateway:read'], ['mine']);
   const endpoint = 'http://127.0.0.1:1';
   await ask('POST', '/gateway/register', { template_name: 'theirs', id: 'known', endpoint });
@@ -104,7 +103,6 @@ test('tell a caller who may use some templates only nothing about the others', a
 });
 
 test('are in no cache, and neither is anything else that needs credentials', async () => {
-  const app = await started;
   const headersOf = async (who: Record<string, string>, path: string) => {
     const { headers } = await app.as(who, 'GET', path);
     return [headers.get('cache-control'), headers.get('vary')];
@@ -157,7 +155,6 @@ test('come in pages, each of them once', async () => {
 });
 
 test('start what the template says, with its settings, and no other command', async () => {
-  const app = await started;
   const writer = await app.key(['gateway:write']);
   const body = { template_name: 'fixture', config: { token: 'planted-secret' } };
   const made = await app.as(writer, 'POST', '/servers', { body });

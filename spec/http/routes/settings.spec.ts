@@ -4,7 +4,8 @@ import * as assert from 'uvu/assert';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the route of the settings');
@@ -20,11 +21,7 @@ const config = loadConfig({
   },
   readFile: (path) => (path.endsWith('gateway.yaml') ? 'log_level: debug\n' : undefined),
 });
-let app: AccountsFixture;
-test.before(async () => {
-  app = await startWithAccounts({ settings: config.rows, logLevel: 'debug' });
-});
-test.after(() => app.close());
+const app = appFor(test, () => startWithAccounts({ settings: config.rows, logLevel: 'debug' }));
 
 async function settings() {
   const { body } = await app.as(app.admin, 'GET', '/gateway/settings');

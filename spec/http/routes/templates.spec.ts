@@ -1,30 +1,26 @@
 import * as assert from 'uvu/assert';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of templates');
-const started = startApp();
+const app = appFor(test, () => startApp());
 const endpoint = 'http://127.0.0.1:1';
 test.before(async () => {
-  const { gateway } = await started;
+  const { gateway } = app;
   await gateway.register('zeta', { id: 'z', endpoint, metadata: { tags: ['last', 'greek'] } });
   await gateway.register('alpha', { id: 'a', endpoint, metadata: { tags: ['greek'] } });
   await gateway.register('plain', { id: 'p', endpoint });
 });
-test.after(async () => (await started).close());
-
-const ask = async (...parameters: Parameters<Awaited<typeof started>['ask']>) =>
-  (await started).ask(...parameters);
 
 test('name all templates, sorted', async () => {
-  assert.equal((await ask('GET', '/gateway/templates')).body, { templates: ['alpha', 'plain', 'zeta'] });
+  assert.equal((await app.ask('GET', '/gateway/templates')).body, { templates: ['alpha', 'plain', 'zeta'] });
 });
 
 test('name those whose instances carry a tag', async () => {
-  assert.equal((await ask('GET', '/gateway/templates?tag=greek')).body, { templates: ['alpha', 'zeta'] });
-  assert.equal((await ask('GET', '/gateway/templates?tag=last')).body, { templates: ['zeta'] });
-  assert.equal((await ask('GET', '/gateway/templates?tag=')).body, { templates: [] });
+  assert.equal((await app.ask('GET', '/gateway/templates?tag=greek')).body, { templates: ['alpha', 'zeta'] });
+  assert.equal((await app.ask('GET', '/gateway/templates?tag=last')).body, { templates: ['zeta'] });
+  assert.equal((await app.ask('GET', '/gateway/templates?tag=')).body, { templates: [] });
 });
 
 test('show the registry without secrets: every template with its instances and settings, empty ones included', async () => {
@@ -56,7 +52,7 @@ test('show the registry without secrets: every template with its instances and s
 
 test('change the load balancer, nested or flat, field by field', async () => {
   const nested = { load_balancer: { strategy: 'weighted', health_check_interval: 15 } };
-  const first = await ask('PATCH', '/gateway/templates/alpha', { body: nested });
+  const first = await app.ask('PATCH', '/gateway/templates/alpha', { body: nested });
   assert.is(first.status, 200);
   assert.equal(first.body, {
     template_name: 'alpha',
@@ -70,7 +66,7 @@ test('change the load balancer, nested or flat, field by field', async () => {
     },
   });
   const change = { max_retries: 2, timeout: 30, session: 'isolated', session_failover: 'never' };
-  const second = await ask('PATCH', '/gateway/templates/alpha', { body: change });
+  const second = await app.ask('PATCH', '/gateway/templates/alpha', { body: change });
   assert.equal(second.body.load_balancer, {
     strategy: 'weighted_round_robin',
     health_check_interval: 15,
@@ -79,7 +75,7 @@ test('change the load balancer, nested or flat, field by field', async () => {
     session: 'isolated',
     session_failover: 'never',
   });
-  assert.is((await ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
+  assert.is((await app.ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
 });
 
 test('bring a setting back to the default of the gateway by null', async () => {
@@ -91,12 +87,12 @@ test('bring a setting back to the default of the gateway by null', async () => {
     session_failover: 'always',
   };
   const path = '/gateway/templates/plain';
-  const { body: changed } = await ask('PATCH', path, { body: { ...own, health_check_interval: 9 } });
-  const some = await ask('PATCH', path, { body: { timeout: null } });
+  const { body: changed } = await app.ask('PATCH', path, { body: { ...own, health_check_interval: 9 } });
+  const some = await app.ask('PATCH', path, { body: { timeout: null } });
   assert.equal(some.body.load_balancer, { ...Object(changed.load_balancer), timeout: 30 });
   const rest = { strategy: null, max_retries: null, session: null, session_failover: null };
   const load_balancer = { ...rest, health_check_interval: null };
-  const all = await ask('PATCH', path, { body: { load_balancer } });
+  const all = await app.ask('PATCH', path, { body: { load_balancer } });
   assert.equal(all.body.load_balancer, {
     strategy: 'round_robin',
     health_check_interval: 30,
@@ -109,17 +105,17 @@ test('bring a setting back to the default of the gateway by null', async () => {
 
 test('delete one that nothing is registered under', async () => {
   const path = '/gateway/templates/plain';
-  const held = await ask('DELETE', path);
+  const held = await app.ask('DELETE', path);
   const msg = '1 instance is registered: deregister it first';
   assert.equal(held.body.detail, [{ loc: ['path', 'template'], msg, type: 'value_error' }]);
-  await ask('DELETE', '/gateway/deregister/plain/p');
-  assert.equal((await ask('DELETE', path)).status, 204);
-  const gone = await ask('DELETE', path);
+  await app.ask('DELETE', '/gateway/deregister/plain/p');
+  assert.equal((await app.ask('DELETE', path)).status, 204);
+  const gone = await app.ask('DELETE', path);
   assert.equal([gone.status, gone.body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
   for (const asked of ['/mcp/plain/health', '/mcp/plain/tools/list'])
-    assert.is((await ask('GET', asked)).status, 404, asked);
-  assert.not.match((await ask('GET', '/gateway/registry')).text, 'plain');
-  assert.not.match((await ask('GET', '/gateway/stats')).text, 'plain');
+    assert.is((await app.ask('GET', asked)).status, 404, asked);
+  assert.not.match((await app.ask('GET', '/gateway/registry')).text, 'plain');
+  assert.not.match((await app.ask('GET', '/gateway/stats')).text, 'plain');
 });
 
 test('name those whose definition file carries a tag', async () => {

@@ -1,13 +1,12 @@
 import * as assert from 'uvu/assert';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of users');
-const started = startWithAccounts();
-test.after(async () => (await started).close());
+const app = appFor(test, () => startWithAccounts());
 
 const ask = async (method: string, path: string, body?: unknown) => {
-  const app = await started;
   return app.as(app.admin, method, path, body === undefined ? {} : { body });
 };
 const create = async (over: object) =>
@@ -27,8 +26,8 @@ test('create a user, who may log in then', async () => {
   });
   assert.not.match(text, /password|hash|\$2b/i);
   assert.equal((await ask('GET', `/auth/users/${id}`)).body, body);
-  const login = await (await started).login('grace.h');
-  assert.is((await (await started).as(login, 'GET', '/stats')).status, 200);
+  const login = await app.login('grace.h');
+  assert.is((await app.as(login, 'GET', '/stats')).status, 200);
 });
 
 for (const [fields, role] of [
@@ -65,7 +64,6 @@ test('list everybody', async () => {
 });
 
 test('change a user; the next request feels it', async () => {
-  const app = await started;
   const { id } = await app.createUser('hopper');
   const login = await app.login('hopper');
   const mine = () => app.as(login, 'GET', '/auth/me');
@@ -86,7 +84,6 @@ test('change a user; the next request feels it', async () => {
 });
 
 test('void tokens by a new password, and lock out who is disabled', async () => {
-  const app = await started;
   const { id } = await app.createUser('locked');
   const login = await app.login('locked');
   await ask('PATCH', `/auth/users/${id}`, { password: 'another horse' });
@@ -118,7 +115,6 @@ test('keep one admin', async () => {
 });
 
 test('delete a user with tokens and keys', async () => {
-  const app = await started;
   const { id } = await app.createUser('leaving');
   const login = await app.login('leaving');
   const { key } = await app.auth.accounts.createApiKey({
