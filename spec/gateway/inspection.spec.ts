@@ -1,5 +1,5 @@
 // What an embedding program sees that inspects a gateway: the sessions of clients and their parked calls, too, as actors of one
-// system. Processes of single clients are in spec/system/mcp/inspection.spec.ts.
+// system. Processes of single clients are in spec/system/mcp/own-processes-others.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';

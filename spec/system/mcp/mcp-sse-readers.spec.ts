@@ -78,20 +78,6 @@ test('are cut, and lose their session, their calls and what waits for them', asy
   for (const { socket } of [again, other]) socket.destroy();
 });
 
-test('are cut at once when their caller has no room left; a stream of somebody else stays', async () => {
-  const [slow, other] = [await initialized(app), await initialized(app, '/mcp/demo/sse', app.admin)];
-  for (const id of [1, 2, 3]) await slow.post(call(id, 'large'));
-  await other.post(call(1, 'large'));
-  slow.socket.pause();
-  await answerLarge(4);
-  await until(() => sessions(app) === 1, 'its session has ended');
-  assert.ok((await other.answer(1)).result);
-  await other.post(message(2, 'ping'));
-  assert.ok((await other.answer(2)).result);
-  slow.socket.destroy();
-  other.socket.destroy();
-});
-
 test('are cut when their line goes dead with an answer under way', async () => {
   const line = await deadLine(app.port);
   const behind = await initialized({ ...app, port: line.port });

@@ -10,7 +10,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import * as assert from 'uvu/assert';
 import { type Caller, field, newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { change, type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
@@ -35,45 +35,23 @@ test.after.each(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-needsProcesses('a program is killed: sessions go on with another one, or end and say so', async () => {
-  const harness = await start();
-  await registerPair(harness.admin);
+needsProcesses(
+  'a program is killed: the stream of its session ends, and the next session comes to another one',
+  async () => {
+    const harness = await start();
+    await registerPair(harness.admin);
 
-  const reader = await connect(harness);
-  assert.ok((await reader.client.listTools()).tools.some(({ name }) => name === 'echo'));
-  const first = await reader.call('name');
-  const slow = reader.call('sleep', { ms: 700 });
-  await inFlight(harness.admin, 1);
-  await reader.killProgram();
-  assert.is(await slow, 'slept 700');
-  const second = await reader.call('name');
-  assert.equal([first, second].sort(), ['one', 'two']);
-  await healthyAgain(harness.admin);
-
-  const actor = await connect(harness);
-  const acting = actor.failureOf('count', { ms: 60_000 });
-  await inFlight(harness.admin, 1);
-  await actor.killProgram();
-  assert.match(await acting, 'The backend is unavailable.');
-  await actor.streamEnds();
-  assert.match(await actor.failureOf('name'), /HTTP 4(04.*Session not found|00.*not initialized)/);
-  assert.is((await actor.postAgain()).status, 404);
-  assert.match(await (await connect(harness)).call('name'), /^(one|two)$/);
-  await healthyAgain(harness.admin);
-
-  await change(harness.admin, 'pair', { session_failover: 'always' });
-  const stayer = await connect(harness);
-  // The client drops the last report when the answer comes in the same packet.
-  assert.ok((await stayer.reportsOf('progress', { steps: 4, ms: 100 })) >= 2);
-  const broken = stayer.failureOf('count', { ms: 60_000 });
-  await inFlight(harness.admin, 1);
-  await stayer.killProgram();
-  assert.match(await broken, 'The backend is unavailable.');
-  assert.match(await stayer.call('name'), /^(one|two)$/);
-  assert.is(stayer.isOver, false);
-  assert.match(await reader.call('name'), /^(one|two)$/);
-  assert.is(reader.isOver, false, 'a session that only read went on through all of it');
-});
+    const actor = await connect(harness);
+    const acting = actor.failureOf('count', { ms: 60_000 });
+    await inFlight(harness.admin, 1);
+    await actor.killProgram();
+    assert.match(await acting, 'The backend is unavailable.');
+    await actor.streamEnds();
+    assert.match(await actor.failureOf('name'), /HTTP 4(04.*Session not found|00.*not initialized)/);
+    assert.is((await actor.postAgain()).status, 404);
+    assert.match(await (await connect(harness)).call('name'), /^(one|two)$/);
+  },
+);
 
 needsProcesses('the gateway stops in order, and what comes after it knows no stream of before', async () => {
   const harness = await start();
@@ -126,22 +104,13 @@ async function inFlight(admin: Caller, wanted: number): Promise<void> {
   assert.is(await eventually(ask, (calls) => calls === wanted), wanted);
 }
 
-async function healthyAgain(admin: Caller): Promise<void> {
-  const ask = async () => field(await admin('GET /mcp/pair/health'), 'healthy_instances');
-  assert.is(await eventually(ask, (healthy) => healthy === 2), 2);
-}
-
 /** The SDK's client, and what is seen of its transport. */
 interface SseClient {
   readonly client: Client;
-  /** Whether its stream has ended. */
-  readonly isOver: boolean;
   /** The text that a tool answers. */
   call(name: string, args?: object): Promise<string>;
   /** The message of the error of a call that has to fail. */
   failureOf(name: string, args?: object): Promise<string>;
-  /** How many progress reports came with a call. */
-  reportsOf(name: string, args: object): Promise<number>;
   /** Kills the program that its session is at. */
   killProgram(): Promise<void>;
   streamEnds(): Promise<void>;
@@ -162,28 +131,16 @@ async function connect(harness: Harness, path = '/mcp/pair/sse'): Promise<SseCli
   const client = new Client({ name: 'old', version: '1' });
   await client.connect(transport);
   const known = client.onerror;
-  let isOver = false;
   client.onerror = (error) => {
     known?.(error);
-    if (error.name !== 'SseError' && error.constructor.name !== 'SseError') return;
-    isOver = true;
-    ended.resolve();
+    if (error.name === 'SseError' || error.constructor.name === 'SseError') ended.resolve();
   };
-  const ask = (name: string, args: object = {}, onprogress?: () => void) =>
-    client.callTool(
-      { name, arguments: { ...args } },
-      undefined,
-      onprogress === undefined ? {} : { onprogress },
-    );
   const call = async (name: string, args?: object): Promise<string> => {
-    const { content } = await ask(name, args);
+    const { content } = await client.callTool({ name, arguments: { ...args } });
     return Array.isArray(content) ? String(content[0]?.text) : '';
   };
   const made: SseClient = {
     client,
-    get isOver() {
-      return isOver;
-    },
     call,
     failureOf: async (name, args) => {
       const outcome = await call(name, args).then(
@@ -192,13 +149,6 @@ async function connect(harness: Harness, path = '/mcp/pair/sse'): Promise<SseCli
       );
       assert.instance(outcome, Error, String(outcome));
       return String(Object(outcome).message) + String(Object(Object(outcome).cause).message ?? '');
-    },
-    reportsOf: async (name, args) => {
-      let reports = 0;
-      await ask(name, args, () => {
-        reports += 1;
-      });
-      return reports;
     },
     killProgram: async () => void process.kill(Number(await call('pid')), 'SIGKILL'),
     streamEnds: async () => {

@@ -18,6 +18,7 @@ import {
   pidOf,
   QUESTION,
   SAID_YES,
+  said,
   YES,
 } from './own-processes.ts';
 
@@ -99,7 +100,7 @@ for (const [state, reach] of Object.entries(STATES)) {
     const [client, pid] = await openedAtA(harness);
     await reach(harness);
     await harness.command('drain');
-    assert.is((await client.call('name')).instanceId, 'b');
+    assert.is(said(await client.call('name')), 'b');
     await allGone([pid]);
   });
 }

@@ -1,15 +1,18 @@
 // What the death of a process means for those who do not have it: the shared one's for its sessions, for calls without a
-// session and for who comes now; a single client's for everybody else. And what an operator sees meanwhile.
+// session and for who comes now; a single client's for everybody else. What an operator and an embedding program see meanwhile,
+// and how many processes an instance may have over all lives of its shared one.
 
 import * as assert from 'uvu/assert';
-import { isRunning } from '../../helpers/is-running.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
-import { count, ownTests, PATH, pidOf } from './own-processes.ts';
+import { count, ownTests, PATH, pidOf, said } from './own-processes.ts';
 
-const suited = suite('processes of single clients, and all others', { timeoutMs: 60_000 });
-const test = ownTests(suited);
+const suited = suite('processes of single clients, and all others', { timeoutMs: 90_000 });
+const test = ownTests(suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux'));
 
 const LOST = '404 -32001';
+const FULL = '429 QUEUE_FULL';
 
 // --- the shared process dies ----------------------------------------------------------------------------------------
 
@@ -50,19 +53,6 @@ test('without a shared process nobody new comes in, and nobody without a session
   assert.is(await count(client), '1');
 });
 
-test('who comes while there is no shared process comes to another instance', {}, async (harness) => {
-  await harness.add('a');
-  const old = await harness.client();
-  await harness.add('b');
-  await harness.lose('a');
-  for (let times = 0; times < 4; times += 1) {
-    assert.is(await harness.rest('name'), 'b by b');
-    const client = await harness.client();
-    assert.is((await client.call('name')).instanceId, 'b');
-  }
-  assert.is((await old.call('name')).instanceId, 'a');
-});
-
 test('when the shared process is back, new clients come in beside those who stayed', {}, async (harness) => {
   await harness.add();
   const old = await harness.client();
@@ -94,45 +84,6 @@ test('an operator sees an instance that is not healthy, and whose processes go o
 
 // --- the process of a client dies -----------------------------------------------------------------------------------
 
-test('failover never: with its process one session ends, and nothing else', {}, async (harness) => {
-  await harness.add();
-  const clients = [await harness.client(), await harness.client(), await harness.client()];
-  const shared = harness.sharedPid();
-  const pids = await Promise.all(clients.map(pidOf));
-  harness.kill(pids[1] ?? 0);
-  await harness.settlesAt(2);
-  assert.equal(await Promise.all(clients.map((client) => count(client))), ['1', LOST, '1']);
-  const { healthy, restarts, pid } = await harness.record();
-  assert.equal([healthy, restarts, pid, isRunning(shared)], [true, 0, shared, true]);
-});
-
-test('failover always: a session whose process died goes on in another one', {
-  policy: { sessionFailover: 'always' },
-}, async (harness) => {
-  await harness.add('a');
-  const [one, other] = [await harness.client(), await harness.client()];
-  const pids = [await pidOf(one), await pidOf(other)];
-  assert.equal([await count(one), await count(other)], ['1', '1']);
-  await harness.add('b');
-  harness.kill(pids[0] ?? 0);
-  await harness.settlesAt(1);
-  assert.equal([await count(one), await count(other)], ['1', '2']);
-  assert.is.not(await pidOf(one), pids[0]);
-  assert.is(await pidOf(other), pids[1]);
-});
-
-test('a process that dies after the shared one takes its own session only', {}, async (harness) => {
-  await harness.add();
-  const [one, other] = [await harness.client(), await harness.client()];
-  const pids = [await pidOf(one), await pidOf(other)];
-  await harness.lose();
-  harness.kill(pids[0] ?? 0);
-  await harness.settlesAt(1);
-  assert.equal([await count(one), await count(other)], [LOST, '1']);
-  await harness.regain();
-  assert.equal([await count(one), await count(other)], [LOST, '2']);
-});
-
 test('failover always: a session whose process dies after the shared one goes on elsewhere', {
   policy: { sessionFailover: 'always' },
 }, async (harness) => {
@@ -144,7 +95,88 @@ test('failover always: a session whose process dies after the shared one goes on
   assert.is(await pidOf(client), pid);
   harness.kill(pid);
   await harness.settlesAt(0);
-  assert.is((await client.call('name')).instanceId, 'b');
+  assert.is(said(await client.call('name')), 'b');
+});
+
+// --- how many there may be ------------------------------------------------------------------------------------------
+
+const MOST = 3;
+test('many deaths with sessions opened in between never lead to more, and in the end nothing is left', {
+  processes: MOST,
+}, async (harness) => {
+  await harness.add();
+  const open: string[] = [];
+  const told: string[] = [];
+  for (let life = 0; life < 4; life += 1) {
+    if (life > 0) await harness.loseAndRegain();
+    // Two more in each life: in the second one place is left, and then none.
+    for (const { said, sessionId } of await Promise.all([harness.knock(), harness.knock()])) {
+      told.push(said);
+      if (sessionId !== undefined) open.push(sessionId);
+    }
+    await harness.settlesAt(open.length);
+  }
+  assert.equal(told.toSorted(), ['200', '200', '200', ...Array.from({ length: 5 }, () => FULL)]);
+
+  await Promise.all(open.map((id) => harness.end(id)));
+  await harness.settlesAt(0);
+  for (let times = 0; times < MOST; times += 1) await harness.comeIn();
+  assert.is((await harness.knock()).said, FULL);
+});
+
+test('sessions that are opened while the shared process dies are opened or refused, and leave nothing', {
+  processes: MOST,
+}, async (harness) => {
+  await harness.add();
+  for (let life = 0; life < 3; life += 1) {
+    // At every step of their opening: the first one has to start its program, others find a reserve or wait for a place.
+    const knocks = Array.from({ length: 3 }, async (_, index) => {
+      if (index > 0) await harness.ownPids();
+      return harness.knock();
+    });
+    harness.kill(harness.sharedPid());
+    const answers = await Promise.all(knocks);
+    for (const { said } of answers) assert.match(said, /^(?:200|429 QUEUE_FULL|503 \w+)$/);
+    const open = answers.flatMap(({ sessionId }) => sessionId ?? []);
+    await harness.settlesAt(open.length);
+    await Promise.all(open.map((id) => harness.end(id)));
+    await harness.settlesAt(0);
+    await harness.regain();
+  }
+  for (let times = 0; times < MOST; times += 1) await harness.comeIn();
+  assert.is((await harness.knock()).said, FULL);
+});
+
+// --- what an embedding program sees -----------------------------------------------------------------------------------
+
+/** An actor of xstate, as far as this looks at it. */
+interface Inspected {
+  readonly id: string;
+  readonly _parent?: Inspected;
+  getSnapshot(): { readonly status: string; readonly pid?: number };
+}
+
+const actors: Inspected[] = [];
+test('inspection shows the process of a client below its instance, until it is gone', {
+  inspect: (event) => {
+    if (event.type === '@xstate.actor') actors.push(Object(event.actorRef));
+  },
+}, async (harness) => {
+  await harness.add();
+  const client = await harness.client();
+  const own = actors.find(({ id }) => id === 'conversation');
+  assert.equal(pathOf(own), ['root', 't', 'instance-1', 'conversation']);
+  const { status, pid } = own?.getSnapshot() ?? {};
+  assert.equal([status, pid], ['active', await pidOf(client)]);
+  await harness.end(client.sessionId);
+  const isDone = async () => own?.getSnapshot().status === 'done';
+  assert.ok(await eventually(isDone, Boolean));
 });
 
 suited.run();
+
+function pathOf(actor: Inspected | undefined): string[] {
+  if (actor === undefined) return [];
+  const { _parent: parent, id } = actor;
+  return parent === undefined ? ['root'] : [...pathOf(parent), id];
+}

@@ -1,5 +1,5 @@
 // Processes of single clients outlive the process that all others of the instance share: whoever has one notices nothing when
-// that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in mcp-own-processes-end.spec.ts.
+// that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in own-processes-end.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { isRunning } from '../../helpers/is-running.ts';
