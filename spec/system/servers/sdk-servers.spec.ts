@@ -6,15 +6,13 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { filter, firstValueFrom, take, timeout, toArray } from 'rxjs';
+import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../../src/domain/json.ts';
-import type { Era, ListField } from '../../../src/domain/mcp.ts';
+import type { Era } from '../../../src/domain/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway.ts';
 import { TRANSPORTS } from '../../../src/transports/index.ts';
-import { stdioWith } from '../../../src/transports/stdio/stdio.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -176,77 +174,7 @@ test('mirrors method and name in headers that the SDK accepts, whatever the name
   });
 });
 
-test('has its headers checked: the SDK refuses a name that is not the one in the message', async () => {
-  await withServer({ era: 'modern' }, async (_transport, server) => {
-    const meta = {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientCapabilities': {},
-    };
-    const { params, method } = callTool('echo', { text: 'hello' }, meta);
-    const response = await fetch(server.url, {
-      method: 'POST',
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': method,
-        'mcp-name': 'slow',
-      },
-    });
-    const { error } = Object(await response.json());
-    assert.equal([response.status, error.code], [400, -32020]);
-  });
-});
-
 // --- behind a gateway --------------------------------------------------------------------------------------------
-
-test('a gateway probes a modern server and finds it healthy', async () => {
-  await withGateway(async (gateway, server) => {
-    const settings = { loadBalancer: { health_check_interval: 1 }, waitMs: 20_000 };
-    await gateway.register('sdk', { id: 'one', endpoint: server.url }, settings);
-    const probes = gateway.on('probe.finished').pipe(take(2), toArray(), timeout(15_000));
-    const passed = (await firstValueFrom(probes)).map((probe) => [probe.instanceId, probe.passed]);
-    assert.equal(passed, [
-      ['one', true],
-      ['one', true],
-    ]);
-    const { healthy, total, instances } = gateway.health('sdk');
-    assert.equal([healthy, total], [1, 1]);
-    assert.equal(
-      instances.map(({ era, errors, unmatchedMessages }) => [era, errors, unmatchedMessages]),
-      [['modern', 0, 0]],
-    );
-    const asked = server.requests.map(({ headers, status }) => `${headers['mcp-method']} ${status}`);
-    assert.ok(
-      asked.filter((line) => line === 'server/discover 200').length >= 3,
-      'one handshake, two probes',
-    );
-  });
-});
-
-test('a gateway calls, lists and cancels on a modern server', async () => {
-  await withGateway(async (gateway, server) => {
-    await gateway.register('sdk', { id: 'one', endpoint: server.url }, { waitMs: 20_000 });
-    const { result, instanceId } = await gateway.call('sdk', 'echo', { text: 'hello' });
-    assert.equal([textIn(result), instanceId], ['hello', 'one']);
-    assert.equal(await listed(gateway, 'tools'), ['echo', 'slow', 'fail', 'cancelled']);
-    assert.equal(await listed(gateway, 'resources'), ['notes']);
-    assert.equal(await listed(gateway, 'resourceTemplates'), []);
-    assert.equal(await listed(gateway, 'prompts'), [PROMPT_NAME]);
-    const missing = await gateway.call('sdk', 'nobody').catch((error: unknown) => error);
-    assert.ok(missing instanceof GatewayError);
-    assert.is(missing.code, 'TOOL_NOT_FOUND');
-
-    const caller = new AbortController();
-    const slow = gateway.call('sdk', 'slow', { steps: 1, ms: 60_000 }, { signal: caller.signal });
-    const gone = slow.catch((error: unknown) => error);
-    await until(() => server.calls.running === 1, 'the call was running');
-    caller.abort(new Error('the caller went away'));
-    assert.is(String(await gone), 'Error: the caller went away');
-    await until(() => server.calls.cancelled.length === 1, 'the call was cancelled');
-  });
-});
 
 test('a gateway serves one template from SDK servers of both eras, over both transports', async () => {
   await withGateway(async (gateway, server) => {
@@ -347,23 +275,6 @@ for (const reference of references) {
       }
       assert.not(isRunning(pid));
       assert.is(transport.facts().unmatchedMessages, 0);
-    });
-  });
-
-  test(`${name}: exits by itself at the end of its input`, async () => {
-    await withFolder(async (folder) => {
-      // With rungs this far apart nothing but the end of stdin can end it within the time of the test.
-      const stdio = stdioWith({ ladder: { stdinEndMs: 60_000, terminateMs: 60_000 } });
-      const transport = await stdio.open(referenceDefinition(reference, folder), patient);
-      const pid = transport.facts().pid ?? 0;
-      assert.ok(isRunning(pid));
-      await transport.close();
-      assert.equal(await firstValueFrom(transport.closed$), {
-        reason: 'closed by the gateway',
-        expected: true,
-      });
-      assert.not(isRunning(pid));
-      assert.is(transport.facts().pid, null);
     });
   });
 }
@@ -475,10 +386,6 @@ async function resultOf(transport: Transport, method: string, params?: JsonObjec
   const value = event?.kind === 'result' ? event.result.value : undefined;
   if (!isJsonObject(value)) throw new Error(`${method} was answered with ${JSON.stringify(event)}`);
   return value;
-}
-
-async function listed(gateway: Gateway, field: ListField): Promise<readonly string[]> {
-  return namesOf((await gateway.list('sdk', field)).items);
 }
 
 function namesOf(items: unknown): readonly string[] {
