@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -121,31 +121,6 @@ test('from an empty folder to a revoked key, over a restart', async () => {
     assert.not.match(`${gateway?.out}${gateway?.err}`, secret);
 });
 
-test('lets a user do what users may, and a key of the environment go before the login', async () => {
-  await start({ GATEWAY_ADMIN_PASSWORD: 'correct horse' });
-  await succeeds(['gateway', 'login', 'admin', '--password', '-'], 'correct horse');
-  await succeeds(
-    ['gateway', 'create-user', 'ada', '--password', '-', '--email', 'ada@example.com'],
-    'battery staple',
-  );
-  const key = (
-    await succeeds(['gateway', 'create-api-key', 'reader', '--permissions', 'gateway:read'])
-  ).out.trim();
-
-  await succeeds(['gateway', 'login', 'ada', '--password', '-'], 'battery staple');
-  assert.is((await cli(['gateway', 'list'])).code, 0);
-  const forbidden = await cli(['gateway', 'create-api-key', 'mine']);
-  assert.is(forbidden.code, 1);
-  assert.match(forbidden.err, /\(INSUFFICIENT_PERMISSIONS\)\n$/);
-
-  const read = await cli(['gateway', 'status'], undefined, { STAGEDOOR_API_KEY: key });
-  assert.is(read.code, 0, read.err);
-  const wrong = await cli(['gateway', 'list'], undefined, { STAGEDOOR_API_KEY: `${key.slice(0, -1)}_` });
-  assert.is(wrong.code, 1);
-  assert.match(wrong.err, / rejects STAGEDOOR_API_KEY: /);
-  assert.not.match(wrong.err, key.slice(0, -1));
-});
-
 test('works on the database when no gateway runs, and a lost password is replaced', async () => {
   await start();
   await stop();
@@ -182,46 +157,6 @@ test('works on the database when no gateway runs, and a lost password is replace
   const last = await local(['gateway', 'delete-user', 'admin']);
   assert.is(last.code, 1);
   assert.match(last.err, /\(LAST_ADMIN\)\n$/);
-});
-
-test('makes no database unless it is told to', async () => {
-  for (const words of [
-    ['gateway', 'users'],
-    ['gateway', 'create-api-key', 'ci'],
-    ['db', 'export'],
-    ['db', 'status'],
-  ]) {
-    const { code, err } = await local(words);
-    assert.is(code, 1, words.join(' '));
-    assert.match(err, words[1] === 'status' ? '' : /^stagedoor: [^\n]+\n$/);
-  }
-  assert.equal(readdirSync(folder), []);
-
-  const migrated = await local(['db', 'migrate']);
-  assert.is(migrated.code, 0, migrated.err);
-  assert.match(migrated.out, /^applied /);
-  assert.is((await local(['db', 'status'])).code, 0);
-  assert.equal(JSON.parse((await local(['gateway', 'users', '--json'])).out), []);
-});
-
-test('carries a registry from one database to another', async () => {
-  await local(['db', 'migrate']);
-  const document = {
-    templates: { demo: { instances: [{ id: 'one', endpoint: 'http://127.0.0.1:9', weight: 3 }] } },
-  };
-  const path = join(settings, 'registry.json');
-  await writeFile(path, JSON.stringify(document));
-  const taken = await local(['db', 'import', path]);
-  assert.equal([taken.code, taken.out.split('\n')[0]], [0, 'added demo/one'], taken.err);
-  const copy = join(settings, 'copy.yaml');
-  assert.is((await local(['db', 'export', '--file', copy])).code, 0);
-  assert.is(statSync(copy).mode & 0o777, 0o600);
-
-  const other = ['--database', 'sqlite:///other.db'];
-  assert.is((await local(['db', 'migrate', ...other])).code, 0);
-  assert.is((await local(['db', 'import', copy, ...other])).code, 0);
-  const [one, two] = await Promise.all([local(['db', 'export']), local(['db', 'export', ...other])]);
-  assert.equal(JSON.parse(one.out), JSON.parse(two.out));
 });
 
 needsProcesses('shows no secret in the list of processes', async () => {
