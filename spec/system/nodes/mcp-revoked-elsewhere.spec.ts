@@ -75,6 +75,7 @@ test('a key that is revoked: sessions, processes, streams and calls that wait, a
   assert.is((await a.admin(`DELETE /auth/api-keys/${id}`)).status, 204);
   assert.equal(await heldSoon(before), before);
   await allEnd(streams);
+  assert.is((await askOnce(b, '/mcp/far', client, 'tools/list')).status, 401);
   assert.is((await bystander.ask('tools/list')).status, 200);
   assert.is(await bystander.close(), 200);
 });
