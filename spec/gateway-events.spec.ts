@@ -115,6 +115,7 @@ test('is not harmed by listeners that throw, and neither are the others', async 
       events.map(({ type }) => type),
     );
     assert.ok(warned.callCount() > heard.length);
+    assert.is(String(warned.calls[0]?.arguments[0]), 'Error: a listener of the embedder');
     for (const bomb of bombs) bomb.unsubscribe();
   } finally {
     warned.restore();

@@ -219,13 +219,6 @@ test('takes so many resources and no more', async () => {
   assert.is(Object(listens(instance)[0]?.request.params?.notifications).resourceSubscriptions.length, 1_000);
 });
 
-test('emits nothing for an unknown template', () => {
-  feed
-    .changes('x', { id: 'ann' }, profile(), { lists: new Set(['tools']), resources: new Set(['x:1']) })
-    .subscribe();
-  assert.is(events$.observed, true);
-});
-
 test.run();
 
 /** One client, what it heard, and whether it heard the end. */

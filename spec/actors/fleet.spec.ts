@@ -1,11 +1,13 @@
-// All instances of a gateway: how they are added, replaced, removed, and started again after a crash.
+// All instances of a gateway by template: how they are added, replaced, removed, started again after a crash, and ended.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { viewOf, viewsOf } from '../../src/actors/member-views.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { answers, definition, Harness, settled, silent } from '../helpers/failing-backend.ts';
+import { answers, definition, fails, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { openOwn } from './instances/instance-harness.ts';
@@ -85,16 +87,6 @@ test('waits for the one with its endpoint under any id, and for several in turn'
   assert.equal([third.state, harness.backends.has('b')], ['healthy', true]);
 });
 
-test('can be closed while one waits for its endpoint', async () => {
-  await harness.add('a', silent, { fields: MANAGED });
-  harness.call('write');
-  const successor = harness.fleet.add(definition('a', MANAGED));
-  const closed = harness.fleet.close(1_000);
-  mock.timers.tick(1_000);
-  await closed;
-  assert.is(successor.state, 'stopped');
-});
-
 test('restarts the instance after half a second', async () => {
   const broken = await harness.add('a', answers());
   await crash('a');
@@ -157,14 +149,6 @@ for (const isLost of [false, true]) {
   });
 }
 
-test('leaves the other instances of the template alone', async () => {
-  await harness.add('a', silent);
-  const other = await harness.add('b', answers());
-  await crash('a');
-  assert.is(other.state, 'healthy');
-  assert.is(await harness.call('write').end, 'b');
-});
-
 test('does not restart it when it was replaced or removed meanwhile', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
@@ -186,13 +170,81 @@ test('does not restart it once the fleet is closed', async () => {
   assert.is(harness.events.length, before);
 });
 
-test('survives an instance that breaks again and again', async () => {
-  await harness.add('a', answers());
-  for (let time = 0; time < 5; time += 1) {
-    await crash('a');
-    await tick(500);
-    assert.is(await harness.call('write').end, 'a');
-  }
+test('gives instances that leave already no more than the grace', async () => {
+  await harness.add('a', silent);
+  await harness.add('b', silent);
+  const running = harness.call('write', { instanceId: 'a', timeoutMs: 60_000 });
+  const other = harness.call('read', { instanceId: 'b', timeoutMs: 60_000 });
+  void harness.fleet.remove('t', 'a', 30_000);
+  const closed = harness.fleet.close(10_000);
+  await tick(10_000);
+  await closed;
+  for (const { end } of [running, other])
+    assert.equal(told(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(
+    harness.told('instance.stopped').map(({ instanceId }) => instanceId),
+    ['a', 'b'],
+  );
+  assert.equal([harness.fleet.all(), harness.fleet.inFlight], [[], 0]);
+});
+
+test('starts nothing once it closes', async () => {
+  await harness.fleet.close(0);
+  for (const template of ['t', 'x'])
+    assert.is(
+      codeOf(() => harness.fleet.add(definition('late', { template }))),
+      'SHUTTING_DOWN',
+    );
+});
+
+test('keeps the group of a deleted template, which comes back with it', () => {
+  const { fleet } = harness;
+  const group = fleet.group('t');
+  fleet.deleteTemplate('t');
+  assert.throws(() => fleet.existingGroup('t'), /No template named "t"/);
+  assert.equal([fleet.templates, fleet.has('t'), fleet.group('t') === group], [[], false, true]);
+  fleet.setPolicy('t', DEFAULT_POLICY);
+  assert.equal([fleet.templates, fleet.group('t') === group], [['t'], true]);
+});
+
+test('bounds the templates, including deleted ones', () => {
+  const { fleet } = harness; // it has one template already
+  for (let n = 1; n < LIMITS.templates; n += 1) fleet.setPolicy(`t${n}`, DEFAULT_POLICY);
+  fleet.deleteTemplate('t');
+  assert.equal([fleet.isFullFor('t'), fleet.isFullFor('t1'), fleet.isFullFor('new')], [false, false, true]);
+});
+
+test('replaces the strategy of a template, but keeps the memory of the same one', async () => {
+  for (const id of ['a', 'b']) await harness.add(id, silent);
+  const { pool } = harness.fleet.group('t');
+  const picks = (times: number) => Array.from({ length: times }, () => pool.pick()?.id);
+  const policy = { ...DEFAULT_POLICY, strategy: 'least_connections' } as const;
+  harness.fleet.setPolicy('t', policy);
+  harness.fleet.setPolicy('t', { ...policy, strategy: 'round_robin' });
+  assert.equal(picks(5), ['a', 'b', 'a', 'b', 'a']);
+  harness.fleet.setPolicy('t', { ...policy, strategy: 'round_robin', maxRetries: 0 });
+  assert.equal(picks(1), ['b']);
+  harness.random = () => 0;
+  harness.fleet.setPolicy('t', { ...policy, strategy: 'random' });
+  assert.equal(picks(3), ['a', 'a', 'a']);
+});
+
+test('scores an instance against the best of its pool', async () => {
+  const members = [await harness.add('a', answers()), await harness.add('b', fails('yes'))];
+  await harness.call('write').end;
+  await harness.call('write').end;
+  const views = viewsOf(members, harness.fleet.group('t'));
+  assert.equal(
+    views.map(({ definition: { id }, snapshot: { score } }) => [id, score]),
+    [
+      ['a', 100],
+      ['b', 80],
+    ],
+  );
+  assert.equal(
+    members.map((member) => viewOf(member, harness.fleet.group('t'))),
+    views,
+  );
 });
 
 test.run();

@@ -8,28 +8,12 @@ import { suite } from '../helpers/suite.ts';
 
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
 const test = suite('metrics');
-const NOTHING = { requests: 0, errorRate: 0, averageResponseTimeMs: 0, ejections: 0 };
 let events = new Subject<GatewayEvent>();
 let metrics = new Metrics(events);
 
 test.before.each(() => {
   events = new Subject();
   metrics = new Metrics(events);
-});
-
-test('is all zeros before anything happened', () => {
-  const { uptimeSeconds, ...numbers } = metrics.summary();
-  assert.equal(numbers, {
-    totalRequests: 0,
-    errorRate: 0,
-    averageResponseTimeMs: 0,
-    p50Ms: 0,
-    p95Ms: 0,
-    p99Ms: 0,
-    instances: {},
-    probes: { total: 0, passed: 0, lastAtMs: null },
-  });
-  assert.ok(uptimeSeconds >= 0 && uptimeSeconds < 5);
 });
 
 test('counts refusals, failures and error answers as errors, and cancelled calls as none', () => {
@@ -79,27 +63,6 @@ test('takes times that are no time at all, or longer than an hour', () => {
   assert.ok(Math.abs(p99Ms - 3_600_000) < 36_000);
 });
 
-test('keeps the instances apart, and adds them up', () => {
-  for (const id of ['a', 'b', 'idle']) begin(id);
-  finish('a', 'result');
-  finish('a', 'result');
-  finish('b', 'failed');
-  const { instances, errorRate } = metrics.summary();
-  assert.equal(instances, {
-    a: { requests: 2, errorRate: 0, averageResponseTimeMs: 10, ejections: 0 },
-    b: { ...NOTHING, requests: 1, errorRate: 1 },
-  });
-  assert.is(errorRate, 1 / 3);
-});
-
-test('continues to count for an instance that was restarted or replaced', () => {
-  begin('a');
-  finish('a', 'result');
-  begin('a');
-  finish('a', 'result');
-  assert.is(metrics.summary().instances.a?.requests, 2);
-});
-
 test('forgets an instance that was deregistered, for good', () => {
   begin('a');
   finish('a', 'result');
@@ -108,17 +71,6 @@ test('forgets an instance that was deregistered, for good', () => {
   const { instances, errorRate, averageResponseTimeMs } = metrics.summary();
   assert.equal(instances, {});
   assert.equal([errorRate, averageResponseTimeMs], [0, 10]);
-});
-
-test('counts probes', () => {
-  for (const [atMs, passed] of [
-    [1, true],
-    [2, false],
-    [3, true],
-  ] as const) {
-    events.next({ type: 'probe.finished', ...fact('a'), atMs, passed, durationMs: 1 });
-  }
-  assert.equal(metrics.summary().probes, { total: 3, passed: 2, lastAtMs: 3 });
 });
 
 test.run();

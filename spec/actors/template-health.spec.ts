@@ -1,8 +1,10 @@
 // The health of a template, counted from the snapshots of its instances.
 
 import * as assert from 'uvu/assert';
+import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
 import { healthOf } from '../../src/actors/template-health.ts';
 import type { InstanceSnapshot, InstanceState } from '../../src/domain/instance.ts';
+import { definition } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('health of a template');
@@ -40,26 +42,5 @@ function numbers(...states: InstanceState[]) {
 }
 
 function snapshot(state: InstanceState): InstanceSnapshot {
-  return {
-    id: 'a',
-    serverId: 'a',
-    template: 't',
-    state,
-    healthy: state === 'healthy',
-    inFlight: 0,
-    weight: 1,
-    score: 100,
-    latencyMs: null,
-    consecutiveFailures: 0,
-    ejection: null,
-    lastCheck: null,
-    reason: null,
-    restarts: 0,
-    requests: 0,
-    errors: 0,
-    era: null,
-    pid: null,
-    stderr: [],
-    unmatchedMessages: 0,
-  };
+  return { ...new ForeignInstance(definition('a')).snapshot(), state, healthy: state === 'healthy' };
 }

@@ -1,9 +1,7 @@
 // The tree of actors: the root, a supervisor per template, and the instances below it.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type Actor, createActor, SimulatedClock } from 'xstate';
-import { InstanceSupervisor } from '../../src/actors/instance-supervisor.ts';
 import { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { rootMachine, templateMachine } from '../../src/actors/template.machine.ts';
 import { asGatewayError } from '../../src/domain/errors.ts';
@@ -74,51 +72,6 @@ class Supervised {
     return { ...member, transport };
   }
 }
-function started(): Actor<typeof rootMachine> {
-  const root = createActor(rootMachine, { clock: new SimulatedClock() });
-  root.start();
-  return root;
-}
-/** Starts one instance of the template; its clock throws when `isBroken`. */
-function add(root: Actor<typeof rootMachine>, template: string, isBroken = false) {
-  const opener = new ScriptedOpener();
-  const now = (): number => {
-    if (isBroken) throw new Error('the clock is broken');
-    return 0;
-  };
-  root.getSnapshot().children[template]?.send({
-    type: 'instance.add',
-    actorId: 'a#1',
-    input: {
-      definition: definition({ template }),
-      policy: DEFAULT_POLICY,
-      open: opener.open,
-      now,
-      random: () => 0.5,
-      alarm: () => () => undefined,
-    },
-  });
-  return opener;
-}
-
-test('starts an instance under the id it is given, at once', async () => {
-  const supervised = new Supervised();
-  const { ref, opener } = supervised.add('my.server_1#1');
-  assert.equal([supervised.children, ref.state, opener.openings.length], [['my.server_1#1'], 'starting', 1]);
-  supervised.actor.stop();
-});
-
-test('forgets an instance that ended', async () => {
-  const supervised = new Supervised();
-  const one = await supervised.addHealthy('my.server#1');
-  const other = await supervised.addHealthy('my.server#2');
-  one.ref.leave(0);
-  await settled();
-  assert.equal(supervised.children, ['my.server#2']);
-  assert.equal([one.ref.state, other.ref.state], ['stopped', 'healthy']);
-  assert.equal([supervised.crashes, supervised.ends], [[], ['my.server#1']]);
-  supervised.actor.stop();
-});
 
 test('survives a crashed instance, removes and reports it', async () => {
   const supervised = new Supervised();
@@ -209,25 +162,9 @@ test('stops its instances with itself, and their callers are answered', async ()
   assert.ok(members.every(({ transport, ref }) => transport.isClosed && ref.state === 'stopped'));
 });
 
-test('starts one supervisor per template, at once', () => {
-  const root = started();
-  root.send({ type: 'template.open', template: 'weather' });
-  root.send({ type: 'template.open', template: 'my.other-template' });
-  assert.equal(Object.keys(root.getSnapshot().children), ['weather', 'my.other-template']);
-  root.stop();
-});
-
-test('is not touched by an instance that breaks', () => {
-  const root = started();
-  root.send({ type: 'template.open', template: 'weather' });
-  add(root, 'weather', true);
-  assert.is(root.getSnapshot().status, 'active');
-  assert.is(root.getSnapshot().children.weather?.getSnapshot().status, 'active');
-  root.stop();
-});
-
 test('outlives a supervisor that breaks, and forgets it, so that the template can be opened again', () => {
-  const root = started();
+  const root = createActor(rootMachine, { clock: new SimulatedClock() });
+  root.start();
   root.send({ type: 'template.open', template: 'weather' });
   root.send({ type: 'template.open', template: 'other' });
   // A supervisor has no way to break that we know of; this is what it would say.
@@ -239,63 +176,4 @@ test('outlives a supervisor that breaks, and forgets it, so that the template ca
   root.stop();
 });
 
-test('stops everything below with itself', async () => {
-  const root = started();
-  root.send({ type: 'template.open', template: 'weather' });
-  const opener = add(root, 'weather');
-  const transport = opener.last.succeed();
-  await settled();
-  root.stop();
-  assert.is(transport.isClosed, true);
-});
-
-test('does not see the templates of another root', () => {
-  const [one, other] = [started(), started()];
-  one.send({ type: 'template.open', template: 'weather' });
-  assert.equal(Object.keys(other.getSnapshot().children), []);
-  one.stop();
-  assert.is(other.getSnapshot().status, 'active');
-  other.stop();
-});
-
-test('reports a crashed actor once, and starts others afterwards', async () => {
-  const { supervisor, start, crashes } = open();
-  const { ref, opener } = start('r', undefined, true);
-  opener.last.succeed();
-  await turn();
-  assert.equal(crashes, [[ref, 'the clock is broken']]);
-  const next = start('r');
-  assert.is(next.ref.state, 'starting');
-  supervisor.stop();
-});
-
 test.run();
-
-function open() {
-  const crashes: unknown[] = [];
-  const supervisor = new InstanceSupervisor(({ ref }, error) => {
-    crashes.push([ref, error instanceof Error ? error.message : error]);
-  });
-  const start = (template: string, before?: Promise<unknown>, isBroken = false) => {
-    const opener = new ScriptedOpener();
-    let isStarted = false;
-    const now = () => {
-      if (isBroken && isStarted) throw new Error('the clock is broken');
-      return 0;
-    };
-    const ref = supervisor.start(
-      {
-        definition: definition({ template }),
-        policy: DEFAULT_POLICY,
-        open: opener.open,
-        now,
-        random: () => 0.5,
-        alarm: () => () => undefined,
-      },
-      before,
-    );
-    isStarted = true;
-    return { ref, opener };
-  };
-  return { supervisor, start, crashes };
-}

@@ -111,12 +111,4 @@ test('is undefined without an instance, and lists as soon as there is one', asyn
   await other.answer();
 });
 
-test('is done when an instance cannot list, too', async () => {
-  const { listings, renewal } = staged();
-  const renewed = renewal.renew();
-  listings[0]?.reject(new Error('it does not list'));
-  await renewed;
-  assert.is(renewal.renew(), undefined);
-});
-
 test.run();

@@ -4,7 +4,7 @@ import { leastConnections } from '../../src/balancing/least-connections.ts';
 import { type Change, Pool } from '../../src/balancing/pool.ts';
 import { roundRobin } from '../../src/balancing/round-robin.ts';
 import { suite } from '../helpers/suite.ts';
-import { candidate, counted, type TestCandidate } from './candidates.ts';
+import { candidate, type TestCandidate } from './candidates.ts';
 
 const test = suite('pool');
 /** No timer runs: no candidate is checked for silence. */
@@ -44,17 +44,6 @@ test('chooses by another strategy from the next pick on', () => {
   assert.is(pool.pick()?.id, 'a');
   pool.setStrategy(leastConnections);
   assert.equal(picked(pool, 2), ['b', 'b']);
-});
-
-test('spreads a burst of 2 000 as 500 each when every pick is counted at once', () => {
-  const { pool } = pooled(...['a', 'b', 'c', 'd'].map((id) => candidate(id, { capacity: 1_000 })));
-  pool.setStrategy(leastConnections);
-  const ids = Array.from({ length: 2_000 }, () => {
-    const chosen = pool.pick();
-    if (chosen) chosen.inFlight += 1;
-    return chosen?.id ?? 'nobody';
-  });
-  assert.equal(counted(ids), { a: 500, b: 500, c: 500, d: 500 });
 });
 
 for (const [end, finish] of [

@@ -59,7 +59,13 @@ check('lists the tools after the handshake, and again when they changed', async 
   await settled();
   const { tools } = harness.ref;
   assert.equal([tools?.knows('tool 1'), tools?.knows('tool 2')], ['no', 'yes']);
-  assert.equal([changes(harness), transport.asked], [['prompts', 'tools'], ['tools/list', 'tools/list']]);
+  assert.equal(
+    [changes(harness), transport.asked],
+    [
+      ['prompts', 'tools'],
+      ['tools/list', 'tools/list'],
+    ],
+  );
 });
 
 check('emits the tools that are omitted from lists, until it is closed', async (harness) => {

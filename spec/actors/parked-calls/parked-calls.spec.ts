@@ -1,19 +1,95 @@
 // Calls whose backend asks its client: through without a trace, parked and resumed, and nobody else's.
 
 import { mock } from 'node:test';
+import { Observable, type Subscriber, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { ParkedRequest } from '../../../src/actors/parked-calls/parked-call.ts';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
+import type { ClientReply } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { asGatewayError } from '../../../src/domain/errors.ts';
+import type { Answer, ExchangeEvent } from '../../../src/domain/exchange.ts';
+import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { ACCEPTED, Client, Exchange, replies } from './parked-harness.ts';
 
 const test = suite('parked calls');
 const ANN = { id: 'ann' };
 const BOB = { id: 'bob' };
 const CALL = 'tools/call book';
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
+
+/** One exchange with instance `a`. */
+class Exchange {
+  isCancelled = false;
+  /** What the client replied, by method and in order. */
+  readonly replies: [string, ClientReply][] = [];
+  #subscriber: Subscriber<Answer> | undefined;
+  #isOver = false;
+  readonly answers$ = new Observable<Answer>((subscriber) => {
+    this.#subscriber = subscriber;
+    return () => {
+      this.isCancelled = !this.#isOver;
+    };
+  });
+
+  say(event: ExchangeEvent): void {
+    this.#subscriber?.next({ event, instanceId: 'a', serverId: 'a' });
+  }
+  notify(n: number): void {
+    this.say({ kind: 'notification', method: 'notifications/progress', params: { progress: n } });
+  }
+  ask(method: string): void {
+    const answer = (reply: ClientReply) => void this.replies.push([method, reply]);
+    this.say({ kind: 'request', method, params: { about: method }, answer });
+  }
+  result(value: unknown): void {
+    this.#isOver = true;
+    this.say({ kind: 'result', result: JsonText.ofValue(value) });
+    this.#subscriber?.complete();
+  }
+  fail(thrown: unknown): void {
+    this.#isOver = true;
+    this.#subscriber?.error(thrown);
+  }
+}
+
+const ACCEPTED: ClientReply = { result: { action: 'accept' } };
+
+/** What one client heard of one stretch: progress as its number, results as their value, questions as their keys. */
+class Client {
+  readonly heard: unknown[] = [];
+  asked: ParkedRequest | undefined;
+  readonly subscription: Subscription;
+
+  constructor(answers$: Observable<Answer | ParkedRequest> | undefined) {
+    if (answers$ === undefined) throw new Error('there is no such call');
+    this.subscription = answers$.subscribe({
+      next: (answer) => this.#hear(answer),
+      error: (thrown: unknown) => this.heard.push(asGatewayError(thrown).code),
+      complete: () => this.heard.push('end'),
+    });
+  }
+
+  get id(): string {
+    return this.asked?.id ?? 'never asked';
+  }
+  /** The key of a method that it was asked. */
+  key(method: string): string {
+    const found = [...(this.asked?.requests ?? [])].find(([, request]) => request.method === method);
+    return found?.[0] ?? 'never asked';
+  }
+
+  #hear(answer: Answer | ParkedRequest): void {
+    if ('kind' in answer) {
+      this.asked = answer;
+      this.heard.push([...answer.requests.values()].map(({ method }) => method).join());
+    } else if (answer.event.kind === 'notification') this.heard.push(answer.event.params.progress);
+    else if (answer.event.kind === 'result') this.heard.push(answer.event.result.value);
+    else this.heard.push(answer.event.kind);
+  }
+}
 
 let calls = new ParkedCalls(steadyPace());
 let exchange = new Exchange();
@@ -186,6 +262,33 @@ test('ends all of them with the gateway', () => {
   assert.equal([exchange.isCancelled, other.isCancelled, calls.size], [true, true, 0]);
 });
 
+test('ends when its client leaves on hearing what was kept, without the replies', () => {
+  const first = park('roots/list');
+  exchange.notify(1);
+  calls
+    .resume(first.id, ANN, CALL, replies(first.key('roots/list')))
+    ?.pipe(take(1))
+    .subscribe();
+  assert.equal([calls.size, exchange.isCancelled, exchange.replies], [0, true, [['roots/list', LATE]]]);
+});
+
+test('takes only 64 questions at a time', () => {
+  const client = park(...Array.from({ length: 66 }, () => 'roots/list'));
+  assert.equal([exchange.replies.length, exchange.replies[0]], [2, ['roots/list', LATE]]);
+  assert.is(client.asked?.requests.size, 64);
+});
+
+test('does not expire while it runs, and asks again when it is asked again', () => {
+  const first = park('roots/list');
+  mock.timers.tick(LIMITS.parkedCallMs - 1);
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  mock.timers.tick(2 * LIMITS.parkedCallMs);
+  assert.equal([exchange.isCancelled, second.heard], [false, []]);
+  exchange.ask('sampling/createMessage');
+  mock.timers.tick(5);
+  assert.equal(second.heard, ['sampling/createMessage', 'end']);
+});
+
 test.run();
 
 /** A call of ann's that waits for answers to these. */
@@ -202,4 +305,8 @@ function parkFor(id: string): Client {
   const client = new Client(calls.follow({ id }, CALL, exchange.answers$));
   exchange.ask('roots/list');
   return client;
+}
+
+function replies(...keys: string[]): ReadonlyMap<string, ClientReply> {
+  return new Map(keys.map((key) => [key, ACCEPTED]));
 }

@@ -130,16 +130,6 @@ test('does not reuse a program that may still ask about a cancelled call', async
   assert.equal([harness.upstreams('a')[0]?.isClosed, harness.pool.size], [true, 1]);
 });
 
-test('reuses a program that can ask nothing', async () => {
-  await restage({ session: 'isolated' });
-  await harness.add('a', 'stdio', silent);
-  const first = harness.call(modernCall());
-  await settled();
-  first.subscription.unsubscribe();
-  harness.call(modernCall());
-  assert.equal(harness.calls('a'), [0, 2]);
-});
-
 test('chooses and counts in one block where a conversation is at hand', async () => {
   await restage({ strategy: 'least_connections' });
   for (const id of ['a', 'b', 'c', 'd']) {
@@ -201,17 +191,6 @@ test('reopens, once, a conversation that had ended unnoticed', async () => {
     retryAfterSeconds: 1,
   });
   assert.equal(harness.calls('a'), [0, 2, 1]);
-});
-
-test('opens new conversations after a restart, and leaves no old one open', async () => {
-  await harness.add('a', 'http', answers());
-  await harness.call(modernCall()).end;
-  const before = harness.backend('a');
-  harness.inner.ref('a').restart();
-  await settled();
-  assert.equal([before.upstreams[0]?.isClosed, harness.pool.size], [true, 0]);
-  assert.is(await harness.call(modernCall()).end, 'a');
-  assert.equal([harness.calls('a'), before === harness.backend('a')], [[0, 1], false]);
 });
 
 test('continues in a dedicated process while the shared one is lost', async () => {
@@ -294,17 +273,6 @@ test('ends a conversation after a minute without use', async () => {
   assert.equal([harness.pool.size, harness.upstreams('a').map(({ closings }) => closings)], [0, [1]]);
 });
 
-test('waits no longer for a log level, either', async () => {
-  await restage({ callTimeoutMs: 4_000 });
-  await harness.add('a', 'http', answers(), LOGGING);
-  await harness.call(modernCall()).end;
-  const [upstream] = harness.upstreams('a');
-  if (upstream !== undefined) upstream.onExchange = undefined;
-  const call = harness.call(LEVEL('info'));
-  mock.timers.tick(4_000);
-  assert.equal(told(await call.end), TOO_LATE);
-});
-
 test('leaves half of its time to another instance over the network, where there is one', async () => {
   await restage({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await harness.add(id, 'http', answers());
@@ -354,19 +322,6 @@ test('sends what may be repeated to a second instance, too, when the first is si
   mock.timers.tick(2 * LIMITS.statelessIdleMs);
   await settled();
   assert.is(harness.pool.size, 0);
-});
-
-test('gives up where the instance that is named takes nothing, though a conversation is at hand', async () => {
-  await harness.add('a', 'http', answers());
-  await harness.call(modernCall(), { instanceId: 'a' }).end;
-  const ref = harness.inner.ref('a');
-  Object.defineProperties(ref, { acceptsCalls: { value: () => false }, state: { value: 'starting' } });
-  assert.equal(told(await harness.call(modernCall(), { instanceId: 'a' }).end), {
-    code: 'BACKEND_UNAVAILABLE',
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
-  assert.equal(harness.calls('a'), [0, 1]);
 });
 
 test('waits for a program, or the instance that is named, all of its time', async () => {

@@ -5,8 +5,9 @@ import * as assert from 'uvu/assert';
 import type { Conversation } from '../../../src/actors/instances/conversation.ts';
 import { Leases } from '../../../src/actors/instances/leases.ts';
 import { type StatelessHost, StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
-import { StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { NO_SUBSCRIBER, StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -140,6 +141,39 @@ test('ends everything when it closes, openings included', async () => {
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
   );
   assert.equal([pool.size, one.transport.upstreams.every(({ isClosed }) => isClosed)], [0, true]);
+});
+
+test('gives a question to the latest call, a message to the only one, a complete elicitation to all', () => {
+  const inner = new ScriptedTransport();
+  const upstream = new StatelessUpstream(inner);
+  const first: string[] = [];
+  const second: string[] = [];
+  const hear = (heard: string[]) => (event: ExchangeEvent) => {
+    if (event.kind === 'request') event.answer({ result: {} });
+    if ('method' in event) heard.push(event.method.replace('notifications/', ''));
+  };
+  const tell = () => {
+    inner.ask('roots/list');
+    for (const method of ['message', 'elicitation/complete', 'tools/list_changed', 'resources/updated'])
+      inner.tell(`notifications/${method}`);
+  };
+  tell();
+  assert.equal(inner.replies.splice(0), [NO_SUBSCRIBER]);
+  const calls = [first, second].map((heard) => {
+    const call = upstream.exchange({ method: 'tools/call' }).subscribe(hear(heard));
+    tell();
+    return call;
+  });
+  assert.equal(
+    [first, second],
+    [
+      ['roots/list', 'message', 'elicitation/complete', 'elicitation/complete'],
+      ['roots/list', 'elicitation/complete'],
+    ],
+  );
+  assert.equal(inner.replies, [{ result: {} }, { result: {} }]);
+  for (const call of calls) call.unsubscribe();
+  assert.equal(inner.open, []);
 });
 
 test.run();
