@@ -1,4 +1,4 @@
-// TABLE of the providers, which search for deployments.
+// The table of providers, which search for deployments.
 
 import { docker, podman } from './containers.ts';
 import { kubernetes } from './kubernetes.ts';
