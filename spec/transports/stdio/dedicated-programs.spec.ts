@@ -1,5 +1,5 @@
-// The processes of one instance for single clients: how many there are, and when those that wait begin and end. Time is
-// simulated.
+// The programs of one instance for single clients: how many there are, when those that wait begin and end, and how their era
+// is found. Time is simulated.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -20,13 +20,16 @@ import {
   WARM_IDLE_MS,
 } from '../../../src/transports/stdio/dedicated-programs.ts';
 import type { ProgramChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import type { Closed } from '../../../src/transports/transport.ts';
+import { PROBE_TIMEOUT_MS } from '../../../src/transports/stdio/stdio-handshake.ts';
+import type { Closed, OpeningMemory } from '../../../src/transports/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('dedicated programs');
 const HANDSHAKE_MS = 30_000;
+/** More than the wait for a late answer to the probe. */
+const LATE_MS = 1_000;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -91,6 +94,63 @@ test('lets the programs of one owner that hang delay nobody else', async () => {
   assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
 });
 
+test('waits once for a modern program that does not answer initialize', async () => {
+  const memory: OpeningMemory = {};
+  const { started, open, openPeer } = make({ era: 'modern', memory, onRequest: discovers });
+  const all = ['ada', 'bo', 'cy'].map((ownerId) => openPeer(ownerId));
+  await turn();
+  assert.is(started.length, 1, 'the others wait for its result');
+  mock.timers.tick(PROBE_TIMEOUT_MS);
+  await turn();
+  mock.timers.tick(LATE_MS);
+  assert.equal(
+    (await Promise.all(all)).map(({ era }) => era),
+    ['modern', 'modern', 'modern'],
+  );
+  assert.is(memory.dedicatedEra, 'modern');
+  assert.equal(started[0]?.heard, ['initialize', 'server/discover']);
+  const next = await open('dee');
+  assert.equal(started.find((program) => program === next)?.heard, ['server/discover']);
+});
+
+test('uses the era that an earlier opening found, until that fails', async () => {
+  const memory: OpeningMemory = { dedicatedEra: 'modern' };
+  const { started, open, behave } = make({ era: 'modern', memory, onRequest: discovers });
+  await open();
+  assert.equal(started[0]?.heard, ['server/discover']);
+  behave((observer) => observer.error(queueFull('it is sick')));
+  assert.is(await codeOf(open()), 'QUEUE_FULL');
+  assert.is(memory.dedicatedEra, undefined);
+});
+
+test('speaks the legacy era with programs of both eras, and remembers that', async () => {
+  const memory: OpeningMemory = {};
+  const { openPeer } = make({ era: 'modern', memory });
+  assert.is((await openPeer()).era, 'legacy');
+  assert.is(memory.dedicatedEra, 'legacy');
+});
+
+test('gives a program the time that the shared one took to start, and does not remember what a slow one did', async () => {
+  for (const [openingMs, era] of [
+    [0, 'modern'],
+    [5_000, 'legacy'],
+  ] as const) {
+    const memory: OpeningMemory = {};
+    let initialize: ExchangeObserver | undefined;
+    const onRequest: OnRequest = (observer, request) => {
+      if (request.method === 'initialize') initialize = observer;
+      else discovers(observer, request);
+      if (request.method === 'server/discover' && initialize) answered(initialize, request);
+    };
+    const { openPeer } = make({ era: 'modern', memory, openingMs, onRequest });
+    const opening = openPeer();
+    mock.timers.tick(PROBE_TIMEOUT_MS);
+    await turn();
+    if (openingMs > 0 && initialize) answered(initialize, { method: 'initialize' });
+    assert.equal([(await opening).era, memory.dedicatedEra], [era, openingMs > 0 ? 'legacy' : undefined]);
+  }
+});
+
 test('opens a program that answers at the end of its time, though the answer to its probe may still come', async () => {
   let discover: ExchangeObserver | undefined;
   const onRequest: OnRequest = (observer, { method }) => {
@@ -100,8 +160,7 @@ test('opens a program that answers at the end of its time, though the answer to 
   const opening = open();
   mock.timers.tick(HANDSHAKE_MS - 1);
   await turn();
-  const result = JsonText.ofValue({ supportedVersions: MODERN_VERSIONS, capabilities: {} });
-  discover?.next({ kind: 'result', result });
+  if (discover) discovers(discover, { method: 'server/discover' });
   await turn();
   mock.timers.tick(1_000);
   assert.is(await opening, started[0]);
@@ -143,7 +202,14 @@ const answered: OnRequest = (observer) => {
   observer.next({ kind: 'result', result });
 };
 
+/** Answers `server/discover` only. */
+const discovers: OnRequest = (observer, { method }) => {
+  const result = JsonText.ofValue({ supportedVersions: MODERN_VERSIONS, capabilities: {} });
+  if (method === 'server/discover') observer.next({ kind: 'result', result });
+};
+
 class Fake implements ProgramChannel {
+  readonly heard: string[] = [];
   readonly messages$ = EMPTY;
   readonly closed$ = new ReplaySubject<Closed>(1);
   readonly isUsable = true;
@@ -157,6 +223,7 @@ class Fake implements ProgramChannel {
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): undefined {
+    this.heard.push(request.method);
     this.#onRequest(observer, request);
   }
 
@@ -184,10 +251,12 @@ class Fake implements ProgramChannel {
 interface Setup {
   readonly room?: () => number;
   readonly era?: Era;
+  readonly memory?: OpeningMemory;
+  readonly openingMs?: number;
   readonly onRequest?: OnRequest;
 }
 
-function make({ room, era = 'legacy', onRequest = answered }: Setup = {}) {
+function make({ room, era = 'legacy', memory = {}, openingMs = 0, onRequest = answered }: Setup = {}) {
   const started: Fake[] = [];
   let behaviour = onRequest;
   const start = () => {
@@ -201,17 +270,17 @@ function make({ room, era = 'legacy', onRequest = answered }: Setup = {}) {
     handshakeTimeoutMs: HANDSHAKE_MS,
     room,
     era,
-    openingMs: 0,
-    memory: {},
+    openingMs,
+    memory,
   });
-  const open = async (ownerId: string = ANONYMOUS.id) => {
-    const { signal } = new AbortController();
-    return (await pool.open({ profile: noCapability, ownerId, signal })).channel;
-  };
+  const opened = (ownerId: string = ANONYMOUS.id) =>
+    pool.open({ profile: noCapability, ownerId, signal: new AbortController().signal });
+  const open = async (ownerId?: string) => (await opened(ownerId)).channel;
+  const openPeer = async (ownerId?: string) => (await opened(ownerId)).peer;
   const behave = (next: OnRequest) => {
     behaviour = next;
   };
-  return { started, pool, open, behave };
+  return { started, pool, open, openPeer, behave };
 }
 
 function endings(started: readonly Fake[]): number[] {
