@@ -80,11 +80,6 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     assert.equal(seen, { events: [{ kind: 'error', error }], end: 'completed' });
   });
 
-  check('emits a tool error as a result', async (transport) => {
-    const { events } = await see(transport.exchange(callTool('fail', {})));
-    assert.is(textOf(events[0]), 'it failed on purpose');
-  });
-
   check('is cold: each subscription sends the request once more', async (transport) => {
     const counting = transport.exchange(callTool('count', {}));
     assert.is(textOf((await see(counting)).events[0]), '1');
@@ -129,16 +124,6 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
       all.map(({ events }) => textOf(events.at(-1))),
       steps.map((count) => `did ${count} steps`),
     );
-  });
-
-  check('gives answers that come out of order to the right callers', async (transport) => {
-    const finished: string[] = [];
-    const ask = async (request: ExchangeRequest) => {
-      const { events } = await see(transport.exchange(request));
-      finished.push(textOf(events[0]));
-    };
-    await Promise.all([ask(callTool('sleep', { ms: 100 })), ask(callTool('echo', { text: 'quick' }))]);
-    assert.equal(finished, ['quick', 'slept 100']);
   });
 
   check('carries 500 exchanges at the same time', async (transport) => {

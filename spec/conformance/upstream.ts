@@ -34,8 +34,11 @@ export async function openFor(
   return upstream;
 }
 
-/** Declares the tests of one subject in the given suite. */
-export function upstreamConformance(test: Suite, subject: TransportSubject): void {
+/**
+ * Declares the tests of one subject in the given suite. `areProcesses`: its conversations outlive the transport, and undeclared
+ * requests of their backend reach the client.
+ */
+export function upstreamConformance(test: Suite, subject: TransportSubject, areProcesses = false): void {
   const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
     test(`${subject.name}: ${sentence}`, async () => {
       const { transport, release } = await subject.open();
@@ -99,7 +102,9 @@ export function upstreamConformance(test: Suite, subject: TransportSubject): voi
   });
 
   check('answers ping itself, and refuses what the client did not declare', async (transport) => {
-    for (const conversation of [transport, await openFor(transport, noCapability)]) {
+    for (const conversation of areProcesses
+      ? [transport]
+      : [transport, await openFor(transport, noCapability)]) {
       const { asked, seen } = await answering(conversation, { method: 'ping' }, () => undefined);
       assert.equal([asked, JSON.parse(textOf(seen.at(-1)))], [[], { result: {} }]);
       const refused = await answering(conversation, { method: 'roots/list' }, () => undefined);
@@ -192,8 +197,10 @@ export function upstreamConformance(test: Suite, subject: TransportSubject): voi
     }
   });
 
-  check('ends with the transport', async (transport) => {
+  check('ends with the transport, or stands alone', async (transport) => {
     const [one, other] = await Promise.all([openFor(transport), openFor(transport)]);
+    assert.is(one.standsAlone === true, areProcesses);
+    if (areProcesses) return;
     let completed = 0;
     for (const { messages$ } of [one, other]) messages$.subscribe({ complete: () => (completed += 1) });
     const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));

@@ -48,11 +48,8 @@ export function openStdio(
   return type.open(instanceDefinition({ command, args, env }), openOptions(options));
 }
 
-/** Opens a transport, runs the body and closes it with every conversation that was opened, whatever happens. */
-export async function withStdio(
-  program: Program,
-  body: (transport: Transport) => Promise<void>,
-): Promise<void> {
+/** Opens a transport; `release` closes every conversation that was opened with it. */
+export async function openReleasable(program: Program) {
   const transport = await openStdio(program);
   const opened: Promise<Upstream | undefined>[] = [];
   const openUpstream = transport.openUpstream.bind(transport);
@@ -61,11 +58,23 @@ export async function withStdio(
     opened.push(opening.catch(() => undefined));
     return opening;
   };
+  const release = async (): Promise<void> => {
+    for (const upstream of await Promise.all(opened)) await upstream?.close();
+  };
+  return { transport, release };
+}
+
+/** Opens a transport, runs the body and closes it with every conversation that was opened, whatever happens. */
+export async function withStdio(
+  program: Program,
+  body: (transport: Transport) => Promise<void>,
+): Promise<void> {
+  const { transport, release } = await openReleasable(program);
   try {
     await body(transport);
   } finally {
     await transport.close();
-    for (const upstream of await Promise.all(opened)) await upstream?.close();
+    await release();
   }
 }
 

@@ -6,14 +6,16 @@ import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Transport, Upstream } from '../../../src/transports/transport.ts';
-import { callTool, cancelledOn, failure, see, textOf, until } from '../../conformance/transport.ts';
-import { answering, openFor } from '../../conformance/upstream.ts';
+import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
+import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
+import { sdkModernProgram } from '../../fixtures/sdk-modern-server.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, scripted, withStdio } from './open-stdio.ts';
+import { fixture, openReleasable, scripted, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio upstream', { timeoutMs: 30_000 });
 
@@ -23,7 +25,10 @@ const PROFILE: ClientProfile = {
   clientInfo: { name: 'a-client', version: '7' },
 };
 
-test('is a process of its own, to which the client is declared', () =>
+const subject = { name: 'stdio', open: () => openReleasable(fixture()) };
+upstreamConformance(test, subject, true);
+
+test('is a process of its own', () =>
   withStdio(fixture(), async (transport) => {
     const [one, two] = [await open(transport), await open(transport)];
     const pids = await Promise.all(
@@ -33,12 +38,6 @@ test('is a process of its own, to which the client is declared', () =>
     const told = [transport.facts().pid, one.pid, two.pid];
     assert.equal(told.map(String), pids);
     assert.is(transport.pid, undefined);
-    one.notify('notifications/roots/list_changed', {});
-    const { declared, heard } = JSON.parse(await answerTo(one, 'client'));
-    assert.equal(declared, PROFILE);
-    assert.equal(heard, ['notifications/initialized', 'notifications/roots/list_changed']);
-    assert.equal(JSON.parse(await answerTo(transport, 'client')).declared.capabilities, {});
-    assert.is(one.peer.protocolVersion, PROFILE.protocolVersion);
   }));
 
 test('tells questions and log lines at large when several exchanges are under way', () =>
@@ -65,33 +64,6 @@ test('tells questions and log lines at large when several exchanges are under wa
       ],
     );
     other.unsubscribe();
-  }));
-
-test('passes a question on in the exchange it belongs to, and one answer back, though ids collide', () =>
-  withStdio(fixture(), async (transport) => {
-    for (const upstream of [await open(transport), await open(transport)]) {
-      const result = { said: upstream.pid ?? 0 };
-      const { asked, seen } = await answering(upstream, { method: 'elicitation/create' }, ({ answer }) => {
-        answer({ result });
-        answer({ error: { code: -1, message: 'said twice' } });
-      });
-      assert.is(asked.length, 1);
-      assert.equal(JSON.parse(textOf(seen.at(-1))), { result });
-      assert.equal(await cancelledOn(upstream), []);
-    }
-  }));
-
-test('refuses what nobody is there to answer, and gives signs of life itself', () =>
-  withStdio(fixture(), async (transport) => {
-    const upstream = await open(transport);
-    const other = upstream.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
-    const unheard = await see(upstream.exchange(ask('roots/list', {})));
-    assert.is(JSON.parse(textOf(unheard.events[0])).error.code, -32601);
-    other.unsubscribe();
-    const { events } = await see(upstream.exchange(ask('ping', {})));
-    assert.equal(JSON.parse(textOf(events[0])), { result: {} });
-    const shared = await see(transport.exchange(ask('elicitation/create', {})));
-    assert.is(JSON.parse(textOf(shared.events[0])).error.code, -32601, 'the shared one may ask for nothing');
   }));
 
 test('passes on what a server asks by itself as soon as it may', () =>
@@ -154,25 +126,6 @@ test('goes on being opened when the shared process goes away meanwhile', () =>
     assert.is(await answerTo(await opening, 'count'), '1');
   }));
 
-test('its end is its own: the others and the shared process go on', () =>
-  withStdio(fixture(), async (transport) => {
-    const [one, two] = [await open(transport), await open(transport)];
-    const pid = Number(await answerTo(one, 'pid'));
-    let isOver = false;
-    one.messages$.subscribe({
-      complete: () => {
-        isOver = true;
-      },
-    });
-    await one.close();
-    assert.equal([isOver, isRunning(pid)], [true, false]);
-    const { end } = await see(one.exchange(callTool('pid', {})));
-    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-    assert.is(await answerTo(two, 'count'), '1');
-    assert.is(await answerTo(transport, 'count'), '1');
-    one.notify('notifications/roots/list_changed', {}); // dropped
-  }));
-
 test('is not opened by bare servers, nor when nobody wants it any more', async () => {
   await withStdio(fixture('--era=bare'), async (transport) => {
     assert.is(await transport.openUpstream(PROFILE, new AbortController().signal), undefined);
@@ -198,6 +151,39 @@ test('stops the process when the opening is called off', () =>
       assert.not(pid !== undefined && isRunning(Number(pid)));
     },
   ));
+
+test('a program of the modern era only has a process for each client all the same', () =>
+  withStdio(fixture('--era=modern'), async (transport) => {
+    const [one, two] = [await openFor(transport, noCapability), await openFor(transport, noCapability)];
+    assert.equal([one.peer.era, one.peer.protocolVersion, two.peer.era], ['modern', '2026-07-28', 'modern']);
+    const answerTo = async (conversation: typeof one, tool: string) =>
+      textOf((await see(conversation.exchange(callTool(tool, {})))).events.at(-1));
+    const pids = [await answerTo(transport, 'pid'), await answerTo(one, 'pid'), await answerTo(two, 'pid')];
+    assert.is(new Set(pids).size, 3);
+    assert.equal([await answerTo(one, 'count'), await answerTo(one, 'count')], ['1', '2']);
+    assert.is(await answerTo(two, 'count'), '1');
+    await one.close();
+    assert.equal(
+      pids.map((pid) => isRunning(Number(pid))),
+      [true, false, true],
+    );
+    assert.is(failure((await see(one.exchange({ method: 'tools/list' }))).end)?.delivered, 'no');
+  }));
+
+for (const [name, program, own] of [
+  ['the official SDK, both eras', sdkModernProgram(), 'legacy'],
+  ['the official SDK, modern only', sdkModernProgram('modern'), 'modern'],
+] as const) {
+  test(`speaks to a client's process in the era of the client, or in its own (${name})`, () =>
+    withStdio({ env: {}, ...program }, async (transport) => {
+      const upstream = await openFor(transport, noCapability);
+      assert.equal([transport.peer.era, upstream.peer.era], ['modern', own]);
+      const list: ExchangeRequest = { method: 'tools/list' };
+      const [shared, its] = [await see(transport.exchange(list)), await see(upstream.exchange(list))];
+      assert.equal([shared.end, its.end], ['completed', 'completed']);
+      assert.is(its.events.at(-1)?.kind, 'result');
+    }));
+}
 
 test.run();
 
