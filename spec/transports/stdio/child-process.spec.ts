@@ -1,10 +1,12 @@
-// Real programs as children: what they find, how they end, and that nothing they started outlives them.
+// Real programs as children: what they find, how they end, that nothing they started outlives them, and their last lines.
 
 import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   Child,
   type ChildOptions,
   childEnvironment,
+  LineTail,
   missingVariables,
   type Program,
 } from '../../../src/transports/stdio/child-process.ts';
@@ -131,16 +133,6 @@ posix('stops a program that ignores the end of its stdin by SIGTERM', async () =
   assert.is(await child.exited, 'killed by SIGTERM');
 });
 
-posix('skips the wait for the end of stdin when it is 0', async () => {
-  const { child, says } = run(
-    "process.stdin.resume().on('end', () => setTimeout(() => {}, 1e6)); console.log('ready')",
-    { ...PATIENT, stdinEndMs: 0 },
-  );
-  await says(/ready/);
-  await child.stop();
-  assert.is(await child.exited, 'killed by SIGTERM');
-});
-
 posix('kills a grandchild that ignores SIGTERM', async () => {
   const { child, says } = run(`${grandchild(IGNORE_SIGTERM)} process.stdin.resume()`, BRISK);
   const pid = Number(await says(/\d+/));
@@ -173,21 +165,49 @@ posix('does not wait for one who left the group and holds the pipes', async () =
   process.kill(pid, 'SIGKILL');
 });
 
-test('stops once, however often it is asked, and after the exit too', async () => {
-  const { child } = run('process.stdin.resume()', PATIENT);
-  assert.is(child.stop(), child.stop());
-  await child.stop();
-  const exited = new Child(node(''));
-  await exited.exited;
-  await exited.stop();
-});
-
 test('does not tell of closed pipes when the program just exits', async () => {
   const told: string[] = [];
   const { child } = run('process.exit(1)', BRISK, { onPipeClosed: (pipe) => told.push(pipe) });
   await child.exited;
   await child.stop();
   assert.equal(told, []);
+});
+
+test('the tail of stderr keeps lines that come in pieces, cut inside a character as well', () => {
+  const bytes = Buffer.from('first é line\r\nsecond 🎭\n\nunfinished');
+  const tail = new LineTail();
+  for (const byte of bytes) tail.write(Buffer.from([byte]));
+  assert.equal(tail.lines, ['first é line', 'second 🎭', 'unfinished']);
+});
+
+test('the tail of stderr keeps the last lines only', () => {
+  const tail = new LineTail();
+  const numbers = Array.from({ length: 3 * LIMITS.stderrLines }, (_, index) => `line ${index}`);
+  tail.write(Buffer.from(`${numbers.join('\n')}\nthe end`));
+  assert.equal(tail.lines, [...numbers.slice(1 - LIMITS.stderrLines), 'the end']);
+});
+
+test('the tail of stderr cuts long lines and holds no more of them', () => {
+  const tail = new LineTail();
+  for (let written = 0; written < 100; written += 1) tail.write(Buffer.alloc(1000, 'x'));
+  tail.write(Buffer.from('\nnext\n'));
+  assert.equal(tail.lines, ['x'.repeat(LIMITS.stderrLineCharacters), 'next']);
+});
+
+test('the tail of stderr leaves out colours', () => {
+  const tail = new LineTail();
+  tail.write(Buffer.from('\u001b[31mred\u001b[0m alert\n'));
+  assert.equal(tail.lines, ['red alert']);
+});
+
+test('the tail of stderr takes a line of another stream between those of its own', () => {
+  const tail = new LineTail();
+  tail.write(Buffer.from('one\ntw'));
+  tail.add(Buffer.from('from stdout\r'));
+  tail.add(Buffer.from('  '));
+  assert.equal(tail.lines, ['one', 'from stdout', 'tw']);
+  tail.write(Buffer.from('o\n'));
+  assert.equal(tail.lines, ['one', 'from stdout', 'two']);
 });
 
 const IGNORE_SIGTERM = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6); console.log('ready');";

@@ -1,15 +1,96 @@
-// Signals to process groups: who counts as running.
+// Real processes: who counts as running in a group, a parent that dies in the hardest way, and children that would rather live.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { groupRuns, killTree, ownsGroup } from '../../../src/transports/stdio/process-group.ts';
+import { groupRuns, killTree, Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('process group');
-const posix = test.needs(ownsGroup, 'Windows knows no process groups');
+const posix = test.needs(process.platform !== 'win32', 'Windows knows no process groups');
+
+const MODULE = new URL('../../../src/transports/stdio/process-group.ts', import.meta.url).href;
+/** Larger than any process id. */
+const UNUSED_PID = 2 ** 22 + 1;
+
+/** Ignores the end of its input and SIGTERM, and has started another one like that. */
+const STUBBORN = `
+  process.on('SIGTERM', () => {});
+  setInterval(() => {}, 60_000);
+  process.stdin.resume().on('end', () => {});
+`;
+
+/** Starts two such children, forgets the first, and says who is who. */
+const PARENT = `
+  import { spawn } from 'node:child_process';
+  import { once } from 'node:events';
+  const { Reaper } = await import(process.argv[1]);
+  const reaper = new Reaper([0, 1_000]);
+  const children = [1, 2].map(() => {
+    const child = spawn(process.execPath, ['-e', process.argv[2]], { detached: true, stdio: 'pipe' });
+    reaper.watch(child.pid);
+    return child;
+  });
+  reaper.forget(children[0].pid);
+  await Promise.all(children.map((child) => once(child, 'spawn')));
+  console.log(JSON.stringify([reaper.pid, ...children.map(({ pid }) => pid)]));
+  setInterval(() => {}, 60_000);
+`;
+
+posix('ends those it was told of when their parent is killed, and then itself', async () => {
+  const parent = spawn(process.execPath, ['--input-type=module', '-e', PARENT, MODULE, STUBBORN], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [shell, forgotten, watched] = await pidsOf(parent);
+  try {
+    for (const pid of [shell, forgotten, watched]) assert.ok(isRunning(pid));
+    parent.kill('SIGKILL');
+    await until(() => !isRunning(watched) && !isRunning(shell), 'they are gone');
+    assert.ok(isRunning(forgotten));
+  } finally {
+    for (const pid of [forgotten, watched]) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+  }
+});
+
+posix('there is a shell while there are children, and another one when somebody ended it', async () => {
+  const reaper = new Reaper();
+  assert.is(reaper.pid, undefined);
+  reaper.watch(UNUSED_PID + 1);
+  const { pid: first } = reaper;
+  reaper.watch(UNUSED_PID + 2);
+  assert.is(reaper.pid, first);
+  process.kill(Number(first), 'SIGKILL');
+  await until(() => reaper.pid === undefined, 'its end is known');
+  await until(() => reaper.pid !== undefined, 'there is another one, for those that run already');
+  const second = Number(reaper.pid);
+  assert.is.not(second, first);
+  for (const n of [1, 2]) reaper.forget(UNUSED_PID + n);
+  assert.is(reaper.pid, undefined);
+  await until(() => !isRunning(second), 'it has nothing to wait for');
+});
+
+posix('leaves the child alone when there can be no shell', async () => {
+  const text = `
+    import childProcess from 'node:child_process';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { spawn } = childProcess;
+    for (const failing of [() => { throw new Error('EPERM'); }, (...words) => Object.assign(spawn(...words), { stdin: undefined })]) {
+      childProcess.spawn = failing;
+      syncBuiltinESMExports();
+      const { Reaper } = await import(process.argv[1] + '?' + failing.length);
+      const reaper = new Reaper();
+      reaper.watch(${UNUSED_PID});
+      reaper.watch(${UNUSED_PID + 1});
+      reaper.forget(${UNUSED_PID});
+      reaper.forget(${UNUSED_PID + 1});
+    }
+  `;
+  const program = spawn(process.execPath, ['--input-type=module', '-e', text, MODULE], { stdio: 'inherit' });
+  assert.equal(await once(program, 'exit'), [0, null]);
+});
 
 posix('does not count a member that is dead and not yet buried', async () => {
   // `sleep` takes the place of the shell and never asks for the end of the child it got with it.
@@ -30,5 +111,11 @@ test('ends a program by force, even where there is no taskkill', async () => {
   await once(program, 'exit');
   assert.not(isRunning(Number(program.pid)));
 });
+
+async function pidsOf(parent: ChildProcess): Promise<[number, number, number]> {
+  assert.ok(parent.stdout);
+  const [first] = await once(createInterface(parent.stdout), 'line');
+  return JSON.parse(first);
+}
 
 test.run();

@@ -95,26 +95,6 @@ test('gives no place to one whose time is over together with that of the one who
   assert.equal([[...started.keys()], line.starting, line.waiting, line.owners], [['a', 'b'], 0, 0, 0]);
 });
 
-test('lets nobody wait longer than it has patience', async () => {
-  const { started, come } = make();
-  void come('a');
-  void come('b');
-  const tired = codeOf(come('c'));
-  mock.timers.tick(PATIENCE_MS);
-  assert.is(await tired, 'BACKEND_UNAVAILABLE');
-  assert.equal([...started.keys()], ['a', 'b']);
-});
-
-test('a thousand openings of one owner that hang leave a place to everybody else', async () => {
-  const { line, started, come } = make(FOUR);
-  for (let count = 0; count < 1_000; count += 1) void come(`ada ${count}`).catch(() => undefined);
-  await turn();
-  assert.equal([[...started.keys()], line.waiting], [['ada 0', 'ada 1', 'ada 2'], 997]);
-  void come('bo 1');
-  await turn();
-  assert.is([...started.keys()].at(-1), 'bo 1');
-});
-
 test('gives a free place to the owner who has fewest, of several to the one who had no turn for longest', async () => {
   const { started, come } = make(FOUR);
   for (const name of ['ada 1', 'ada 2', 'ada 3', 'bo 1']) void come(name);
@@ -124,19 +104,6 @@ test('gives a free place to the owner who has fewest, of several to the one who 
     await turn();
   }
   assert.equal([...started.keys()].slice(4), ['cy 1', 'dee 1', 'ada 4', 'bo 2', 'cy 2']);
-});
-
-test('whoever comes waits for one handshake at most behind several owners whose openings hang', async () => {
-  const { started, come } = make(FOUR);
-  for (let count = 0; count < 500; count += 1) {
-    for (const owner of ['ada', 'bo']) void come(`${owner} ${count}`).catch(() => undefined);
-  }
-  void come('cy 1');
-  await turn();
-  assert.not(started.has('cy 1'));
-  started.get('ada 0')?.reject(queueFull('late'));
-  await turn();
-  assert.ok(started.has('cy 1'));
 });
 
 test('does not count for ever what does not start', async () => {
@@ -167,14 +134,6 @@ test('lets so many of one owner wait, and any number of them while nobody is kno
   }
   await turn();
   assert.equal([line.starting, line.waiting], [4, FOUR.waitingPerOwner + 2 * most - 1]);
-});
-
-test('gives all places to callers of whom nobody is known', async () => {
-  const { started, come } = make(FOUR);
-  const names = ['1', '2', '3', '4', '5'].map((count) => `${ANONYMOUS.id} ${count}`);
-  for (const name of names) void come(name);
-  await turn();
-  assert.equal([...started.keys()], names.slice(0, 4));
 });
 
 test('lets many give up together a few in a turn, and gives none of them a place meanwhile', async () => {

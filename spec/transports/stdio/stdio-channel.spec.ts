@@ -1,7 +1,6 @@
 // What goes wrong on a pipe: every exchange still ends as it should, and the others go on.
 
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Closed, Transport } from '../../../src/transports/transport.ts';
@@ -83,22 +82,6 @@ for (const order of ['--id-first=no', '--id-first']) {
       }));
   }
 
-  test(`${kind}: half a line and silence ends when the transport is closed`, () =>
-    withStdio(server, async (transport) => {
-      const pending = see(transport.exchange(misbehave('half-line')));
-      await turns(10);
-      await transport.close();
-      assert.equal(failure((await pending).end), LOST);
-    }));
-
-  test(`${kind}: an answer of 50 MB arrives whole`, () =>
-    withStdio(server, async (transport) => {
-      const { events } = await see(transport.exchange(misbehave('huge-line')));
-      const bytes = events[0]?.kind === 'result' ? events[0].result.bytes.length : 0;
-      assert.is(bytes, 50 * 1024 * 1024 + '{"content":[{"type":"text","text":""}]}'.length);
-      await stillWorks(transport);
-    }));
-
   test(`${kind}: an answer over the limit fails the exchange it is for, and no other`, () =>
     withStdio(server, async (transport) => {
       const other = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
@@ -145,29 +128,6 @@ test('the bytes of a result are those the server wrote, however it writes', () =
     },
   ));
 
-test('a server may ask for a sign of life and for nothing else', () =>
-  withStdio(fixture(), async (transport) => {
-    const { events } = await see(transport.exchange(misbehave('server-request')));
-    const { roots, ping } = JSON.parse(textOf(events[0]));
-    assert.equal(ping, { result: {} });
-    assert.is(roots.error.code, -32601);
-    assert.is(transport.facts().unmatchedMessages, 0);
-  }));
-
-test('a log line goes to the only exchange there is, else to messages$', () =>
-  withStdio(fixture(), async (transport) => {
-    const messages: ServerMessage[] = [];
-    transport.messages$.subscribe((message) => messages.push(message));
-    const method = 'notifications/message';
-    const params = { level: 'info', logger: 'fixture', data: 'note' };
-    const alone = await see(transport.exchange(callTool('log', { text: 'note' })));
-    assert.equal([alone.events[0], messages], [{ kind: 'notification', method, params }, []]);
-    const other = transport.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
-    const among = await see(transport.exchange(callTool('log', { text: 'note' })));
-    assert.equal([among.events.length, messages], [1, [{ kind: 'notification', method, params }]]);
-    other.unsubscribe();
-  }));
-
 test('a request that is cancelled before it was written is never sent', () =>
   withStdio(fixture(), async (transport) => {
     transport.exchange(callTool('count', {})).subscribe().unsubscribe();
@@ -175,23 +135,6 @@ test('a request that is cancelled before it was written is never sent', () =>
     assert.is(textOf(events[0]), '1');
     assert.equal(await cancelledOn(transport), []);
   }));
-
-test('an answer that comes after the cancellation is ignored and counted', () =>
-  withStdio(
-    scripted(
-      `if (method === 'late') held = id; else say({ result: {}, jsonrpc: '2.0', id: held }), say({ result: {}, jsonrpc: '2.0', id })`,
-      'let held;',
-    ),
-    async (transport) => {
-      const seen: unknown[] = [];
-      const late = transport.exchange({ method: 'late' }).subscribe((event) => seen.push(event));
-      await turns(3);
-      late.unsubscribe();
-      assert.is((await see(transport.exchange({ method: 'other' }))).end, 'completed');
-      assert.equal(seen, []);
-      assert.is(transport.facts().unmatchedMessages, 1);
-    },
-  ));
 
 test('requests that wait for a server that does not read are known to be undelivered when it dies', () =>
   withStdio(scripted('', READS_NO_REQUEST), async (transport) => {

@@ -9,7 +9,7 @@ import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import { withEraMetadata } from '../../../src/transports/handshake.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { StdioPipe, shakeHandsOnPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
+import { StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
 import { callTool, cancelledOn, see, textOf, until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
@@ -75,13 +75,6 @@ test('does not probe a server again that heard nothing more after the probe', as
   assert.match(error.message, 'no handshake within');
   const transport = await openStdio(program, { memory });
   assert.equal([transport.peer.era, memory.era], ['legacy', 'legacy']);
-  await transport.close();
-});
-
-test('takes no late answer to the probe for anything else, and is not misled by it', async () => {
-  const transport = await openStdio(fixture('--era=legacy'), {}, IMPATIENT);
-  assert.equal([transport.peer.era, transport.peer.serverName], ['legacy', 'stdio-fixture']);
-  await stillWorks(transport);
   await transport.close();
 });
 
@@ -159,13 +152,6 @@ test('uses a program that was broken for a while as soon as it works, and probes
     await next.close();
   }));
 
-test('does not take a program for legacy that is only slow', async () => {
-  const memory: OpeningMemory = {};
-  const slow = await openStdio(fixture('--era=dual'), { memory }, IMPATIENT);
-  assert.equal([slow.peer.era, memory.era], ['legacy', undefined]);
-  await slow.close();
-});
-
 test('says what a program wrote instead that never answered, and keeps the words', async () => {
   const code = "console.log('Missing the API key'); console.log('{\"data\":1}'); setInterval(() => {}, 1e6)";
   const program = { command: process.execPath, args: ['-e', code], env: {} };
@@ -183,15 +169,6 @@ test('stops what it started when the opening is called off', async () => {
   const error = await refusal(openStdio(silent(), { signal: caller.signal }));
   assert.match(error.message, 'cancelled');
   assert.not(isRunning(Number(wordsOf(error)[0])));
-});
-
-test('stops a program for which it was called off before it began', async () => {
-  const channel = new StdioChannel(fixture(), { ladder: { stdinEndMs: 300, terminateMs: 300 } });
-  const client = { name: 'spec', version: '0' };
-  const signal = AbortSignal.abort();
-  const error = await refusal(shakeHandsOnPipe(channel, { client, signal, handshakeTimeoutMs: 5_000 }));
-  assert.match(error.message, 'cancelled');
-  assert.is(channel.facts().pid, null);
 });
 
 test('knows of a late answer to the probe, and does not ask again', async () => {
