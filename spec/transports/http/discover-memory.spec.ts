@@ -1,4 +1,4 @@
-// What is remembered of an HTTP backend from one opening to the next. With real servers: http-probe.spec.ts.
+// What is remembered of an HTTP backend from one opening to the next. With real servers: http-first-contact.spec.ts.
 
 import * as assert from 'uvu/assert';
 import type { Era } from '../../../src/domain/mcp.ts';

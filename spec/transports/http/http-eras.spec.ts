@@ -8,8 +8,6 @@ import { http } from '../../../src/transports/http/http.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf } from '../../conformance/transport.ts';
 import { answering, clientSide, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
-import { startEverything } from '../../fixtures/everything-server.ts';
-import { startSdkModernServer } from '../../fixtures/sdk-modern-server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions, withBackend } from './open-http.ts';
@@ -49,53 +47,6 @@ test('a backend of both eras keeps a session for each legacy client, in the lega
   });
 });
 
-test('ends the sessions of legacy clients with the transport', async () => {
-  await withBackend({ era: 'dual' }, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
-    let ends = 0;
-    upstream.closed$.subscribe(() => (ends += 1));
-    await transport.close();
-    assert.equal([ends, server.sessions.size], [1, 0]);
-    const late = await opening(transport).catch((thrown: unknown) => thrown);
-    assert.is(late instanceof GatewayError && late.code, 'BACKEND_UNAVAILABLE');
-  });
-});
-
-test('a legacy call of a backend of both eras is polled for', async () => {
-  const server = await startEverything({ era: 'dual' });
-  await withTransport(server.url, async (transport) => {
-    assert.is(transport.peer.era, 'modern');
-    const upstream = await openFor(transport, noCapability);
-    const { events } = await see(upstream.exchange(callTool('test_reconnection', {})));
-    assert.equal(
-      events.map(({ kind }) => kind),
-      ['interrupted', 'result'],
-    );
-  }).finally(() => server.close());
-});
-
-test('a backend whose legacy half has no sessions keeps conversations all the same', async () => {
-  const server = await startSdkModernServer({ era: 'dual' });
-  await withTransport(server.url, async (transport) => {
-    assert.is(transport.peer.era, 'modern');
-    const upstream = await openFor(transport);
-    assert.is(upstream.peer.era, 'legacy');
-    assert.is(textOf((await see(upstream.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
-    await upstream.close();
-  }).finally(() => server.close());
-});
-
-test('servers of the official SDK without a legacy half keep none', async () => {
-  for (const server of [
-    await startSdkModernServer({ era: 'modern' }),
-    await startEverything({ era: 'modern' }),
-  ]) {
-    await withTransport(server.url, async (transport) => {
-      assert.is(await opening(transport), undefined);
-    }).finally(() => server.close());
-  }
-});
-
 test('a backend that refuses is asked once, a bare one never', async () => {
   for (const [era, times] of [
     ['modern', 1],
@@ -107,17 +58,6 @@ test('a backend that refuses is asked once, a bare one never', async () => {
       const before = initializes();
       for (let index = 0; index < 3; index += 1) assert.is(await opening(transport), undefined);
       assert.is(initializes() - before, times);
-    });
-  }
-});
-
-test('whoever changed their mind is told so, whatever the backend keeps', async () => {
-  for (const era of ['dual', 'modern', 'bare'] as const) {
-    await withBackend({ era }, async ({ transport }) => {
-      const called = transport.openUpstream(noCapability, AbortSignal.abort());
-      const outcome = await called.catch(({ code, delivered }) => [code, delivered]);
-      assert.equal(outcome, ['BACKEND_UNAVAILABLE', 'no']);
-      if (era === 'dual') assert.is((await openFor(transport)).peer.era, 'legacy');
     });
   }
 });

@@ -1,18 +1,76 @@
-// What each failure of the way is called, whether the request can have arrived, and whether to doubt the instance.
+// What failures and refusals of an HTTP backend mean: whether the request was delivered, and whether there is an answer.
 
 import * as assert from 'uvu/assert';
-import type { GatewayError } from '../../../src/domain/errors.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
+import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
+import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
 import {
   answeredStatus,
-  answerMissing,
-  answerTooLarge,
-  connectionClosed,
   connectionFailed,
   mayBeStarting,
 } from '../../../src/transports/http/http-failures.ts';
+import { TOO_LARGE } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');
+
+const MODERN: Peer = {
+  era: 'modern',
+  protocolVersion: '2026-07-28',
+  serverName: 'x',
+  serverVersion: '1',
+  capabilities: {},
+  greeting: {},
+};
+const LEGACY: Peer = { ...MODERN, era: 'legacy' };
+const CALL = { id: 7, peer: MODERN, hasParamHeaders: false };
+
+function refused(status: number, code?: number, id: JsonRpcId | null = 7): RefusedEnding {
+  const error =
+    code === undefined ? undefined : { kind: 'error' as const, id, error: { code, message: 'x' } };
+  return { kind: 'refused', status, error };
+}
+
+/** What it means, in words: the answer's code, or whether the request was delivered. */
+function meaning(one: RefusedEnding, call: Partial<typeof CALL> = {}): string {
+  const refusal = callRefusalOf(one, { ...CALL, ...call });
+  return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
+}
+
+for (const [name, refusal, call, expected] of [
+  ['an error of the server is its answer', refused(400, -32602), {}, 'answer -32602'],
+  ['and a fault, too', refused(500, -32603), {}, 'answer -32603'],
+  ['but not with a status that a proxy makes', refused(503, -32603), {}, 'unknown'],
+  ['no error is no answer', refused(400), {}, 'no'],
+  ['an error about another request is none', refused(400, -32602, 8), {}, 'no'],
+  ['an error about no request is none', refused(400, -32602, null), {}, 'no'],
+  ['a missing header is one', refused(400, -32020), {}, 'header -32020'],
+  ['also from whoever never read the id', refused(400, -32020, null), {}, 'header -32020'],
+  ['but not of another request', refused(400, -32020, 8), {}, 'no'],
+  ['nor with another status', refused(422, -32020), {}, 'answer -32020'],
+  ['nor without an id then', refused(404, -32020, null), {}, 'no'],
+  ['nor in the legacy era', refused(400, -32020), { peer: LEGACY }, 'answer -32020'],
+  ['nor without an id there', refused(400, -32020, null), { peer: LEGACY }, 'no'],
+  [
+    'headers that are too large are an answer when arguments were among them',
+    refused(431),
+    { hasParamHeaders: true },
+    `answer ${TOO_LARGE.code}`,
+  ],
+  ['and a refusal when none were', refused(431), {}, 'no'],
+] as const)
+  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, call), expected));
+
+test('a session that cannot be opened anew leaves the call undelivered, and the instance in doubt', () => {
+  const cause = new Error('down');
+  const thrown = backendUnavailable('gone', { delivered: 'unknown', cause });
+  const error = sessionNotReopened(thrown);
+  assert.instance(error, GatewayError);
+  assert.equal([error.delivered, error.facts.suspicious, error.cause], ['no', true, cause]);
+});
 
 function withCode(code: string): Error {
   return Object.assign(new Error('secret words of the system'), { code });
@@ -52,16 +110,6 @@ test('names the fact and never repeats the text of an error', () => {
     'the connection broke before the answer (EODD)',
   );
   assert.is(summary(connectionFailed(new Error('secret'), false))[0], 'the connection could not be made');
-});
-
-test('what came instead of an answer leaves everything open', () => {
-  assert.equal(summary(answerMissing('answered nonsense')), ['answered nonsense', 'unknown', 'suspicious']);
-  assert.equal(summary(answerTooLarge()).slice(1), ['unknown']);
-  assert.equal(summary(connectionClosed('closed by the gateway', true)), [
-    'closed by the gateway',
-    'unknown',
-  ]);
-  assert.equal(summary(connectionClosed('closed by the gateway', false)), ['closed by the gateway', 'no']);
 });
 
 test('only a refused or broken connection looks like a program that is starting', () => {

@@ -1,25 +1,17 @@
-// What the first contact with each kind of server costs, counted in requests, and what a later one costs. A question that is
-// marked with `…` was waited for in vain: that is what takes time. Everything else is as fast as the server.
+// The first contact with each kind of server: what it costs, counted in requests, and what a later one costs. A question that is
+// marked with `…` was waited for in vain, which takes time; everything else is as fast as the server. And servers that do not
+// answer `server/discover` at once: which of them are modern all the same, when a mistake is found out, and what is remembered.
 
+import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { http } from '../../../src/transports/http/http.ts';
-import { sse } from '../../../src/transports/sse/sse.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { http, openHttp } from '../../../src/transports/http/http.ts';
+import { DISCOVER_TIMEOUT_MS } from '../../../src/transports/http/http-probe.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
+import { until } from '../../conformance/transport.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { withRawServer } from '../raw-server.ts';
-import {
-  type Answer,
-  cut,
-  discovered,
-  emptyStream,
-  initialized,
-  type Manners,
-  refused,
-  silence,
-  status,
-  withContact,
-} from './first-contact.ts';
+import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 
 const test = suite('http, first contact', { timeoutMs: 30_000 });
@@ -27,6 +19,63 @@ const test = suite('http, first contact', { timeoutMs: 30_000 });
 const D = 'server/discover';
 const I = 'initialize';
 const DONE = 'notifications/initialized';
+
+/** What a server does with one request. */
+type Answer = (response: ServerResponse, id: unknown) => void;
+
+const LEGACY = {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  serverInfo: { name: 'legacy', version: '1' },
+};
+const MODERN = { supportedVersions: ['2026-07-28'], capabilities: {}, resultType: 'complete' };
+
+const result =
+  (value: object, headers: object = {}): Answer =>
+  (response, id) =>
+    answerJson(response, 200, { jsonrpc: '2.0', id, result: value }, headers);
+
+/** Answers to `initialize`, to `server/discover`, and to both. */
+const initialized = result(LEGACY);
+const initializedInSession = result(LEGACY, { 'mcp-session-id': 'given' });
+const discovered = result(MODERN);
+const refused =
+  (status = 200, code = -32601): Answer =>
+  (response, id) =>
+    answerJson(response, status, { jsonrpc: '2.0', id, error: { code, message: 'no' } });
+const status =
+  (code: number, body = ''): Answer =>
+  (response) =>
+    void response.writeHead(code, { location: '/elsewhere', 'content-type': 'text/html' }).end(body);
+const silence: Answer = () => {};
+/** An event stream on which nothing ever comes. */
+const emptyStream: Answer = (response) =>
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+const cut: Answer = (response) => void response.socket?.resetAndDestroy();
+
+/** The answers of one server, by method; `otherwise` for methods without one. */
+interface Manners {
+  readonly [method: string]: Answer;
+  readonly otherwise: Answer;
+}
+
+/** A server under test. */
+interface Contact {
+  /** What came of one more opening, and what was asked meanwhile, session deletes included. */
+  open(more?: Opening): Promise<{ readonly outcome: string; readonly asked: readonly string[] }>;
+  /** It treats methods so from now on. */
+  behave(manners: Manners): void;
+  /** Questions so far. */
+  readonly asked: readonly string[];
+}
+
+interface Opening {
+  readonly memory?: OpeningMemory;
+  readonly discoverTimeoutMs?: number | undefined;
+  readonly handshakeTimeoutMs?: number | undefined;
+  /** What happens before it is closed. */
+  readonly meanwhile?: () => Promise<void>;
+}
 
 interface Row {
   readonly manners: Manners;
@@ -43,7 +92,6 @@ const PLAIN = [D, I, DONE];
 /** Asked in vain before and after `initialize`, and never again. */
 const SILENT = { first: [`${D} …`, I, `${D} …`, DONE], later: [I, DONE] };
 const CUT = { first: [D, I, D, DONE], later: [I, DONE] };
-
 const ROWS: Readonly<Record<string, Row>> = {
   'a modern server': { manners: { [D]: discovered, otherwise: refused() }, outcome: 'modern', first: [D] },
   'one of both eras': {
@@ -52,14 +100,9 @@ const ROWS: Readonly<Record<string, Row>> = {
     first: [D],
   },
   'a legacy one that does not know the method': { manners: legacy(refused()), first: PLAIN },
-  'one that is not initialized, it says': { manners: legacy(refused(400, -32000)), first: PLAIN },
   'one that answers 404': { manners: legacy(status(404)), first: PLAIN },
-  'one that answers 404 with a page': { manners: legacy(status(404, '<h1>Not found</h1>')), first: PLAIN },
-  'one that answers 405': { manners: legacy(status(405)), first: PLAIN },
   'one that answers 500': { manners: legacy(status(500)), first: PLAIN },
-  'one that answers 501': { manners: legacy(status(501)), first: PLAIN },
   'one that answers 200 with a page': { manners: legacy(status(200, '<h1>Welcome</h1>')), first: PLAIN },
-  'one that answers 200 with nothing': { manners: legacy(status(200)), first: PLAIN },
   'one that answers 202 with nothing': { manners: legacy(status(202)), first: PLAIN },
   'one that never answers': { manners: legacy(silence), ...SILENT },
   'one that opens a stream and says nothing': { manners: legacy(emptyStream), ...SILENT },
@@ -79,11 +122,6 @@ const ROWS: Readonly<Record<string, Row>> = {
     outcome: /POST \/sse was answered with HTTP 404/,
     first: [D, I, 'ping', 'tools/list'],
     path: '/sse',
-  },
-  'a page': {
-    manners: { otherwise: status(404, '<h1>No</h1>') },
-    outcome: /no MCP server/,
-    first: [D, I, 'ping', 'tools/list'],
   },
   'one that wants a key': { manners: { otherwise: status(401) }, outcome: 'answered 401', first: [D] },
   'one behind a proxy in trouble': {
@@ -125,21 +163,6 @@ for (const [name, { manners, outcome = 'legacy', first, later = first, path }] o
     ));
 }
 
-test('a server of the older transport, registered as one: a stream and 2 requests, each time', async () => {
-  const server = await startSseServer();
-  try {
-    for (let opening = 1; opening <= 2; opening += 1) {
-      const transport = await sse.open(httpDefinition(server.url, { transport: 'sse' }), openOptions());
-      assert.is(transport.peer.era, 'legacy');
-      await transport.close();
-      const asked = server.requests.map(({ verb, message }) => message?.method ?? verb);
-      assert.equal(asked, Array.from({ length: opening }, () => ['GET', I, DONE]).flat());
-    }
-  } finally {
-    await server.close();
-  }
-});
-
 test('a server of the older transport, registered without saying so: it is found out at its URL, and nowhere else', async () => {
   const server = await startSseServer();
   try {
@@ -177,4 +200,169 @@ test('a server that answers nothing at all: the whole time for the handshake, wi
     }
   }));
 
+// Servers that do not answer `server/discover` at once.
+
+/** Of servers that leave the first question unanswered, but no other. */
+const SHORT_MS = 500;
+
+/** A server that starts slowly: it does as it says when all of these were asked, and then in this order. */
+function slow(order: readonly string[], manners: Manners): Manners {
+  const waiting = new Map<string, () => void>();
+  let isUp = false;
+  const held =
+    (method: string): Answer =>
+    (response, id) => {
+      const answer = () => (manners[method] ?? manners.otherwise)(response, id);
+      if (isUp) return answer();
+      waiting.set(method, answer);
+      if (waiting.size < order.length) return;
+      isUp = true;
+      for (const each of order) waiting.get(each)?.();
+    };
+  return { ...manners, ...Object.fromEntries(order.map((method) => [method, held(method)])) };
+}
+
+/** The first question is lost on its way, or takes for ever. */
+function losing(answer: Answer): Answer {
+  let isLost = false;
+  return (response, id) => {
+    if (isLost) return answer(response, id);
+    isLost = true;
+  };
+}
+
+const modern: Manners = { [D]: discovered, otherwise: refused() };
+const dual: Manners = { ...modern, [I]: initialized };
+
+for (const [name, { manners, asked }] of Object.entries<{ manners: Manners; asked: readonly string[] }>({
+  'one of both eras that answers both questions at once, this one first': {
+    manners: slow([D, I], dual),
+    asked: [D, I],
+  },
+  'one of both eras that answers both questions at once, the other one first': {
+    manners: slow([I, D], dual),
+    asked: [D, I, D],
+  },
+  'one of both eras behind something that lost the question': {
+    manners: { ...dual, [D]: losing(discovered) },
+    asked: [D, I, D],
+  },
+  'one that refuses the other era': { manners: { ...modern, [D]: losing(discovered) }, asked: [D, I, D] },
+  'one that says nothing to the other era': {
+    manners: slow([D, I], { ...modern, [I]: silence }),
+    asked: [D, I],
+  },
+  'one that fails of the other era': {
+    manners: slow([I, D], { ...modern, [I]: status(503) }),
+    asked: [D, I],
+  },
+  'one that breaks at the other era': { manners: slow([I, D], { ...modern, [I]: cut }), asked: [D, I] },
+})) {
+  test(`a slow modern server is a modern one: ${name}`, () =>
+    withContact(manners, async (contact) => {
+      const memory: OpeningMemory = {};
+      assert.equal(await contact.open({ memory, discoverTimeoutMs: SHORT_MS }), { outcome: 'modern', asked });
+      assert.equal(memory.unansweredAtMs, undefined);
+      assert.equal(await contact.open({ memory }), { outcome: 'modern', asked: [D] });
+    }));
+}
+
+test('a server that closes connections while it starts is asked again, and is a modern one', () => {
+  let times = 0;
+  const starting: Answer = (response, id) => {
+    times += 1;
+    (times === 1 ? cut : discovered)(response, id);
+  };
+  return withContact({ ...dual, [D]: starting }, async (contact) => {
+    const memory: OpeningMemory = {};
+    assert.equal(await contact.open({ memory }), { outcome: 'modern', asked: [D, I, D] });
+    assert.equal(memory.unansweredAtMs, undefined);
+  });
+});
+
+test('ends the session that it opened with a server that is modern after all', () =>
+  withContact({ ...dual, [I]: initializedInSession, [D]: losing(discovered) }, async (contact) => {
+    const meanwhile = () => until(() => contact.asked.includes('DELETE'), 'it was told');
+    const opened = await contact.open({ discoverTimeoutMs: SHORT_MS, meanwhile });
+    assert.equal(opened, { outcome: 'modern', asked: [D, I, D, 'DELETE'] });
+  }));
+
+test('lets go of the question that nobody waits for any more', async () => {
+  const left: string[] = [];
+  const open = new Set<ServerResponse>();
+  const hanging: Answer = (response) => {
+    open.add(response);
+    response.on('close', () => {
+      left.push(D);
+      open.delete(response);
+    });
+  };
+  await withContact({ [D]: hanging, [I]: initialized, otherwise: refused() }, async (contact) => {
+    await contact.open({ discoverTimeoutMs: 50 });
+    await until(() => open.size === 0, 'its connections are closed');
+    assert.equal(left, [D, D]);
+  });
+});
+
+test('corrects itself about a server that is another one by now, whichever that is', async () => {
+  for (const [now, outcome, asked] of [
+    [modern, 'modern', [I, D]],
+    [{ ping: discovered, otherwise: refused() }, 'bare', [I, D, 'ping']],
+  ] as const satisfies readonly (readonly [Manners, string, readonly string[]])[]) {
+    await withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
+      const memory: OpeningMemory = {};
+      assert.is((await contact.open({ memory, discoverTimeoutMs: 50 })).outcome, 'legacy');
+      assert.type(memory.unansweredAtMs, 'number');
+      contact.behave(now);
+      assert.equal(await contact.open({ memory }), { outcome, asked });
+      assert.is((await contact.open({ memory })).asked[0], D, 'it is asked like any other again');
+    });
+  }
+});
+
+test('leaves time for the handshake, however little of that there is', () =>
+  withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
+    assert.ok(DISCOVER_TIMEOUT_MS > 1_000);
+    assert.is((await contact.open({ handshakeTimeoutMs: 1_000 })).outcome, 'legacy');
+  }));
+
 test.run();
+
+/** Runs the body against such a server. Everything but the listening stream, which there is none of, is counted. */
+async function withContact(
+  manners: Manners,
+  body: (contact: Contact) => Promise<void>,
+  path = '/mcp',
+): Promise<void> {
+  const asked: string[] = [];
+  let present = manners;
+  const listener = async (...[request, response]: Parameters<Parameters<typeof withRawServer>[0]>) => {
+    if (request.method === 'GET') return void response.writeHead(405).end();
+    const { id, method } = await messageOf(request);
+    asked.push(request.method === 'DELETE' ? 'DELETE' : String(method));
+    if (id === undefined) return void response.writeHead(202).end();
+    (present[String(method)] ?? present.otherwise)(response, id);
+  };
+  await withRawServer(listener, ({ url }) =>
+    body({
+      asked,
+      behave: (others) => {
+        present = others;
+      },
+      open: async ({ memory, discoverTimeoutMs, handshakeTimeoutMs = 20_000, meanwhile } = {}) => {
+        const before = asked.length;
+        const options = openOptions({ memory, handshakeTimeoutMs });
+        const definition = httpDefinition(String(new URL(path, url)));
+        const outcome = await openHttp(definition, options, { discoverTimeoutMs }).then(
+          async (transport) => {
+            await meanwhile?.();
+            await transport.close();
+            return transport.peer.era;
+          },
+          (thrown: unknown) => (thrown instanceof GatewayError ? thrown.facts.reason : String(thrown)),
+        );
+        return { outcome: outcome ?? '', asked: asked.slice(before) };
+      },
+    }),
+  );
+}

@@ -83,25 +83,6 @@ test('says which path refused, without its query, and with which status', async 
   });
 });
 
-test('fails when the signal ends the wait', async () => {
-  const arrived = Promise.withResolvers<void>();
-  const gone = Promise.withResolvers<void>();
-  await withHandshake(
-    (_, response) => {
-      response.on('close', gone.resolve);
-      arrived.resolve();
-    },
-    async (handshake, controller) => {
-      const asking = failureOf(handshake.request({ method: 'server/discover' }, 'modern'));
-      await arrived.promise;
-      controller.abort();
-      const { code, delivered } = await asking;
-      assert.equal([code, delivered], ['BACKEND_UNAVAILABLE', 'unknown']);
-      await gone.promise;
-    },
-  );
-});
-
 test('takes the answer to its id, and does not wait for the end of the stream', async () => {
   const [other, own] = [7, 1].map((id) => `data: {"jsonrpc":"2.0","id":${id},"result":{"id":${id}}}\n\n`);
   const listener: RequestListener = (_, response) =>
