@@ -1,9 +1,23 @@
-// Calls over HTTP wear the headers that their tool asks for, whoever makes them. What becomes of those that miss one is
-// http-missed-headers.spec.ts.
+// Calls over HTTP get the headers that their tool wants, whoever makes them. When a backend misses one, its tools are listed again,
+// and the call is repeated where that can help and cannot harm.
 
+import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CALL, callWith, outcomeOf, REGION, tool, withBackend } from './tool-headers-harness.ts';
+import { answerJson } from '../raw-server.ts';
+import {
+  CALL,
+  callWith,
+  heardBy,
+  MISSED,
+  type OnCall,
+  outcomeOf,
+  REGION,
+  tool,
+  withBackend,
+} from './tool-headers-harness.ts';
 
 const test = suite('http tool headers');
 
@@ -50,6 +64,162 @@ test('that a server finds too large are an answer, whoever wrote them', async ()
       [-32602, -32602],
     );
     assert.match(String(await outcomeOf(transport, callWith({}))), 'BACKEND_UNAVAILABLE');
+  });
+});
+
+// Headers that the backend misses.
+
+test('are learned when the backend misses them, from all pages, and the call is made again', async () => {
+  await withBackend(async (transport, backend) => {
+    backend.pages = [[tool('zero', {})], [tool('one', { region: REGION })]];
+    backend.refuses = (headers) => headers['mcp-param-region'] !== 'x';
+    assert.equal(await outcomeOf(transport), { content: [] });
+    assert.equal([backend.regions, backend.lists], [[undefined, 'x'], 2]);
+    await outcomeOf(transport);
+    assert.equal([backend.regions, backend.lists], [[undefined, 'x', 'x'], 2]);
+  });
+});
+
+test('are learned once for calls that miss them at the same time', async () => {
+  await withBackend(async (transport, backend) => {
+    backend.refuses = (headers) => headers['mcp-param-region'] !== 'x';
+    const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(transport)));
+    assert.equal(outcomes, [{ content: [] }, { content: [] }, { content: [] }]);
+    assert.ok(backend.lists <= 2, `${backend.lists} lists`);
+  });
+});
+
+test('are not looked for again when that did not help', async () => {
+  await withBackend(async (transport, backend) => {
+    backend.refuses = () => true;
+    assert.is(await outcomeOf(transport), -32020);
+    assert.equal([backend.regions, backend.lists], [[undefined, 'x'], 1]);
+  });
+});
+
+test('that were sent already are no reason to call again', async () => {
+  await withBackend(async (transport, backend) => {
+    await outcomeOf(transport, { method: 'tools/list' });
+    backend.refuses = () => true;
+    assert.is(await outcomeOf(transport), -32020);
+    assert.equal([backend.regions, backend.lists], [['x'], 2]);
+  });
+});
+
+test('that no tool asks for are no reason to call again', async () => {
+  await withBackend(async (transport, backend) => {
+    backend.pages = [[tool('one', {})]];
+    backend.refuses = () => true;
+    assert.is(await outcomeOf(transport), -32020);
+    assert.equal([backend.calls.length, backend.lists], [1, 1]);
+  });
+});
+
+test('are not waited for by a caller who left, nor by a transport that closes', async () => {
+  await withBackend(async (transport, backend) => {
+    backend.onList = () => undefined;
+    backend.refuses = () => true;
+    const subscription = transport.exchange(CALL).subscribe();
+    const other = lastValueFrom(transport.exchange(CALL)).catch((thrown: unknown) => thrown);
+    await until(() => backend.calls.length === 2 && backend.lists > 0, 'both miss a header');
+    subscription.unsubscribe();
+    await transport.close();
+    const failure = await other;
+    assert.instance(failure, GatewayError);
+    assert.is(backend.calls.length, 2);
+  });
+});
+
+/** Writes an event stream. */
+function eventStream(status: number, ...messages: object[]): OnCall {
+  return (response, { id }) => {
+    response.writeHead(status, { 'content-type': 'text/event-stream' });
+    for (const message of messages) {
+      const own = 'method' in message ? {} : { id };
+      response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...own, ...message })}\n\n`);
+    }
+    response.end();
+  };
+}
+
+const ANSWERED_400 = 'BACKEND_UNAVAILABLE: The backend is unavailable: answered 400.';
+const LOG_LINE = { method: 'notifications/message', params: { level: 'info', data: 'work is done' } };
+const refusalWith =
+  (status: number, id?: null): OnCall =>
+  (response, call) =>
+    answerJson(response, status, { jsonrpc: '2.0', id: id === null ? null : call.id, error: MISSED });
+
+/** Where the server may have done something, or it was not the server: the error is the answer, at once. */
+const unsure: readonly [how: string, onCall: OnCall, heard: readonly unknown[]][] = [
+  ['with status 200', refusalWith(200), [-32020]],
+  ['with status 500', refusalWith(500), [-32020]],
+  ['with status 404', refusalWith(404), [-32020]],
+  ['on an event stream', eventStream(200, { error: MISSED }), [-32020]],
+  ['on an event stream that is a refusal', eventStream(400, { error: MISSED }), [ANSWERED_400]],
+  ['after a message', eventStream(200, LOG_LINE, { error: MISSED }), ['notifications/message', -32020]],
+  ['before a late result', eventStream(200, { error: MISSED }, { result: { stale: true } }), [-32020]],
+];
+
+for (const [how, onCall, heard] of unsure) {
+  test(`are no reason to call again when the refusal comes ${how}`, async () => {
+    await withBackend(async (transport, backend) => {
+      backend.onCall = onCall;
+      assert.equal(await heardBy(transport), heard);
+      assert.equal([backend.calls.length, backend.lists], [1, 0]);
+      backend.onCall = undefined;
+      assert.equal(await heardBy(transport), [{ content: [] }]);
+    });
+  });
+}
+
+test('are no reason to call again after something was heard, on whatever stream', async () => {
+  await withBackend(async (transport, backend) => {
+    let refuse = (): void => undefined;
+    backend.onCall = (response, call) => {
+      refuse = () => refusalWith(400)(response, call);
+      const progress = { method: 'notifications/progress', params: { progressToken: call.id, progress: 1 } };
+      backend.onCall = eventStream(200, progress, { result: {} });
+    };
+    const heard = heardBy(transport);
+    await until(() => backend.calls.length === 1, 'the call is under way');
+    await outcomeOf(transport);
+    refuse();
+    assert.equal(await heard, ['notifications/progress', -32020]);
+    assert.equal([backend.calls.length, backend.lists], [2, 0]);
+  });
+});
+
+test('are learned for others when the one who waits leaves, and his call is not made again', async () => {
+  await withBackend(async (transport, backend) => {
+    let answer: (() => void) | undefined;
+    backend.onList = (answerList) => {
+      answer = answerList;
+    };
+    backend.refuses = (headers) => headers['mcp-param-region'] !== 'x';
+    const subscription = transport.exchange(CALL).subscribe();
+    await until(() => answer !== undefined, 'the tools are being listed');
+    const other = heardBy(transport);
+    await until(() => backend.calls.length === 2, 'another call was made');
+    subscription.unsubscribe();
+    answer?.();
+    assert.equal(await other, [{ content: [] }]);
+    assert.equal([backend.regions, backend.lists], [[undefined, undefined, 'x'], 1]);
+  });
+});
+
+test('are no reason for a listing when they were learned in the meantime', async () => {
+  await withBackend(async (transport, backend) => {
+    let refuse = (): void => undefined;
+    backend.onCall = (response, call) => {
+      refuse = () => refusalWith(400)(response, call);
+    };
+    const outcome = outcomeOf(transport);
+    await until(() => backend.calls.length === 1, 'the call is under way');
+    await outcomeOf(transport, { method: 'tools/list' });
+    backend.onCall = undefined;
+    refuse();
+    assert.equal(await outcome, { content: [] });
+    assert.equal([backend.regions, backend.lists], [[undefined, 'x'], 1]);
   });
 });
 

@@ -1,10 +1,12 @@
-// What the tools of a modern HTTP backend want repeated in headers, and tools that ask for it in a way that nobody may follow.
-// How calls get them is in http-tool-headers.spec.ts.
+// What the tools of a modern HTTP backend want mirrored in headers, tools that want it in a way that nobody may follow, and the
+// listing of all tools for calls that miss a header. How calls get the headers is in http-tool-headers.spec.ts.
 
-import { defer, EMPTY } from 'rxjs';
+import { mock } from 'node:test';
+import { defer, EMPTY, from, lastValueFrom, Observable, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import {
   areTooLarge,
@@ -13,6 +15,7 @@ import {
   MOST_TOOLS,
   NAME_UNITS,
   ToolHeaders,
+  toolListing,
 } from '../../../src/transports/http/tool-headers.ts';
 import type { OmittedTool } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -95,20 +98,6 @@ test('take out of a list only the tools that nobody may call over HTTP', () => {
     assert.is(headersFor(headers, { name, arguments: { a: 'x', b: 'y' } }), undefined);
 });
 
-test('say of the tools that they take out why, and say so again after a list had them', () => {
-  const headers = new ToolHeaders(EMPTY);
-  const news: string[] = [];
-  headers.omitted$.subscribe(({ tool: name, reason }) => news.push(`${name}: ${reason}`));
-  const bad = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
-  const said = 'bad: a header is asked for "a", which is no string, integer or boolean';
-  learn(headers, bad);
-  learn(headers, bad);
-  assert.equal(news, [said]);
-  learn(headers, page([tool('bad')]));
-  learn(headers, bad);
-  assert.equal(news, [said, said]);
-});
-
 test('leave a list as it came when there is nothing to take out, or nothing to read', () => {
   const texts = ['{"tools":[{"name":"a"},7,null]}', '{"tools":7}', '[]', '{"tools":[{]}'];
   for (const text of texts) {
@@ -165,13 +154,6 @@ test('are too large above a number of bytes, names and all', () => {
   const fitting = { 'mcp-param-a': 'x'.repeat(MOST_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
   assert.is(areTooLarge(fitting), false);
   assert.is(areTooLarge({ ...fitting, 'mcp-param-b': '' }), true);
-});
-
-test('take no tool out of a list that asks for none, however deep its schema is', () => {
-  let deep: JsonObject = { type: 'string' };
-  for (let level = 0; level < 33; level += 1) deep = { type: 'object', properties: { [`k${level}`]: deep } };
-  const list = page([{ name: 'deep', inputSchema: deep }]);
-  assert.is(learn(new ToolHeaders(EMPTY), list), list);
 });
 
 test('are not learned of what is no list, or of another era', () => {
@@ -241,6 +223,95 @@ test('omitted tools are reported by the beginning of a long name, and are not ta
   for (let count = 0; count < 2; count += 1) list(tool(one, BAD), tool(two, WORSE));
   assert.equal(names(), Array(2).fill('x'.repeat(NAME_UNITS)));
   assert.ok([...reported.keys()].every((key) => key.length <= NAME_UNITS));
+});
+
+// The listing of all tools, once for everybody who waits for it, with an end.
+
+function pageWith(nextCursor?: string): ExchangeEvent {
+  return { kind: 'result', result: JsonText.ofValue({ tools: [], nextCursor }) };
+}
+
+/** Subscribes, and says what comes of it. */
+function follow(listing$: Observable<never>) {
+  const heard: string[] = [];
+  const subscription = listing$.subscribe({
+    next: () => heard.push('event'),
+    error: () => heard.push('error'),
+    complete: () => heard.push('end'),
+  });
+  return { heard, subscription };
+}
+
+test('a listing ends when it fails, is refused, or has no end', async () => {
+  const refusal: ExchangeEvent = { kind: 'error', error: { code: -32601, message: 'no' } };
+  assert.equal(follow(toolListing(() => throwError(() => new Error('gone')))).heard, ['end']);
+  assert.equal(follow(toolListing(() => of(refusal))).heard, ['end']);
+  let pages = 0;
+  const endless$ = toolListing(() => {
+    pages += 1;
+    return from(Promise.resolve(pageWith(String(pages))));
+  });
+  await lastValueFrom(endless$, { defaultValue: undefined });
+  assert.is(pages, LIMITS.listPages);
+});
+
+test('a listing is not made again for a while, but for who comes later', () => {
+  let [asked, nowMs] = [0, 0];
+  const listing$ = toolListing(
+    () => {
+      asked += 1;
+      return asked === 1 ? of(pageWith()) : throwError(() => new Error('gone'));
+    },
+    () => nowMs,
+  );
+  const after = (ms: number) => {
+    nowMs = ms;
+    return [...follow(listing$).heard, asked];
+  };
+  const age = LIMITS.toolListAgeMs;
+  assert.equal(
+    [after(0), after(age - 1)],
+    [
+      ['end', 1],
+      ['end', 1],
+    ],
+  );
+  assert.equal(
+    [after(age), after(2 * age - 1)],
+    [
+      ['end', 2],
+      ['end', 2],
+    ],
+  );
+  assert.equal(after(2 * age), ['end', 3]);
+});
+
+test('a listing ends for a backend that does not answer, and is called off then, but not when nobody waits', () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  try {
+    let [isCalledOff, nowMs] = [false, 0];
+    const listing$ = toolListing(
+      () =>
+        new Observable(() => () => {
+          isCalledOff = true;
+        }),
+      () => nowMs,
+    );
+    const { heard } = follow(listing$);
+    mock.timers.tick(LIMITS.toolLookupMs - 1);
+    assert.equal(heard, []);
+    mock.timers.tick(1);
+    assert.equal(heard, ['end']);
+    assert.ok(isCalledOff);
+    isCalledOff = false;
+    nowMs = LIMITS.toolListAgeMs;
+    follow(listing$).subscription.unsubscribe();
+    assert.not.ok(isCalledOff);
+    mock.timers.tick(LIMITS.toolLookupMs);
+    assert.ok(isCalledOff);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test.run();
