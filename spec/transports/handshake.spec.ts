@@ -1,4 +1,4 @@
-// Which backend ends up in which era, over a channel that is a table of answers.
+// Which backend ends up in which era, over a channel that is a table of answers; and what a request gets in each era.
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
@@ -7,11 +7,17 @@ import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import type { Era } from '../../src/domain/mcp.ts';
 import {
+  eraHeaders,
   type HandshakeAnswer,
   type HandshakeChannel,
+  isEcho,
   isRefusal,
+  outcomeOf,
+  paramsWithToken,
   shakeHands,
+  withEraMetadata,
 } from '../../src/transports/handshake.ts';
+import { noCapability } from '../conformance/upstream.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('handshake');
@@ -201,13 +207,6 @@ test('tells the sessions of a backend apart that says nothing of itself', async 
   assert.is.not(first, second);
 });
 
-test('fails when a backend refuses everything', async () => {
-  const error = await failureOf(shakeHands(backend({}).channel, { client, first: 'modern' }));
-  assert.is(error.code, 'BACKEND_UNAVAILABLE');
-  assert.is(error.delivered, 'no');
-  assert.match(error.message, 'codes -32601 and -32601');
-});
-
 test('asks for the modern era on behalf of a client where that will do, and is refused by neither', async () => {
   const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
   const options = { client, profile, mayBeModern: true, first: 'legacy' } as const;
@@ -270,12 +269,6 @@ test('tells what was there instead when nothing was JSON-RPC', async () => {
   assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');
 });
 
-test('goes on to the next attempt when one is not answered in JSON-RPC', async () => {
-  const none = { kind: 'none', detail: 'server/discover was not answered' } as const;
-  const { channel } = backend({ 'server/discover': none, initialize: initialized('2025-11-25') });
-  assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
-});
-
 test('fails at once, with the same error, when the way breaks', async () => {
   const broken = backendUnavailable('connection refused', { delivered: 'no', unreachable: true });
   const { channel, heard } = backend({ 'server/discover': broken, initialize: initialized('2025-11-25') });
@@ -315,30 +308,89 @@ test('keeps the whole greeting of a backend', async () => {
   assert.equal(greeting.supportedVersions, ['2030-01-01', '2026-07-28']);
 });
 
-test('declares the client that a conversation is for, and tries nothing but initialize', async () => {
-  const profile = {
-    protocolVersion: '2025-03-26',
-    capabilities: { elicitation: { form: {} } },
-    clientInfo: { name: 'editor', version: '1', title: 'The editor' },
+// What a request gets in each era, and requests of the backend.
+
+const modern = { era: 'modern', protocolVersion: '2026-07-28' } as const;
+const legacy = { era: 'legacy', protocolVersion: '2025-11-25' } as const;
+const bare = { era: 'bare', protocolVersion: '' } as const;
+
+test('gives a modern request its revision, its client and no capabilities, and keeps what the caller gave but the revision', () => {
+  const ours = {
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': client,
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   };
-  const { channel, heard } = backend({ initialize: initialized('2025-03-26') });
-  assert.equal(await knownAfter(channel, { client, first: 'modern', profile }), legacyPeer('2025-03-26'));
-  assert.equal(heard, [{ method: 'initialize', era: 'legacy', params: profile }]);
-  const refusing = backend({ ping: gives({}) });
-  const error = await failureOf(shakeHands(refusing.channel, { client, first: 'modern', profile }));
-  assert.is(error.delivered, 'no');
-  assert.equal(refusing.asked(), ['initialize']);
+  const own = { traceparent: 't', 'io.modelcontextprotocol/clientCapabilities': { sampling: {} } };
+  const _meta = { ...own, 'io.modelcontextprotocol/protocolVersion': '1999-01-01' };
+  const given = { method: 'tools/call', params: { name: 'echo', _meta } };
+  const before = structuredClone(given);
+  assert.equal(withEraMetadata(given, modern, client).params, { name: 'echo', _meta: { ...ours, ...own } });
+  assert.equal(given, before, 'what was given is not touched');
+  assert.equal(withEraMetadata({ method: 'tools/list' }, modern, client).params, { _meta: ours });
 });
 
-test('asks for the newest legacy revision when the client speaks none, in its own name when the client has none', async () => {
-  const profile = { protocolVersion: '2026-07-28', capabilities: { sampling: {} }, clientInfo: {} };
-  const { channel, heard } = backend({ initialize: initialized('2025-11-25') });
-  await shakeHands(channel, { client, first: 'legacy', profile });
-  assert.equal(heard[0]?.params, {
-    protocolVersion: '2025-11-25',
-    capabilities: { sampling: {} },
-    clientInfo: client,
+test('returns legacy and bare requests as they are', () => {
+  const request = { method: 'tools/list', params: {} };
+  for (const peer of [legacy, bare]) assert.is(withEraMetadata(request, peer, client), request);
+});
+
+test('repeats method, name and mirrored parameters in the headers of the modern era, and no other header of the caller', () => {
+  const headers = {
+    'mcp-param-region': 'eu',
+    'MCP-Param-A': 'b',
+    cookie: 'x',
+    'mcp-method': 'y',
+    'mcp-name': 'z',
+  };
+  const call = { method: 'tools/call', params: { name: 'echo' }, headers };
+  assert.equal(eraHeaders(withEraMetadata(call, modern, client), modern), {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'echo',
+    'mcp-param-region': 'eu',
+    'MCP-Param-A': 'b',
   });
+  assert.equal(eraHeaders(call, legacy), { 'mcp-protocol-version': '2025-11-25' });
+  for (const [method, params, name] of [
+    ['tools/list', {}, undefined],
+    ['prompts/get', { name: 'greet me' }, 'greet me'],
+    ['resources/read', { uri: 'file:///a%20b' }, 'file:///a%20b'],
+    ['tools/call', { name: 'Übung' }, '=?base64?w5xidW5n?='],
+  ] as const)
+    assert.is(eraHeaders({ method, params }, modern)['mcp-name'], name);
+});
+
+test('names the revision to legacy servers after the handshake, and nothing to bare ones', () => {
+  assert.equal(eraHeaders({ method: 'initialize' }, { era: 'legacy', protocolVersion: '' }), {});
+  assert.equal(eraHeaders({ method: 'tools/list' }, { era: 'bare', protocolVersion: '1' }), {});
+});
+
+test('puts a progress token into params whose _meta is no object', () => {
+  const request = { method: 'tools/call', params: { _meta: 'nonsense' } };
+  assert.equal(paramsWithToken(request, 5), { _meta: { progressToken: 5 } });
+});
+
+test('asks a client what it declared, and what is not known here if it declared anything', () => {
+  const sampler = { ...noCapability, capabilities: { sampling: {} } };
+  for (const [method, profile, isAsked] of [
+    ['sampling/createMessage', sampler, true],
+    ['tasks/get', sampler, true],
+    ['roots/list', sampler, false],
+    ['tasks/get', noCapability, false],
+    ['tasks/get', undefined, false],
+  ] as const)
+    assert.is(outcomeOf(method, profile) === 'ask', isAsked, method);
+});
+
+test('takes a request with the id and the method of its own for its own, but a ping', () => {
+  for (const [id, method, isOwn] of [
+    [1, 'initialize', true],
+    [2, 'initialize', false],
+    ['1', 'initialize', false],
+    [1, 'roots/list', false],
+  ] as const)
+    assert.is(isEcho({ kind: 'request', id, method, params: {} }, { id: 1, method: 'initialize' }), isOwn);
+  assert.is(isEcho({ kind: 'request', id: 1, method: 'ping', params: {} }, { id: 1, method: 'ping' }), false);
 });
 
 test.run();

@@ -1,7 +1,6 @@
 // How the table of transports is used, and what is remembered from one opening to the next.
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -10,7 +9,6 @@ import { openingWith } from '../../src/transports/opening.ts';
 import type { TransportFacts } from '../../src/transports/transport.ts';
 import { instanceDefinition, openOptions, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { answerJson, messageOf, withRawServer } from './raw-server.ts';
 import { fixture, refusal } from './stdio/open-stdio.ts';
 
 const test = suite('opening', { timeoutMs: 30_000 });
@@ -44,29 +42,6 @@ test('keeps what was learned of an instance as long as its definition is there',
   const starts = [await startsOf(definition), await startsOf(definition), await startsOf({ ...definition })];
   assert.equal(starts, [2, 1, 2]);
   await rm(folder, { recursive: true });
-});
-
-test('keeps what was learned of an endpoint as long as its definition is there', async () => {
-  const { signal, ...options } = openOptions();
-  const open = openingWith({ ...options, handshakeTimeoutMs: 2_000, launch: (definition) => definition });
-  const asked: string[] = [];
-  const serve: RequestListener = async (request, response) => {
-    if (request.method === 'GET') return void response.writeHead(405).end();
-    const { id, method } = await messageOf(request);
-    asked.push(String(method));
-    if (method === 'server/discover') return; // never
-    const result = { protocolVersion: '2025-11-25', capabilities: {} };
-    answerJson(response, 200, { jsonrpc: '2.0', id, result });
-  };
-  await withRawServer(serve, async ({ url }) => {
-    const definition = instanceDefinition({ endpoint: url, transport: 'http' });
-    for (const opened of [definition, definition, { ...definition }]) {
-      await (await open(opened, signal)).close();
-    }
-  });
-  const known = ['initialize', 'notifications/initialized'];
-  const unknown = ['server/discover', 'initialize', 'server/discover', 'notifications/initialized'];
-  assert.equal(asked, [...unknown, ...known, ...unknown]);
 });
 
 test('lets hear what a program says before it has answered', async () => {

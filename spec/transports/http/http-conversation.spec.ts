@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Closed, Upstream } from '../../../src/transports/transport.ts';
-import { callTool, failure, see, startAndUnsubscribe, textOf, until } from '../../conformance/transport.ts';
-import { answering, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
+import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
+import { answering, everyCapability, openFor } from '../../conformance/upstream.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withBackend } from './open-http.ts';
@@ -163,16 +163,6 @@ test('leaves no session behind when an opening is given up', async () => {
     await until(() => initializations() === 3, 'it asked again');
     await transport.close();
     assert.equal(await other, ['BACKEND_UNAVAILABLE', 'no']);
-  });
-});
-
-test('tells callers apart although the server has no sessions', async () => {
-  await withBackend({ sessions: false, answers: 'sse' }, async ({ transport, server }) => {
-    const [one, other] = [await openFor(transport), await openFor(transport, noCapability)];
-    await startAndUnsubscribe(one.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
-    const { events } = await see(other.exchange(callTool('progress', { steps: 5, ms: 1 })));
-    assert.is(events.length, 6);
-    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
   });
 });
 

@@ -205,13 +205,6 @@ test('brings notifications to messages$, also those of a session that was opened
   });
 });
 
-test('is no matter of the instance: calls work whatever becomes of the stream', async () => {
-  await withBackend({ getStream: false }, async ({ transport, server }) => {
-    await until(() => server.requests.some(({ verb }) => verb === 'GET'), 'it asked');
-    assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
-  });
-});
-
 test('tells when the stream is open, refused or dropped, and after a while in any case', async () => {
   let open = (): void => {};
   const onGet: RequestListener = (_request, response) => {

@@ -6,12 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
 import { http } from '../../../src/transports/http/http.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import {
   HttpOpenings,
   type HttpOpeningsOptions,
   OPENINGS_PER_OWNER,
+  PeerMemory,
 } from '../../../src/transports/http/http-openings.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
@@ -147,20 +149,36 @@ test('gives up openings whose time is over a few in a turn of the event loop', (
     await transport.close();
   }));
 
-test('ends the openings that are left a few in a turn', () =>
-  withHanging(async ({ url, hanging }) => {
-    const transport = await openTo(url, { scheduler: steadyPace(PER_TURN) });
-    const turns = new Turns();
-    const opening = Array.from({ length: OPENINGS_PER_OWNER }, () =>
-      codeOf(openHanging(transport)).then(turns.note),
-    );
-    await until(() => hanging.size === OPENINGS_PER_OWNER, 'all hang');
-    await transport.close();
-    await Promise.all(opening);
-    assert.equal([turns.all, turns.fullest], [OPENINGS_PER_OWNER, PER_TURN]);
-  }));
+test('keeps one object for every equal one', () => {
+  const memory = new PeerMemory();
+  const first = peerOf('one');
+  assert.is(memory.intern(first), first);
+  assert.is(memory.intern(peerOf('one')), first);
+  const other = peerOf('other');
+  assert.is(memory.intern(other), other);
+});
+
+test('forgets the peer that was not heard for longest', () => {
+  const memory = new PeerMemory();
+  const first = memory.intern(peerOf('first'));
+  const second = memory.intern(peerOf('second'));
+  for (let number = 0; number < 14; number += 1) memory.intern(peerOf(`${number}`));
+  assert.is(memory.intern(peerOf('first')), first);
+  memory.intern(peerOf('one too many'));
+  assert.is(memory.intern(peerOf('first')), first);
+  assert.is.not(memory.intern(peerOf('second')), second);
+});
 
 test.run();
+
+const peerOf = (serverName: string): Peer => ({
+  era: 'legacy',
+  protocolVersion: '2025-11-25',
+  serverName,
+  serverVersion: '1',
+  capabilities: { tools: {} },
+  greeting: { instructions: serverName },
+});
 
 function openingOf(ownerId: string) {
   return { profile: noCapability, ownerId, signal: new AbortController().signal };

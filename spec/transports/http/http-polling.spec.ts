@@ -137,22 +137,6 @@ test('goes on from the latest event, as often as the stream is closed, with what
   );
 });
 
-test('comes back after a broken connection and a busy server, without telling of it twice', async () => {
-  await polling(
-    'id: a\nretry: 1\ndata: \n\n',
-    [
-      (response) => void response.socket?.resetAndDestroy(),
-      (response) => void response.writeHead(503).end(),
-      (response, id) => stream(response).end(resultOf(id, 'done')),
-    ],
-    async ({ transport, polls }) => {
-      const { events } = await see(transport.exchange(call));
-      assert.equal([events.length, polls.length], [2, 3]);
-      assert.is(textOf(events[1]), 'done');
-    },
-  );
-});
-
 test('doubts a backend whose stream breaks, and one that breaks off again or answers 5xx, but asks on', async () => {
   await polling(
     'id: a\nretry: 1\ndata: \n\n',

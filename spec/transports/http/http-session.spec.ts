@@ -49,16 +49,6 @@ test('shares one handshake among all calls that lost the same session', async ()
   });
 });
 
-test('runs a call once however often its session is lost', async () => {
-  await withBackend({}, async ({ transport, server }) => {
-    server.forgetSessions();
-    assert.is(textOf((await see(transport.exchange(callTool('count', {})))).events[0]), '1');
-    server.forgetSessions();
-    assert.is(textOf((await see(transport.exchange(callTool('count', {})))).events[0]), '2');
-    assert.is(count(server, 'initialize'), 3);
-  });
-});
-
 test('lets the second refusal stand, undelivered, and serves the next call', async () => {
   await withBackend({}, async ({ transport, server }) => {
     server.failNext('404', { method: 'tools/call', times: 2 });
@@ -138,15 +128,6 @@ test('never uses a request id twice, whatever session it belongs to', async () =
     const answered = server.requests.filter(({ message }) => message?.id !== undefined);
     const keys = answered.map(({ headers, message }) => `${headers['mcp-session-id']} ${message?.id}`);
     assert.is(new Set(keys).size, keys.length);
-  });
-});
-
-test('answers ping and refuses everything else a backend asks for', async () => {
-  await withBackend({ answers: 'sse' }, async ({ transport }) => {
-    const { events } = await see(transport.exchange(callTool('misbehave', { how: 'server-request' })));
-    const { roots, ping } = JSON.parse(textOf(events[0]));
-    assert.equal(ping, { result: {} });
-    assert.is(roots.error.code, -32601);
   });
 });
 

@@ -112,33 +112,6 @@ test('leaves no connection behind after a failed opening', async () => {
   server.close();
 });
 
-test('sends the headers of the definition, and never a token of a caller', async () => {
-  const headers = { Authorization: 'Bearer of-the-backend', 'X-Team': 'blue' };
-  await withBackend(
-    {},
-    async ({ transport, server }) => {
-      await see(transport.exchange(callTool('echo', { text: 'x' })));
-      assert.ok(server.requests.length > 3);
-      for (const request of server.requests) {
-        assert.is(request.headers.authorization, 'Bearer of-the-backend');
-        assert.is(request.headers['x-team'], 'blue');
-        assert.is(request.headers.host, new URL(server.url).host);
-        assert.is(request.headers.origin, undefined);
-      }
-    },
-    { definition: { headers } },
-  );
-});
-
-test('keeps its connections and uses them again', async () => {
-  await withBackend({ era: 'modern' }, async ({ transport, server }) => {
-    for (let index = 0; index < 20; index += 1)
-      await see(transport.exchange(callTool('echo', { text: 'x' })));
-    // A call that follows in the same turn finds the connection of the last one still busy, and opens a second.
-    assert.ok(server.connections <= 2, `${server.connections} connections`);
-  });
-});
-
 test('does not count the loss of a backend as its own end', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const closings: Closed[] = [];

@@ -10,7 +10,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
-import type { OmittedTool, Transport } from '../../../src/transports/transport.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, transportConformance } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
@@ -153,11 +153,6 @@ test('says how the program ended, and keeps its last words out of the message, w
   assert.equal(error.facts.stderr, ['no such option']);
 });
 
-test('says that there is no such program', async () => {
-  const missing = httpDefinition('http://127.0.0.1:1/mcp', { command: 'no-such-program-anywhere' });
-  assert.match((await openingFails(http.open(missing, openOptions()))).message, 'no program');
-});
-
 test('stops a program that does not listen in time, or whose opening is called off', async () => {
   const script = 'console.error(process.pid); setInterval(() => {}, 1000)';
   const late = http.open(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));
@@ -171,32 +166,6 @@ test('stops a program that does not listen in time, or whose opening is called o
   await openingFails(opening);
   const early = http.open(await definition(['-e', script]), openOptions({ signal: AbortSignal.abort() }));
   await openingFails(early);
-});
-
-/** Serves the modern era, with a tool that nobody may call. */
-const badTool = `
-  const tools = [{ name: 'bad', inputSchema: { 'x-mcp-header': 'A' } }];
-  const serve = async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += chunk;
-    const { id, method } = JSON.parse(body || '{}');
-    const hello = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } };
-    const answer = { jsonrpc: '2.0', id, result: method === 'tools/list' ? { tools } : hello };
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
-  };
-  require('node:http').createServer(serve).listen(process.env.PORT, '127.0.0.1');
-`;
-
-test('tells which tools its lists come without', async () => {
-  await withManaged(['-e', badTool], async (transport) => {
-    const told: OmittedTool[] = [];
-    transport.omitted$?.subscribe((tool) => told.push(tool));
-    await see(transport.exchange({ method: 'tools/list' }));
-    assert.equal(
-      told.map(({ tool }) => tool),
-      ['bad'],
-    );
-  });
 });
 
 test.run();

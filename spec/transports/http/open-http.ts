@@ -5,38 +5,17 @@ import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http } from '../../../src/transports/http/http.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import { openOptions as anyOptions, instanceDefinition } from '../../conformance/transport.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 
 /** A definition that reaches an endpoint. */
 export function httpDefinition(endpoint: string, more: Partial<InstanceDefinition> = {}): InstanceDefinition {
-  return {
-    id: 'one',
-    serverId: 'server-one',
-    template: 'specs',
-    transport: 'http',
-    endpoint,
-    args: [],
-    env: {},
-    headers: {},
-    weight: 1,
-    metadata: {},
-    source: 'api',
-    createdAt: '2026-11-20T00:00:00.000Z',
-    updatedAt: '2026-11-20T00:00:00.000Z',
-    ...more,
-  };
+  return instanceDefinition({ transport: 'http', endpoint, ...more });
 }
 
 export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
-  return {
-    signal: new AbortController().signal,
-    handshakeTimeoutMs: 5_000,
-    client: { name: 'stagedoor', version: '0.0.0-spec' },
-    deniedNetworks: DENIED_NETWORKS,
-    handlers: new Map(),
-    ...more,
-  };
+  return anyOptions({ handshakeTimeoutMs: 5_000, deniedNetworks: DENIED_NETWORKS, ...more });
 }
 
 /** Opens a transport to a fresh fixture server, runs the body, and closes both whatever happens. */

@@ -33,20 +33,6 @@ function harness(perTurn?: number) {
   };
 }
 
-test('sends 64 at a time, the others in their order', async () => {
-  const { deleted, deleteAll, answer } = harness();
-  const all = deleteAll(200);
-  assert.is(deleted.length, 64);
-  await answer(1);
-  assert.is(deleted.length, 65);
-  for (let round = 0; round < 4; round += 1) await answer(64);
-  await all;
-  assert.equal(
-    deleted,
-    Array.from({ length: 200 }, (_, number) => number),
-  );
-});
-
 test('gives up those that would wait too long, a few in a turn', async () => {
   const { deleted, deleteAll, answer } = harness(5);
   const turns = new Turns();

@@ -24,19 +24,6 @@ function readElsewhere(text: string): Seen[] {
   return seen;
 }
 
-test('reads events, types, comments and fields without a space', () => {
-  const text = ': hello\n\ndata: one\n\nevent: other\ndata:two\nid: 7\n\nretry: 10\ndata\n\nnonsense: x\n\n';
-  assert.equal(read([text]), [
-    ['message', 'one'],
-    ['other', 'two'],
-    ['message', ''],
-  ]);
-});
-
-test('joins the data lines of one event with line feeds', () => {
-  assert.equal(read(['data: {\ndata:  "a": 1\ndata: }\n\n']), [['message', '{\n "a": 1\n}']]);
-});
-
 test('takes any of the three line ends, also when it is cut in two', () => {
   for (const text of ['data: a\r\n\r\ndata: b\r\n\r\n', 'data: a\r\rdata: b\r\r', 'data: a\n\ndata: b\n\n']) {
     for (let cut = 0; cut <= text.length; cut += 1) {
@@ -55,10 +42,6 @@ test('takes any of the three line ends, also when it is cut in two', () => {
 test('reads characters whose bytes arrive one by one, and forgets a byte order mark', () => {
   const bytes = Buffer.from('\ufeffdata: é → 🎭 日本\n\n');
   assert.equal(read([...bytes].map((byte) => Buffer.from([byte]))), [['message', 'é → 🎭 日本']]);
-});
-
-test('reports nothing for an event that was not finished', () => {
-  assert.equal(read(['data: whole\n\ndata: half\n']), [['message', 'whole']]);
 });
 
 test('remembers the wait before a reconnection', () => {

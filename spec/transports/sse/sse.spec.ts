@@ -1,14 +1,17 @@
-// The first transport for HTTP: the conformance suites, then what only it can do. A real server is in
-// sse-everything.spec.ts.
+// The first transport for HTTP: the conformance suites, then what only it can do, and one stream with its posts. A real server is
+// in sse-everything.spec.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import { sse } from '../../../src/transports/sse/sse.ts';
+import { SseChannel } from '../../../src/transports/sse/sse-channel.ts';
 import type { Closed, OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, transportConformance, until } from '../../conformance/transport.ts';
-import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
+import { everyCapability, noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
 import { type SseFixture, type SseServerOptions, startSseServer } from '../../fixtures/sse-server.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -172,16 +175,55 @@ test('a stream of a client ends alone', async () => {
   });
 });
 
-test('what cannot be written ends its call, and no other', async () => {
-  await withSse({}, async ({ transport, server }) => {
-    const running = see(transport.exchange(callTool('sleep', { ms: 30 })));
-    let params = {};
-    for (let depth = 0; depth < 100_000; depth += 1) params = { params };
-    const { events, end } = await see(transport.exchange({ method: 'tools/call', params }));
-    assert.equal([events, end instanceof GatewayError], [[], true]);
-    assert.is(textOf((await running).events[0]), 'slept 30');
-    assert.is(server.streams, 1);
+async function withChannel(
+  options: SseServerOptions,
+  body: (parts: { channel: SseChannel; server: SseFixture }) => Promise<void>,
+): Promise<void> {
+  const server = await startSseServer(options);
+  const connection = new HttpConnection({ endpoint: server.url, headers: {}, deniedNetworks: [] });
+  const channel = new SseChannel(connection, everyCapability);
+  try {
+    await body({ channel, server });
+  } finally {
+    channel.end({ reason: 'closed by the gateway', expected: true });
+    await connection.destroy();
+    await server.close();
+  }
+}
+
+function follow(channel: SseChannel, name: string, parameters = {}) {
+  const seen: (ExchangeEvent | GatewayError | 'completed')[] = [];
+  const subscription = channel.send(callTool(name, parameters), {
+    next: (event) => seen.push(event),
+    error: (error) => seen.push(error),
+    complete: () => seen.push('completed'),
   });
+  return { seen, cancel: () => subscription?.unsubscribe() };
+}
+
+test('sends nothing before it was told where to', async () => {
+  await withChannel({}, async ({ channel }) => {
+    const { seen } = follow(channel, 'count');
+    assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === 'no');
+    await channel.located;
+    const later = follow(channel, 'count');
+    await until(() => later.seen.length === 2, 'it was answered');
+    assert.is(later.seen[1], 'completed');
+  });
+});
+
+test('fails the call whose post is refused; whether it arrived is told by the status', async () => {
+  for (const [postStatus, delivered] of [
+    [404, 'no'],
+    [500, 'unknown'],
+  ] as const) {
+    await withChannel({ postStatus }, async ({ channel }) => {
+      await channel.located;
+      const { seen } = follow(channel, 'count');
+      await until(() => seen.length === 1, 'it was refused');
+      assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === delivered);
+    });
+  }
 });
 
 test.run();
