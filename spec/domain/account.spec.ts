@@ -5,14 +5,11 @@ import * as assert from 'uvu/assert';
 import {
   ANONYMOUS,
   Email,
-  isActiveAdmin,
   KeyName,
   mayDo,
   mayUse,
   type Principal,
   passwordFault,
-  ROLE_SCOPES,
-  ROLES,
   SCOPES,
   type Scope,
   TemplateList,
@@ -27,19 +24,8 @@ function principalWith(...scopes: Scope[]): Principal {
   return { ...ANONYMOUS, id: 'user:1', kind: 'user', scopes: new Set(scopes) };
 }
 
-test('gives every role known scopes, and the admin all of them', () => {
-  assert.equal(Object.keys(ROLE_SCOPES).sort(), [...ROLES].sort());
-  assert.equal(ROLE_SCOPES.admin, SCOPES);
-  assert.equal(ROLE_SCOPES.user, ['gateway:read', 'tools:call']);
-});
-
 test('takes names that differ in case only for one', () => {
   assert.equal(['Ada', 'ada', 'ADA', 'Ada.L_9@x-Y'].map(usernameKey), ['ada', 'ada', 'ada', 'ada.l_9@x-y']);
-});
-
-test('counts as an active admin who is both', () => {
-  const each = [true, false].flatMap((isActive) => ROLES.map((role) => ({ role, isActive })));
-  assert.equal(each.filter(isActiveAdmin), [{ role: 'admin', isActive: true }]);
 });
 
 test('lets a principal do what one of its scopes allows, and an admin everything', () => {

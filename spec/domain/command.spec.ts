@@ -86,10 +86,6 @@ test('gives back any words that were quoted the POSIX way', () => {
   );
 });
 
-test('never throws, whatever the text', () => {
-  fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (text) => void splitCommand(text)));
-});
-
 const rules: CommandRules = {
   allowed: [
     ['npx', '-y', '@scope/server@1.2.3', '*path'],
@@ -150,8 +146,9 @@ test('lets no working directory be chosen', () => {
 test('lets only declared variables be set', () => {
   assert.is(commandRefusal({ words: ['serve'], env: { MEMORY_FILE: '/x' } }, rules), undefined);
   for (const name of ['OTHER', 'memory_file', 'constructor', '__proto__']) {
-    const env = Object.fromEntries([[name, 'x']]);
-    assert.match(String(commandRefusal({ words: ['serve'], env }, rules)), /does not declare/);
+    const refusal = String(commandRefusal({ words: ['serve'], env: { [name]: 'secret' } }, rules));
+    assert.match(refusal, /does not declare/);
+    assert.not.match(refusal, /secret/);
   }
 });
 
@@ -167,10 +164,5 @@ for (const name of [
     );
   });
 }
-
-test('does not repeat values', () => {
-  const refusal = commandRefusal({ words: ['serve'], env: { TOKEN: 'secret' } }, rules);
-  assert.not.match(String(refusal), /secret/);
-});
 
 test.run();

@@ -7,7 +7,6 @@ import {
   asGatewayError,
   atInstance,
   databaseUnavailable,
-  ERROR_STATUS,
   GatewayError,
   gatewayStarting,
   hasCode,
@@ -121,10 +120,6 @@ test('has a code, a status, facts and a message for every failure', () => {
     if (facts !== undefined) assert.equal(error.facts, facts, error.message);
     if (message !== undefined) assert.match(error.message, message);
   }
-});
-
-test('has a status of failure for every code', () => {
-  for (const [code, status] of Object.entries(ERROR_STATUS)) assert.ok(status >= 400 && status <= 599, code);
 });
 
 test('is an Error with a name, the status of its code, and a cause where there is one', () => {

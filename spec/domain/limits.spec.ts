@@ -11,17 +11,6 @@ test('bounds everything by a positive, finite number', () => {
   }
 });
 
-test('says the unit last in the name of every size and time', () => {
-  const units = /(?:Bytes|Ms|Characters)$/;
-  const withoutUnit = Object.entries(LIMITS).filter(([name, limit]) => limit >= 5_000 && !units.test(name));
-  assert.equal(withoutUnit, [
-    ['bodyValues', LIMITS.bodyValues],
-    ['listItems', LIMITS.listItems],
-    ['sessions', LIMITS.sessions],
-    ['instances', LIMITS.instances],
-  ]);
-});
-
 test('lets through the sizes and counts that are promised', () => {
   const { requestBodyBytes, requestHeaderBytes, backendMessageBytes } = LIMITS;
   const { inFlightPerInstance, queuedPerInstance, queueWaitMs } = LIMITS;

@@ -38,20 +38,6 @@ test('lists each field by a method of its own that may be repeated', () => {
   for (const method of ['tools/call', 'tools', 'constructor', '']) assert.is(listOf(method), undefined);
 });
 
-test('mirrors the name of what is called, read or got, and the id of a task', () => {
-  const named = Object.entries(METHODS).flatMap(([method, { nameField }]) =>
-    nameField ? [[method, nameField]] : [],
-  );
-  assert.equal(named, [
-    ['tools/call', 'name'],
-    ['resources/read', 'uri'],
-    ['prompts/get', 'name'],
-    ['tasks/get', 'taskId'],
-    ['tasks/update', 'taskId'],
-    ['tasks/cancel', 'taskId'],
-  ]);
-});
-
 test('lists revisions newest first, and each in one era', () => {
   const versions = [...MODERN_VERSIONS, ...LEGACY_VERSIONS];
   assert.equal(versions, [...new Set(versions)].sort().reverse());

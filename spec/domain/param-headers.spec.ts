@@ -69,12 +69,6 @@ test('are others when a name, a place or a type is another one, and not when the
   assert.is(asksOtherwise(undefined, {}), false);
 });
 
-test('are none of a schema that names none, or is none', () => {
-  for (const one of [schemaWith({ a: { type: 'string' } }), {}, undefined, 7, []]) {
-    assert.equal(declaredBy(one), { declarations: [], fault: undefined });
-  }
-});
-
 test('make a tool invalid when they break the rules, which says where and how', () => {
   const nowhere = (at: string) => `a header is asked for at ${at}, where no single argument is`;
   const nameless = 'the header for "a" has a name that no header can have';

@@ -3,13 +3,7 @@
 import { Value } from 'typebox/value';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import {
-  type InstanceDefinition,
-  InstanceId,
-  InstanceInput,
-  MAX_WEIGHT,
-  RegisterInput,
-} from '../../src/domain/instance.ts';
+import { type InstanceDefinition, InstanceId, InstanceInput, MAX_WEIGHT } from '../../src/domain/instance.ts';
 import { checkedChange, defineInstance, type RegistrationContext } from '../../src/domain/registration.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -75,26 +69,6 @@ test('refuses names of variables and headers that a shell or HTTP would not take
   const headers = ['', 'a b', 'a:b', 'a\r\nb', 'ä', 'a\0'].map((name) => ({ headers: { [name]: 'x' } }));
   const values = [{ env_vars: { A: 1 } }, { env_vars: { A: null } }, { headers: { a: ['x'] } }];
   assert.equal(taken([...variables, ...headers, ...values]), []);
-});
-
-test('takes keys of metadata of several lines, and refuses those longer than 256 characters', () => {
-  const good = [{ metadata: { ['k'.repeat(256)]: 1 } }, { metadata: { 'a\nb': 1 } }];
-  assert.equal(taken([...good, { metadata: { ['k'.repeat(257)]: 1 } }]), good);
-});
-
-test('takes a registration with a template, an instance and perhaps settings', () => {
-  const instance = { endpoint: 'http://localhost:3000' };
-  const inputs = [
-    { template_name: 'weather', instance },
-    { template_name: 'weather', instance, load_balancer: { strategy: 'random' } },
-    { instance },
-    { template_name: 'weather' },
-    { template_name: 'Weather', instance },
-    { template_name: 'weather', instance, load_balancer: { strategy: 'fastest' } },
-    { template_name: 'weather', instance, weight: 1 },
-  ];
-  const found = inputs.filter((input) => Value.Check(RegisterInput, input));
-  assert.equal(found, inputs.slice(0, 2));
 });
 
 const now = '2026-01-02T03:04:05.000Z';
@@ -177,14 +151,6 @@ test('does not split a command that comes with args, not even with none', () => 
   assert.is(define({ command: '/opt/my tools/run', args: [] }).command, '/opt/my tools/run');
 });
 
-test('speaks HTTP to a program that the gateway runs when both are given', () => {
-  const { transport, endpoint, command } = define({
-    endpoint: 'http://127.0.0.1:9/',
-    command: 'serve --port 9',
-  });
-  assert.equal([transport, endpoint, command], ['http', 'http://127.0.0.1:9/', 'serve']);
-});
-
 test('asks nothing of an instance that is a function of this process', () => {
   const { id, transport, endpoint, command } = define({ weight: 2 }, { isInProcess: true });
   assert.equal([id, transport, endpoint, command], ['demo-0badcafe', 'in-process', undefined, undefined]);
@@ -263,11 +229,6 @@ test('invents an id that is free and not too long', () => {
   assert.is(long.id, `${'t'.repeat(119)}-0badcafe`);
 });
 
-test('gives up when its random digits are not random', () => {
-  const existing = define({ command: 'x' });
-  assert.throws(() => define({ command: 'x' }, { find: () => existing }), /no free id/);
-});
-
 test('finds the weight in the metadata', () => {
   assert.is(define({ command: 'x', metadata: { weight: 5 } }).weight, 5);
   assert.is(define({ command: 'x', metadata: { weight: null } }).weight, 1);
@@ -329,16 +290,6 @@ test('refuses a command without words and one with an open quote', () => {
     { command: 'run "it' },
   ]) {
     assert.is(refusalOf(input), 'VALIDATION_ERROR body.instance.command', input.command);
-  }
-});
-
-test('reports findings where the caller says that the input was', () => {
-  try {
-    define({ endpoint: 'nowhere' }, { loc: ['body', 'config'] });
-    assert.unreachable();
-  } catch (thrown) {
-    assert.ok(thrown instanceof GatewayError);
-    assert.equal(thrown.facts.items?.[0]?.loc, ['body', 'config', 'endpoint']);
   }
 });
 

@@ -29,14 +29,6 @@ test('does what comes later at once again, and arranges no turns for nothing', a
   assert.equal(done, [1, 2, 3, 4]);
 });
 
-test('lets nobody in before those who wait', async () => {
-  const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
-  for (const number of [1, 2]) scheduler.run(task(number));
-  scheduler.run(task(3));
-  for (let turns = 0; turns < 4; turns += 1) await turn();
-  assert.equal(done, [1, 2, 3]);
-});
-
 test('begins nothing more in a turn that has taken long, but one thing in each', async () => {
   const { scheduler, turn, done, task, clock } = setUp({ perTurn: 10, turnMs: 5 });
   const slow = (number: number) => () => {

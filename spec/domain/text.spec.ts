@@ -19,17 +19,6 @@ test('is clean without NUL characters and lone surrogates', () => {
   assert.equal(['\0', 'a\0b', '\ud800', '\udc00\ud800'].map(isCleanText), [false, false, false, false]);
 });
 
-test('is cut to its place, in front of a character that does not fit', () => {
-  const seen = [
-    cutText('abc', 3),
-    cutText('abcd', 3),
-    cutText('ab😀', 3),
-    cutText('a😀b', 3),
-    cutText('😀', 0),
-  ];
-  assert.equal(seen, ['abc', 'abc', 'ab', 'a😀', '']);
-});
-
 test('stays the beginning of itself, and proper, wherever it is cut', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.nat(20), (text, units) => {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { API_VERSION, ownCommand, VERSION } from '../../src/domain/version.ts';
+import { ownCommand, VERSION } from '../../src/domain/version.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('version');
@@ -10,10 +10,6 @@ const test = suite('version');
 test('is the one of package.json', () => {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   assert.is(VERSION, JSON.parse(text).version);
-});
-
-test('tells the version of the API that the spec names', () => {
-  assert.is(API_VERSION, '2.0.0');
 });
 
 test('has a command that can be typed: by npx in a clone, by its name where it is installed', () => {
@@ -25,10 +21,6 @@ test('has a command that can be typed: by npx in a clone, by its name where it i
     ['file:///C:/a/node_modules/stagedoor/dist/domain/own-command.js', 'stagedoor db status'],
   ];
   for (const [module, line] of places) assert.is(ownCommand('db status', module), line);
-});
-
-test('has the command of a clone here', () => {
-  assert.is(ownCommand('config'), 'npx stagedoor config');
 });
 
 test.run();

@@ -1,14 +1,10 @@
 // Which commands become a program of an installed package, and that the bundled templates really start.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { readCatalogue } from '../../src/templates/catalogue.ts';
 import { instanceInputOf, launchOf, resolveLaunch } from '../../src/templates/launch.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
@@ -101,45 +97,6 @@ test('uses this Node and this package by default', () => {
   assert.is(launch.command, process.execPath);
   assert.match(launch.args[0] ?? '', /server-everything.dist.index\.js$/);
 });
-
-// All of the catalogue is run by system/catalogue.spec.ts.
-test('starts every template of the demo', async () => {
-  const { templates } = await readCatalogue();
-  for (const template of templates.filter(({ tags }) => tags?.includes('demo'))) {
-    const { command = '', args = [], env_vars } = instanceInputOf(template, { SCRATCH: folder });
-    const launch = resolveLaunch({ command, args });
-    assert.is(launch.command, process.execPath, `${template.id} is installed beside the gateway`);
-    assert.match(await serverNameOf(launch, env_vars), template.id);
-  }
-});
-
-/** Starts a stdio server, shakes hands and ends it. */
-async function serverNameOf(
-  { command, args }: { command: string; args: readonly string[] },
-  variables: Readonly<Record<string, string>> = {},
-): Promise<string> {
-  const child = spawn(command, args, {
-    env: { ...process.env, ...variables },
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
-  const ended = once(child, 'close');
-  const params = {
-    protocolVersion: '2025-06-18',
-    capabilities: {},
-    clientInfo: { name: 'spec', version: '1.0.0' },
-  };
-  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);
-  try {
-    for await (const line of createInterface({ input: child.stdout })) {
-      const { result } = JSON.parse(line);
-      if (result !== undefined) return String(result.serverInfo.name);
-    }
-    return 'it said nothing';
-  } finally {
-    child.kill();
-    await ended;
-  }
-}
 
 test('opens an instance with its program, and leaves what has none as it is', () => {
   const npx = instanceDefinition({ command: 'npx', args: ['-y', 'plain', '--flag'] });

@@ -190,19 +190,6 @@ test('reads any object without an error, and what it made of it as it is', () =>
   );
 });
 
-test('leaves a definition in our form as it is', () => {
-  const ours = {
-    ...smallest,
-    ports: [1],
-    tags: ['a'],
-    command: 'x',
-    args: [],
-    transport: 'stdio',
-    docker_image: 'a:1',
-  };
-  assert.equal(tolerated(ours, 'folder'), { value: ours, readings: [] });
-});
-
 test('refuses a config_schema that is no JSON Schema', async () => {
   const schema = { type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
   const { violations } = await validateTemplate(JSON.stringify({ ...smallest, config_schema: schema }));
