@@ -57,23 +57,19 @@ function service(name: string, metadata: object, spec: object = {}, namespace = 
   return { kind: 'Service', metadata: { name, namespace, ...metadata }, spec };
 }
 
-interface Pod {
-  readonly uid: string;
-  readonly ip: string;
-  readonly ready?: boolean;
-}
+const pod = (uid: string, ip: string, ready = true) => ({ uid, ip, ready });
 
 const HTTP = [{ name: '', port: 8080, protocol: 'TCP' }];
 
 function slice(
   of: string,
-  pods: readonly Pod[],
+  pods: readonly ReturnType<typeof pod>[],
   ports: readonly object[] = HTTP,
   more: object = {},
 ): FakeObject {
   const { namespace = 'mcp-servers', addressType = 'IPv4' } = Object(more);
   const labels = { 'kubernetes.io/service-name': of };
-  const endpoints = pods.map(({ uid, ip, ready = true }) => ({
+  const endpoints = pods.map(({ uid, ip, ready }) => ({
     addresses: [ip],
     conditions: { ready },
     targetRef: { kind: 'Pod', name: `pod-${uid}`, uid: `${uid.padEnd(8, '0')}-1111-2222` },
@@ -99,42 +95,28 @@ const endpoints = (gateway: Gateway) =>
 test('makes an instance of each ready pod, page by page', async () => {
   cluster.pageItems = 1;
   cluster.put('services', service('web', labelled));
+  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1'), pod('a2', '10.0.0.2', false)]));
   cluster.put(
     'endpointslices',
-    slice('web', [
-      { uid: 'a1', ip: '10.0.0.1' },
-      { uid: 'a2', ip: '10.0.0.2', ready: false },
-    ]),
-  );
-  cluster.put(
-    'endpointslices',
-    slice(
-      'web',
-      [
-        { uid: 'a1', ip: 'fd00::1' },
-        { uid: 'a3', ip: 'fd00::3' },
-      ],
-      HTTP,
-      { addressType: 'IPv6' },
-    ),
+    slice('web', [pod('a1', 'fd00::1'), pod('a3', 'fd00::3')], HTTP, { addressType: 'IPv6' }),
   );
   cluster.put('services', service('other', {}));
-  cluster.put('endpointslices', slice('other', [{ uid: 'b1', ip: '10.0.0.9' }]));
+  cluster.put('endpointslices', slice('other', [pod('b1', '10.0.0.9')]));
   // Of another platform: its Service has no label of ours, but selects the pods of its Deployment.
-  const pod = { metadata: { labels: { app: 'search', tier: 'x' } } };
+  const template = { metadata: { labels: { app: 'search', tier: 'x' } } };
   cluster.put('deployments', {
     metadata: {
       ...{ name: 'search', namespace: 'mcp-servers' },
       labels: { 'app.kubernetes.io/managed-by': 'mcp-platform', 'mcp-template.io/template-name': 'search' },
     },
-    spec: { template: pod },
+    spec: { template },
   });
   cluster.put('services', service('search', {}, { selector: { app: 'search' } }));
   cluster.put(
     'endpointslices',
     slice(
       'search',
-      [{ uid: 'c1', ip: '10.0.0.3' }],
+      [pod('c1', '10.0.0.3')],
       [
         { name: 'metrics', port: 9100 },
         { name: 'mcp', port: 7000 },
@@ -156,7 +138,7 @@ test('makes an instance of each ready pod, page by page', async () => {
 
 test('looks into one namespace or all, and removes only what it looked at', async () => {
   cluster.put('services', service('web', labelled, {}, 'tools'));
-  cluster.put('endpointslices', slice('web', [{ uid: 'd1', ip: '10.0.1.1' }], HTTP, { namespace: 'tools' }));
+  cluster.put('endpointslices', slice('web', [pod('d1', '10.0.1.1')], HTTP, { namespace: 'tools' }));
   const { gateway } = await gatewayOf();
   assert.equal((await gateway.sync()).added, []);
   assert.equal((await gateway.sync({ namespace: 'tools' })).added.length, 1);
@@ -172,7 +154,7 @@ test('says which port it cannot choose, and takes the one of the annotation', as
     { name: 'b', port: 2000 },
   ];
   cluster.put('services', service('web', labelled));
-  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }], ports));
+  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')], ports));
   const { gateway } = await gatewayOf();
   assert.match(String((await gateway.sync()).skipped[0]?.reason), 'it has several ports');
   cluster.put('services', service('web', { ...labelled, annotations: { 'stagedoor/port': 'b' } }));
@@ -186,13 +168,13 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
   await gateway.followDeployments();
   await cluster.watched();
   let heard = next(gateway, 'instance.registered');
-  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
+  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
   assert.is(await heard, 'web-a1000000');
 
   // The next watch goes on from the bookmark.
   cluster.bookmark();
   heard = next(gateway, 'instance.deregistered');
-  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1', ready: false }]));
+  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1', false)]));
   assert.is(await heard, 'web-a1000000');
   const before = cluster.seen.length;
   cluster.bookmark();
@@ -206,7 +188,7 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
   await cluster.watched();
   heard = next(gateway, 'instance.registered');
   cluster.endWatches();
-  cluster.putUnseen('endpointslices', slice('web', [{ uid: 'a2', ip: '10.0.0.2' }]));
+  cluster.putUnseen('endpointslices', slice('web', [pod('a2', '10.0.0.2')]));
   assert.is(await heard, 'web-a2000000');
 
   await cluster.watched();
@@ -215,7 +197,7 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
   cluster.cut();
   await cluster.watched();
   heard = next(gateway, 'instance.registered');
-  cluster.put('endpointslices', slice('web', [{ uid: 'a3', ip: '10.0.0.3' }]));
+  cluster.put('endpointslices', slice('web', [pod('a3', '10.0.0.3')]));
   assert.is(await heard, 'web-a3000000');
   assert.ok(
     notices.every((line) => !line.includes('token')),
@@ -225,7 +207,7 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
 
 test('a cluster that lets nobody in is a warning, and removes nothing', async () => {
   cluster.put('services', service('web', labelled));
-  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
+  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
   const { gateway } = await gatewayOf();
   await gateway.sync();
   cluster.token = 'another';
@@ -275,17 +257,7 @@ const openssl = test.needs(spawnSync('openssl', ['version']).status === 0, 'no o
 openssl('speaks TLS with the authority and the client certificate of the kubeconfig', async () => {
   const [, port = ''] = /:(\d+)$/.exec(cluster.url) ?? [];
   for (const name of ['server', 'client']) {
-    const words = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      '1',
-    ];
+    const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1'.split(' ');
     const files = ['-keyout', join(folder, `${name}.key`), '-out', join(folder, `${name}.crt`)];
     const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
     execFileSync('openssl', [...words, ...files, ...subject], { stdio: 'pipe' });
@@ -308,7 +280,7 @@ openssl('speaks TLS with the authority and the client certificate of the kubecon
   const certificate = { 'client-certificate': 'client.crt', 'client-key': 'client.key', tokenFile: 'token' };
   try {
     cluster.put('services', service('web', labelled));
-    cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
+    cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
     const { gateway } = await gatewayOf(undefined, { cluster: authority, user: certificate });
     const { added, reached, warnings } = await gateway.sync();
     assert.equal(
