@@ -10,6 +10,7 @@ import { eventually } from '../helpers/gateway-client.ts';
 import { type Answer, startApp } from '../helpers/http-app.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
+import { initialize } from './mcp-post.ts';
 
 const test = suite('journey: lost answers');
 const TYPES = { accept: 'application/json, text/event-stream' };
@@ -43,9 +44,7 @@ interface Call {
 /** A client of a new session that has called, has heard of the beginning, and reads no further. */
 async function call(): Promise<Call> {
   const { ask, port } = await started;
-  const clientInfo = { name: 'spec', version: '1' };
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-  const opening = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+  const opening = { jsonrpc: '2.0', id: 0, ...initialize() };
   const opened = await ask('POST', '/mcp/demo', { body: opening, headers: TYPES });
   const headers = { ...TYPES, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
   const asked = { name: 'slow', _meta: { progressToken: 'p' } };

@@ -7,6 +7,7 @@ import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import type { Answer } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
+import { initialize, modernRequest } from './mcp-post.ts';
 
 const test = suite('event streams of lost callers');
 const started = startWithAccounts({ callerCheckMs: 40 });
@@ -28,33 +29,18 @@ test.before(async () => {
 test.after(async () => (await started).close());
 
 const TYPES = { accept: 'application/json, text/event-stream' };
-const _meta = {
-  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientCapabilities': {},
-  progressToken: 'p',
-};
-
 /** A stream of each kind, by name; each resolves when it has ended. */
 async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<Answer>>> {
   const app = await started;
   const get = async (path: string): Promise<Promise<Answer>[]> => {
-    const params = {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 's', version: '1' },
-    };
-    const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+    const body = { jsonrpc: '2.0', id: 0, ...initialize() };
     const opened = await app.as(who, 'POST', path, { body, headers: TYPES });
     const headers = { ...TYPES, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
     return [app.as(who, 'GET', path, { headers })];
   };
-  const modern = (path: string, method: string, own: JsonObject, name?: string) => {
-    const headers = {
-      ...{ ...TYPES, 'mcp-protocol-version': '2026-07-28', 'mcp-method': method },
-      ...(name === undefined ? {} : { 'mcp-name': name }),
-    };
-    const body = { jsonrpc: '2.0', id: 1, method, params: { ...own, _meta } };
-    return app.as(who, 'POST', path, { body, headers });
+  const modern = (path: string, method: string, params: JsonObject) => {
+    const { message, headers } = modernRequest(method, params, { progressToken: 'p' });
+    return app.as(who, 'POST', path, { body: { jsonrpc: '2.0', id: 1, ...message }, headers });
   };
   const listen = { notifications: { toolsListChanged: true } };
   const [[session = never()], [joined = never()]] = [await get('/mcp/demo'), await get('/mcp')];
@@ -62,7 +48,7 @@ async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<
     ['session', session],
     ['joined session', joined],
     ['listen', modern('/mcp', 'subscriptions/listen', listen)],
-    ['call', modern('/mcp/demo', 'tools/call', { name: 'endless' }, 'endless')],
+    ['call', modern('/mcp/demo', 'tools/call', { name: 'endless' })],
     [
       'rest',
       app.as(who, 'POST', '/mcp/demo/tools/call', {

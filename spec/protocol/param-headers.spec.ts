@@ -6,7 +6,7 @@ import type { Tool } from '../../src/domain/mcp.ts';
 import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
-import { ModernScriptedBackends } from './modern/modern-harness.ts';
+import { ScriptedBackends } from './scripted-backends.ts';
 
 const test = suite('param headers');
 
@@ -38,7 +38,7 @@ function outcome(
   given: JsonFields[string] = args,
   of: Tool = tool,
 ): string {
-  const backends = new ModernScriptedBackends();
+  const backends = new ScriptedBackends();
   backends.tools.set('t', of);
   backends.onRelist = () => [of];
   const params: JsonFields = { name: 't', arguments: given };

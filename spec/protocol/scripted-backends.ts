@@ -1,14 +1,28 @@
-// Backends for the specs of the legacy endpoint, and the exchanges of both eras: their sessions answer when the spec says so, and
-// record requests. They honour the contracts of protocol/ports.ts.
+// Backends and sessions for the specs of the endpoint in both eras: they answer when the spec says so, and record requests. They
+// honour the contracts of protocol/ports.ts.
 
-import { NEVER, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
+import { map, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import type {
+  ClientProfile,
+  ClientReply,
+  ServerMessage,
+  ServerNotification,
+} from '../../src/domain/client.ts';
+import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
-import type { Peer, Tool } from '../../src/domain/mcp.ts';
-import type { Backends, McpSession, Owner, Reservation } from '../../src/protocol/ports.ts';
+import type { ListField, Peer, Tool } from '../../src/domain/mcp.ts';
+import type {
+  Backends,
+  InquiryOptions,
+  McpSession,
+  Owner,
+  Reservation,
+  SessionlessOptions,
+  WantedChanges,
+} from '../../src/protocol/ports.ts';
 
 export const PEER: Peer = {
   era: 'legacy',
@@ -192,10 +206,97 @@ export class ScriptedSession implements McpSession {
   }
 }
 
+/** One request that reached the backends. */
+export class SessionlessExchange extends ScriptedExchange {
+  readonly options: SessionlessOptions;
+
+  constructor(request: ExchangeRequest, options: SessionlessOptions, subscriber: Subscriber<Answer>) {
+    super(request, subscriber, 'a');
+    this.options = options;
+  }
+
+  get params(): JsonObject {
+    return plainValue(this.request.params ?? {});
+  }
+}
+
 export class ScriptedBackends implements Backends {
-  readonly sessions = new Map<string, ScriptedSession>();
+  readonly exchanges: SessionlessExchange[] = [];
+  readonly listChanged$ = new Subject<ListField>();
+  readonly changes$ = new Subject<ServerNotification>();
+  /** What is listened to at present. */
+  readonly wanted: WantedChanges[] = [];
   readonly tools = new Map<string, Tool>();
-  readonly listChanged$ = NEVER;
+  /** Tools that were asked for again, and how they are listed then. */
+  readonly relistings: string[] = [];
+  onRelist: Backends['relisted'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
+  known: readonly Peer[] = [];
+  /** Instances that are there; undefined when any is. */
+  instances: ReadonlySet<string> | undefined;
+
+  get last(): SessionlessExchange {
+    const exchange = this.exchanges.at(-1);
+    if (exchange === undefined) throw new Error('nothing was asked');
+    return exchange;
+  }
+
+  /** The instances that were named, in order. */
+  get askedInstances(): (string | undefined)[] {
+    return this.exchanges.map(({ options }) => options.instanceId);
+  }
+
+  peers(): readonly Peer[] {
+    return this.known;
+  }
+
+  modernInstanceIds(): readonly string[] {
+    return [...(this.instances ?? [])];
+  }
+
+  /** Recorded like an exchange, which it is to a backend. */
+  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
+    const profile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
+    return this.exchange(request, { owner, profile, instanceId }).pipe(map(({ event }) => event));
+  }
+
+  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+    return new Observable((subscriber) => {
+      const { instanceId } = options;
+      const isGone = instanceId !== undefined && this.instances?.has(instanceId) === false;
+      if (isGone) subscriber.error(serverNotFound(instanceId));
+      else this.exchanges.push(new SessionlessExchange(request, options, subscriber));
+    });
+  }
+
+  changes(_owner: Owner, _profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+    return new Observable((subscriber) => {
+      this.wanted.push(wanted);
+      subscriber.add(this.changes$.subscribe(subscriber));
+      subscriber.add(() => this.wanted.splice(this.wanted.indexOf(wanted), 1));
+    });
+  }
+
+  tool(name: string): Tool | undefined {
+    return this.tools.get(name);
+  }
+
+  relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
+    this.relistings.push(name);
+    return this.onRelist(name);
+  }
+
+  session(_id: string): McpSession | undefined {
+    return undefined;
+  }
+
+  openSession(_owner: Owner, _profile: ClientProfile, _signal?: AbortSignal): Promise<McpSession> {
+    throw new Error('no modern client opens a session');
+  }
+}
+
+/** Backends whose sessions answer when the spec says so. */
+export class SessionBackends extends ScriptedBackends {
+  readonly sessions = new Map<string, ScriptedSession>();
   peer: Peer = PEER;
   /** What opening a session waits for, or fails with. */
   opening: () => Promise<void> = async () => {};
@@ -203,11 +304,15 @@ export class ScriptedBackends implements Backends {
   /** What would have called off each of them. */
   signals: (AbortSignal | undefined)[] = [];
 
-  peers(): readonly Peer[] {
+  override peers(): readonly Peer[] {
     return [this.peer];
   }
 
-  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
+  override async openSession(
+    owner: Owner,
+    profile: ClientProfile,
+    signal?: AbortSignal,
+  ): Promise<McpSession> {
     this.opened.push(profile);
     this.signals.push(signal);
     await this.opening();
@@ -221,33 +326,8 @@ export class ScriptedBackends implements Backends {
     return session;
   }
 
-  session(id: string): ScriptedSession | undefined {
+  override session(id: string): ScriptedSession | undefined {
     const session = this.sessions.get(id);
     return session?.isClosed ? undefined : session;
-  }
-
-  modernInstanceIds() {
-    return [];
-  }
-
-  inquire() {
-    return NEVER;
-  }
-
-  exchange(): Observable<Answer> {
-    return NEVER;
-  }
-
-  changes() {
-    return NEVER;
-  }
-
-  tool(name: string): Tool | undefined {
-    return this.tools.get(name);
-  }
-
-  relisted(name: string): readonly Tool[] {
-    const tool = this.tools.get(name);
-    return tool === undefined ? [] : [tool];
   }
 }

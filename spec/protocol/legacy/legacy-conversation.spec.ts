@@ -11,7 +11,7 @@ import { LegacyConversations } from '../../../src/protocol/legacy/legacy-convers
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { ScriptedBackends } from '../scripted-backends.ts';
+import { SessionBackends } from '../scripted-backends.ts';
 import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation');
@@ -229,7 +229,7 @@ test('the error of a call that yielded its place is stored for its client', asyn
 
 /** Conversations, and the beginning of a call in one of them. */
 function conversing() {
-  const backends = new ScriptedBackends();
+  const backends = new SessionBackends();
   const conversations = new LegacyConversations(() => {}, steadyPace());
   const call = (sessionId: string) => {
     const session = backends.session(sessionId) ?? backends.add(sessionId, 'ann');

@@ -9,7 +9,7 @@ import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { TaskFinder } from '../../../src/protocol/task-finder.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { ScriptedBackends } from '../scripted-backends.ts';
+import { SessionBackends } from '../scripted-backends.ts';
 
 /** One refusal, as the HTTP room writes it. */
 export interface Refusal {
@@ -31,7 +31,7 @@ export function legacyHarness(
   onFault: (error: unknown) => void = () => {},
 ) {
   const endpoint = new LegacyEndpoint({ onFault, scheduler: steadyPace(), tasks: new TaskFinder() });
-  const backends = new ScriptedBackends();
+  const backends = new SessionBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];
   const harness = {

@@ -11,12 +11,12 @@ import {
   versionToOpen,
 } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, ScriptedBackends } from '../scripted-backends.ts';
+import { PEER, SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy initialize');
 
 function resultWith(peer: Peer, isShared = true, protocolVersion = '2025-06-18') {
-  const backends = new ScriptedBackends();
+  const backends = new SessionBackends();
   backends.peer = peer;
   const session = backends.add('one', 'ann', { protocolVersion });
   session.isShared = isShared;

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import { exchangeInSession } from '../../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, ScriptedBackends } from '../scripted-backends.ts';
+import { PEER, SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy over modern');
 const CALL: ExchangeRequest = { method: 'tools/call', params: { name: 'add', arguments: { a: 1 } } };
@@ -22,7 +22,7 @@ test.after.each(() => mock.timers.reset());
 function modern(
   profile: Partial<ClientProfile> = { capabilities: { elicitation: {}, sampling: {}, roots: {} } },
 ) {
-  const backends = new ScriptedBackends();
+  const backends = new SessionBackends();
   backends.peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
   const session = backends.add('one', 'ann', profile);
   const events: (ExchangeEvent | 'end')[] = [];
@@ -62,7 +62,7 @@ function modern(
 const failed = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
 
 test('a legacy backend is asked as it is', () => {
-  const backends = new ScriptedBackends();
+  const backends = new SessionBackends();
   const session = backends.add('one', 'ann');
   exchangeInSession(session, CALL).subscribe();
   assert.is(session.last.request, CALL);

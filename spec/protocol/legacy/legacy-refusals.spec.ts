@@ -155,14 +155,4 @@ test('what is unusual but right is taken', async () => {
   }
 });
 
-test('answers to nothing, twice or to another are taken and dropped', async () => {
-  const { post, call, session } = legacyHarness();
-  call(0);
-  session.last.ask('roots/list');
-  for (const id of [99, '1', 'x']) {
-    assert.is(post({ jsonrpc: '2.0', id, result: { roots: [] } }).reply.status, 202);
-  }
-  assert.equal(session.last.replies, []);
-});
-
 test.run();

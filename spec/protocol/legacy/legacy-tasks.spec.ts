@@ -11,8 +11,7 @@ import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
 import { TaskFinder } from '../../../src/protocol/task-finder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered } from '../listing-backends.ts';
-import { ModernScriptedBackends } from '../modern/modern-harness.ts';
-import { PEER, ScriptedBackends } from '../scripted-backends.ts';
+import { PEER, ScriptedBackends, SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy tasks');
 
@@ -21,7 +20,7 @@ const get = (taskId: unknown): ExchangeRequest => ({ method: 'tasks/get', params
 const begin = { method: 'tools/call', params: { name: 'slow', task: {} } };
 
 const sessionOf = (ownerId: string, capabilities: JsonObject = {}) =>
-  new ScriptedBackends().add('one', ownerId, { capabilities });
+  new SessionBackends().add('one', ownerId, { capabilities });
 
 test('a task that begins after the request was made is checked when the request is sent', () => {
   const finder = new TaskFinder();
@@ -76,7 +75,7 @@ function setUp(where: { readonly template: string | undefined } = { template: 't
   const { memory } = finder;
   const tasks = new LegacyTasks(finder);
   const session = sessionOf('ann');
-  const backends = new ModernScriptedBackends();
+  const backends = new ScriptedBackends();
   const path = { owner: { id: 'ann' }, backends, ...where };
   const ask = (taskId: string) => {
     const received: unknown[] = [];

@@ -11,7 +11,7 @@ import {
 } from '../../../src/protocol/modern/modern-call.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ModernScriptedBackends } from './modern-harness.ts';
+import { ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('modern call');
 
@@ -30,7 +30,7 @@ function call(
     },
     owner: { id: 'ann' },
     template: 't',
-    backends: new ModernScriptedBackends(),
+    backends: new ScriptedBackends(),
     ...change,
   };
 }

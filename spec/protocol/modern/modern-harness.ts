@@ -1,29 +1,17 @@
-// Harness of the modern endpoint: backends that answer when the spec says so, at the instance that it names, and clients that
-// write requests of the revision. Parked calls are the real ones.
+// Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. Parked calls are the real
+// ones.
 
-import { map, Observable, Subject, type Subscriber } from 'rxjs';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import type { ClientProfile, ServerNotification } from '../../../src/domain/client.ts';
-import { serverNotFound } from '../../../src/domain/error-catalogue.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonValue, plainValue } from '../../../src/domain/json.ts';
-import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
-import type {
-  Backends,
-  InquiryOptions,
-  McpSession,
-  Owner,
-  SessionlessOptions,
-  WantedChanges,
-} from '../../../src/protocol/ports.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
-import { ScriptedExchange } from '../scripted-backends.ts';
+import { ScriptedBackends } from '../scripted-backends.ts';
 
 export const VERSION = '2026-07-28';
 export const KEY = {
@@ -45,94 +33,6 @@ export const PEER: Peer = {
 };
 export const SERVER_INFO = { name: 'notes', version: '1' };
 
-/** One request that reached the backends. */
-export class ModernScriptedExchange extends ScriptedExchange {
-  readonly options: SessionlessOptions;
-
-  constructor(request: ExchangeRequest, options: SessionlessOptions, subscriber: Subscriber<Answer>) {
-    super(request, subscriber, 'a');
-    this.options = options;
-  }
-
-  get params(): JsonObject {
-    return plainValue(this.request.params ?? {});
-  }
-}
-
-export class ModernScriptedBackends implements Backends {
-  readonly exchanges: ModernScriptedExchange[] = [];
-  readonly listChanged$ = new Subject<ListField>();
-  readonly changes$ = new Subject<ServerNotification>();
-  /** What is listened to at present. */
-  readonly wanted: WantedChanges[] = [];
-  readonly tools = new Map<string, Tool>();
-  /** Tools that were asked for again, and how they are listed then. */
-  readonly relistings: string[] = [];
-  onRelist: Backends['relisted'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
-  known: readonly Peer[] = [PEER];
-  /** Instances that are there; undefined when any is. */
-  instances: ReadonlySet<string> | undefined;
-
-  get last(): ModernScriptedExchange {
-    const exchange = this.exchanges.at(-1);
-    if (exchange === undefined) throw new Error('nothing was asked');
-    return exchange;
-  }
-
-  /** The instances that were named, in order. */
-  get askedInstances(): (string | undefined)[] {
-    return this.exchanges.map(({ options }) => options.instanceId);
-  }
-
-  peers(): readonly Peer[] {
-    return this.known;
-  }
-
-  modernInstanceIds(): readonly string[] {
-    return [...(this.instances ?? [])];
-  }
-
-  /** Recorded like an exchange, which it is to a backend. */
-  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
-    const profile = { protocolVersion: VERSION, capabilities: {}, clientInfo: {} };
-    return this.exchange(request, { owner, profile, instanceId }).pipe(map(({ event }) => event));
-  }
-
-  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
-    return new Observable((subscriber) => {
-      const { instanceId } = options;
-      const isGone = instanceId !== undefined && this.instances?.has(instanceId) === false;
-      if (isGone) subscriber.error(serverNotFound(instanceId));
-      else this.exchanges.push(new ModernScriptedExchange(request, options, subscriber));
-    });
-  }
-
-  changes(_owner: Owner, _profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
-    return new Observable((subscriber) => {
-      this.wanted.push(wanted);
-      subscriber.add(this.changes$.subscribe(subscriber));
-      subscriber.add(() => this.wanted.splice(this.wanted.indexOf(wanted), 1));
-    });
-  }
-
-  tool(name: string): Tool | undefined {
-    return this.tools.get(name);
-  }
-
-  relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
-    this.relistings.push(name);
-    return this.onRelist(name);
-  }
-
-  session(): McpSession | undefined {
-    return undefined;
-  }
-
-  openSession(): Promise<McpSession> {
-    throw new Error('no modern client opens a session');
-  }
-}
-
 /** What a client sends, apart from what every request has. */
 export interface Said {
   readonly id?: unknown;
@@ -146,7 +46,8 @@ export interface Said {
 
 /** An endpoint, its backends, and clients that speak to it. */
 export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
-  const backends = new ModernScriptedBackends();
+  const backends = new ScriptedBackends();
+  backends.known = [PEER];
   const parked = new ParkedCalls();
   const faults: unknown[] = [];
   const endpoint = new Endpoint({

@@ -164,16 +164,4 @@ test('one instance alone is not looked for, nor is a text that is no id of a tas
   assert.equal([harness.backends.exchanges.length, where(harness)], [3, undefined]);
 });
 
-test('a task is the same one at the path of its template and at that of all templates', async () => {
-  const harness = modernHarness();
-  const everywhere = { template: undefined };
-  await harness.call('tools/call', call, task('1'), 'b');
-  await harness.send('tasks/get', { taskId: '1' }, everywhere);
-  assert.is(where(harness), 't/b');
-  await harness.call('tools/call', call, task('2'), 't/c', everywhere);
-  await harness.send('tasks/get', { taskId: '2' });
-  assert.is(where(harness), 'c');
-  assert.is(outcomeOf(await harness.send('tasks/get', { taskId: '2' }, { owner: 'eve' })), '200 -32602');
-});
-
 test.run();
