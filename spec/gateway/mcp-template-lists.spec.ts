@@ -10,7 +10,6 @@ import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import { Fleet } from '../../src/actors/fleet.ts';
 import { alarmOf } from '../../src/domain/clock.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
@@ -31,6 +30,8 @@ const TELLS: Peer = {
     serverInfo: { name: 'scripted', version: '1' },
   },
 };
+
+const HTTP = { transport: 'http', endpoint: 'http://one.test/mcp' } as const;
 
 let events$: Subject<GatewayEvent>;
 let fleet: Fleet;
@@ -111,50 +112,35 @@ async function clients() {
 }
 
 /** Instance `one`, whose tool is `old`, and clients that know it. */
-async function listening(way: Partial<InstanceDefinition>) {
+async function listening() {
   tools = ['old'];
-  fleet.add(definition('one', way));
+  fleet.add(definition('one', HTTP));
   await pass(10);
   const { notices, lists } = await clients();
   assert.equal(await lists(), [['old'], ['old']]);
   return { notices, lists };
 }
 
-for (const way of [
-  { transport: 'http', endpoint: 'http://one.test/mcp' },
-  { transport: 'in-process' },
-] as const) {
-  test(`tells when the only instance comes back with other tools (${way.transport})`, async () => {
-    const { notices, lists } = await listening(way);
-    tools = ['new'];
-    backends.get('one')?.lose();
-    await pass(100);
-    assert.equal(notices(), [0, 0], 'while nobody is there nothing is different');
-    await pass(2_000);
-    assert.equal(notices(), [1, 1]);
-    assert.equal(await lists(), [['new'], ['new']]);
-  });
+test('tells when the only instance comes back with other tools', async () => {
+  const { notices, lists } = await listening();
+  tools = ['new'];
+  backends.get('one')?.lose();
+  await pass(100);
+  assert.equal(notices(), [0, 0], 'while nobody is there nothing is different');
+  await pass(2_000);
+  assert.equal(notices(), [1, 1]);
+  assert.equal(await lists(), [['new'], ['new']]);
+});
 
-  test(`tells when another takes the place of the only instance (${way.transport})`, async () => {
-    const { notices, lists } = await listening(way);
-    tools = ['new'];
-    fleet.add(definition('one', way));
-    await pass(3_000);
-    const [legacy = 0, modern = 0] = notices();
-    assert.ok(Math.min(legacy, modern) >= 1 && Math.max(legacy, modern) <= 2, `${legacy}, ${modern}`);
-    assert.equal(await lists(), [['new'], ['new']]);
-  });
-
-  test(`says nothing when another of its kind comes and goes (${way.transport})`, async () => {
-    const { notices } = await listening(way);
-    fleet.add(definition('two', way));
-    await pass(10);
-    void fleet.remove('t', 'two', 0);
-    const fact = { atMs: 0, template: 't', instanceId: 'two', serverId: 'two' };
-    events$.next({ type: 'instance.deregistered', ...fact });
-    await pass(3_000);
-    assert.equal(notices(), [0, 0]);
-  });
-}
+test('says nothing when another of its kind comes and goes', async () => {
+  const { notices } = await listening();
+  fleet.add(definition('two', HTTP));
+  await pass(10);
+  void fleet.remove('t', 'two', 0);
+  const fact = { atMs: 0, template: 't', instanceId: 'two', serverId: 'two' };
+  events$.next({ type: 'instance.deregistered', ...fact });
+  await pass(3_000);
+  assert.equal(notices(), [0, 0]);
+});
 
 test.run();
