@@ -118,7 +118,7 @@ outcomes('of the direct run are good only with exactly the numbers that have to 
   }
 });
 
-outcomes('are told in a row, with what is behind it', () => {
+outcomes('are reported in a row, with the differences', () => {
   const direct = [check('a', '1'), check('a', '2'), check('b', '1'), check('c', '1', 'INFO')];
   const here = [check('a', 'error', 'FAILURE', 'it broke'), check('b', '1'), check('c', '1', 'SKIPPED')];
   const outcome = comparedOutcome(ran(here, ['cut']), direct, [{ scenario: 'c', reason: 'why' }]);

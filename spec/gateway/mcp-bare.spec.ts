@@ -69,7 +69,7 @@ async function modernList(): Promise<string> {
   return namesIn((await postTo(gateway, { template: 'bare', ...modernRequest('tools/list') })).answer);
 }
 
-test('a session lists what its own server lists, whatever others of the template do', async () => {
+test('a session lists the tools of its own server, not of others of the template', async () => {
   await add('a');
   await add('b');
   const sessions = [await open(), await open()];
@@ -85,7 +85,7 @@ test('a session lists anew after its server was restarted', async () => {
   assert.is(await session.list(), toolOf('a'));
 });
 
-test('a session that changed something does not go on with another run of its server', async () => {
+test('a session that called a tool does not continue with another run of its server', async () => {
   await add('a');
   const session = await open();
   const before = toolOf('a');

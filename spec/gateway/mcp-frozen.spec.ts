@@ -55,7 +55,7 @@ test('answers the first call of a session with all templates in its time', async
   assert.equal(await errorData({ template: undefined, message, headers }), TOO_LATE);
 });
 
-test('goes on to another instance that is well', async () => {
+test('continues with a healthy instance', async () => {
   await register('one');
   await register('two');
   freeze();

@@ -90,7 +90,7 @@ async function listening(principal: Principal) {
   return { modern, notices: () => [legacy.notices, modern.notices] };
 }
 
-test('tells of a template that comes, and of one that goes, the clients that may use it', async () => {
+test('notifies the clients that may use a template when it comes and goes', async () => {
   const [{ modern, notices }, barred] = [await listening(ALL), await listening(ONLY_A)];
   assert.equal(await modern.tools(), ['a__read']);
   await add('b', 'one', 'write');
@@ -105,7 +105,7 @@ test('tells of a template that comes, and of one that goes, the clients that may
   assert.equal(await barred.modern.tools(), ['a__read']);
 });
 
-test('tells at most twice of many templates that come together', async () => {
+test('notifies at most twice of many templates that come together', async () => {
   const { notices } = await listening(ALL);
   await Promise.all(Array.from({ length: 20 }, (_, number) => add(`t${number}`, 'one', 'read')));
   await until(() => notices().every((count) => count > 0));
@@ -113,7 +113,7 @@ test('tells at most twice of many templates that come together', async () => {
   assert.ok(Math.max(...notices()) <= 2, 'one, and one for those that came later');
 });
 
-test('tells when the instances of a template are replaced by others with other tools', async () => {
+test('notifies when the instances of a template are replaced by others with other tools', async () => {
   const { modern, notices } = await listening(ALL);
   assert.equal(await modern.tools(), ['a__read']);
   await add('a', 'one', 'other');

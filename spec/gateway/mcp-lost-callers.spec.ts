@@ -75,7 +75,7 @@ async function revokeAll(): Promise<void> {
   for (const { apiKey } of await auth.accounts.apiKeys()) await auth.accounts.revokeApiKey(apiKey.id);
 }
 
-test('end when their key is revoked, with their calls, and whoever comes back is told why', async () => {
+test('end with their calls when their key is revoked, and a later request is refused', async () => {
   const app = await started;
   const key = await app.key(['tools:call']);
   const streams = await streamsOf(key);
@@ -100,7 +100,7 @@ test('of all templates end when the caller may use others, those of one when it 
   assert.is((await ended(streams)).length, streams.size);
 });
 
-test('stay when somebody else is changed', async () => {
+test('stay open when another user is changed', async () => {
   const app = await started;
   const eve = await app.createUser('eve');
   const key = await app.key(['tools:call']);

@@ -116,7 +116,7 @@ for (const [what, end] of Object.entries(ENDS())) {
   });
 }
 
-test('where all templates are one, a call keeps its place, and hears when it is gone', async () => {
+test('where all templates are one, a call keeps its reservation, and fails when that is lost', async () => {
   for (const [afterMs, seen] of [
     [29_000, 'done by a'],
     [31_000, 'BACKEND_UNAVAILABLE'],

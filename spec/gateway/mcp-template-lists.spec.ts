@@ -121,7 +121,7 @@ async function listening() {
   return { notices, lists };
 }
 
-test('tells when the only instance comes back with other tools', async () => {
+test('notifies when the only instance comes back with other tools', async () => {
   const { notices, lists } = await listening();
   tools = ['new'];
   backends.get('one')?.lose();
@@ -132,7 +132,7 @@ test('tells when the only instance comes back with other tools', async () => {
   assert.equal(await lists(), [['new'], ['new']]);
 });
 
-test('says nothing when another of its kind comes and goes', async () => {
+test('does not notify when an equal instance comes and goes', async () => {
   const { notices } = await listening();
   fleet.add(definition('two', HTTP));
   await pass(10);

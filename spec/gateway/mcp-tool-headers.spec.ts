@@ -50,7 +50,7 @@ test('it is not in the log again because its instance begins anew', async () => 
   assert.equal(harness.reasons, [`a: ${BAD}`]);
 });
 
-test('what it is called with is in no line and no event', async () => {
+test('its arguments are in no log line and no event', async () => {
   const secret = 'k9-argument-k9';
   harness.backend.pages = [[good, bad('object')]];
   await harness.register('a');

@@ -71,7 +71,7 @@ test('a client that knows is served while another instance lists the tool as bef
   }
 });
 
-test('a client that knows is served when nobody asks for headers any more', async () => {
+test('a client that knows is served when no instance asks for headers any more', async () => {
   harness.backend.pages = [[tool('one', { region: { type: 'string' } })]];
   assert.equal(outcome(await harness.call('ann', 'one', ARGS, {})), SERVED);
 });

@@ -105,7 +105,7 @@ test('gives one caller his share, at one template as at all of them, and the res
   }
 });
 
-test('finishes what is under way at a template that is deleted, and answers 404 from then on', async () => {
+test('finishes the calls of a deleted template, and answers 404 from then on', async () => {
   const [one, joined] = [await openSession(gateway, 'a'), await openSession(gateway, undefined)];
   const under = [post('a', call('wait'), one), post(undefined, call('a__wait'), joined)];
   for (let turns = 0; turns < 50; turns += 1) await turn();
@@ -124,7 +124,7 @@ test('finishes what is under way at a template that is deleted, and answers 404 
   assert.equal(faults, []);
 });
 
-test('tells of an error of its own what no client is told', async () => {
+test('reports an internal error, which no client sees, to the operator', async () => {
   const { answer } = await post('a', call('sayTooDeep'), await openSession(gateway, 'a'));
   assert.is(Object(answer.error).code, -32603);
   assert.equal(
@@ -179,7 +179,7 @@ test('waits no longer than the grace', async () => {
   assert.ok(Object((await answer).answer).error);
 });
 
-test('ends what a caller has open who may not have it any more, and what nobody else has', async () => {
+test('ends the sessions of a caller whose permissions changed, and no others', async () => {
   const [one, joined] = [await openSession(gateway, 'a'), await openSession(gateway, undefined)];
   assert.equal([...gateway.openCallers()], [ANONYMOUS.id]);
   changedCallers$.next('user:another');

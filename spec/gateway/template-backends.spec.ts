@@ -26,7 +26,7 @@ function over(refs: readonly Ref[]) {
   return { backends: new TemplateBackends('t', Object(parts)) };
 }
 
-test('asks the healthy who they are, and remembers while nobody is', () => {
+test('has the peers of healthy instances, else the last known ones', () => {
   const other = { ...PEER, serverName: 'other' };
   const healthy = { state: 'healthy', peer: PEER, lastPeer: PEER };
   const { backends } = over([
@@ -41,7 +41,7 @@ test('asks the healthy who they are, and remembers while nobody is', () => {
   assert.equal(over([]).backends.peers(), []);
 });
 
-test('names the instances of the modern era that may go on with something', () => {
+test('names the healthy and draining instances of the modern era', () => {
   const { backends } = over([
     { id: 'a', state: 'healthy', peer: { era: 'modern' } },
     { id: 'b', state: 'unhealthy', peer: { era: 'modern' } },

@@ -108,7 +108,7 @@ test('are made once for all readers, and not at all without one', () => {
   assert.equal([looks, events$.observed], [4, false]);
 });
 
-test('come whole to a reader that comes later, and at once', () => {
+test('come at once and with all parts to a later reader', () => {
   read({ viewer: ADMIN });
   for (const ms of [0, 1_000, 1_000, 500]) mock.timers.tick(ms);
   const { seen } = read({ viewer: ADMIN });

@@ -37,7 +37,7 @@ test('every other GET and DELETE is of the legacy era', async () => {
   }
 });
 
-test('each POST is sorted by itself, in whatever order they come', async () => {
+test('each POST is classified by itself, in any order', async () => {
   const { post, send, backends } = modernHarness();
   const legacy = (params?: JsonObject) => ({ jsonrpc: '2.0', id: 1, method: 'tools/list', params });
   const claim = { _meta: { [KEY.version]: VERSION, [KEY.capabilities]: {} } };
@@ -52,7 +52,7 @@ test('each POST is sorted by itself, in whatever order they come', async () => {
   }
 });
 
-test('a body is refused before anybody looks at its era', async () => {
+test('an invalid body is refused in both eras alike', async () => {
   const { post } = modernHarness();
   for (const headers of [types, headersFor('tools/list'), { ...types, 'mcp-session-id': 'gone' }]) {
     assert.is(outcomeOf(await post('{', headers)), '400 -32700');

@@ -13,7 +13,7 @@ function filled(most: number, ...keys: readonly string[]): LruMap<string> {
   return map;
 }
 
-test('keeps what is read or put in again', () => {
+test('keeps entries that are read or set again', () => {
   for (const use of [(map: LruMap<string>) => map.get('a'), (map: LruMap<string>) => map.set('a', 'a')]) {
     const map = filled(2, 'a', 'b');
     use(map);

@@ -80,7 +80,7 @@ test('are refused when they are missing, differ, or are badly encoded', () => {
   assert.match(outcome({ ...written, 'mcp-param-region': '=?base64?Z3!LD?=' }), /not canonical/);
 });
 
-test('take what is not wrapped as it is', () => {
+test('compare texts that are not Base64 as they are', () => {
   const only = toolWith({ a: { type: 'string', 'x-mcp-header': 'A' } });
   for (const text of ['SGVsbG8=', '=?base64?SGVsbG8=', 'SGVsbG8=?=']) {
     assert.is(outcome({ 'mcp-param-a': text }, { a: text }, only), 'passes', text);

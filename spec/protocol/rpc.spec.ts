@@ -38,7 +38,7 @@ test('no code of ours is one that others may take for theirs', () => {
   }
 });
 
-test('what is thrown becomes an error with its reason, and keeps the id', () => {
+test('a thrown error keeps its reason, and the id of its request', () => {
   const thrown = new GatewayError('BACKEND_TIMEOUT', 'Too slow.', { instanceId: 'a', delivered: 'unknown' });
   const { status, error, id, headers } = failureOf(thrown, 'x');
   assert.equal([status, id, headers], [503, 'x', []]);
@@ -63,7 +63,7 @@ test('the answer does not show how instances are run', () => {
   assert.not(failureOf(new Error('password=secret')).body.includes('secret'));
 });
 
-test('what is our own fault is known by its cause', () => {
+test('an internal error is known by its cause', () => {
   const bug = new Error('password=secret');
   assert.is(faultOf(failureOf(bug))?.cause, bug);
   assert.is(faultOf(failureOf(failureOf(bug), 1))?.cause, bug);
@@ -116,7 +116,7 @@ test('a result keeps its bytes, and its id its type', () => {
   assert.is(String(resultMessage('1', bytes('{}'))), '{"jsonrpc":"2.0","id":"1","result":{}}');
 });
 
-test('an id of many bytes leaves the result whole', () => {
+test('an id with multi-byte characters does not damage the result', () => {
   const id = 'ü"\n€😀';
   assert.equal(JSON.parse(String(resultMessage(id, bytes('{"a":[]}')))), {
     jsonrpc: '2.0',

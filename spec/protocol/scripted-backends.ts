@@ -115,12 +115,12 @@ export class ScriptedSession implements McpSession {
   readonly messages = new Subject<ServerMessage>();
   readonly ended$ = new ReplaySubject<string>(1);
   holds = 0;
-  /** What the session was told of its client. */
+  /** Whether the client was away, as it was reported. */
   readonly away: boolean[] = [];
   /** Of them, those for calls that others carry. */
   carries = 0;
   opening: Promise<void> | undefined;
-  /** The instances at which places are kept now. */
+  /** The instances with a reservation. */
   readonly reservations: string[] = [];
   isClosed = false;
 
@@ -152,15 +152,15 @@ export class ScriptedSession implements McpSession {
     });
   }
 
-  /** The place that was kept last is lost with this error. */
+  /** Makes the latest reservation fail. */
   lose: (error: GatewayError) => void = () => {};
-  /** What keeping a place does besides. */
-  onStay: () => void = () => {};
+  /** Called by each reservation. */
+  onReserve: () => void = () => {};
 
   reserve({ instanceId }: Answer, lost: (error: GatewayError) => void): Reservation {
     this.reservations.push(instanceId);
     this.lose = lost;
-    this.onStay();
+    this.onReserve();
     let isKept = true;
     return {
       exchange: (request) => this.exchange(request),

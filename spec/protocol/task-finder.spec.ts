@@ -54,7 +54,7 @@ test('asks 32 instances at most', () => {
   assert.is(answers.filter(({ observed }) => observed).length, 32);
 });
 
-test('over all templates hears everybody out, since two of them may have given the id', () => {
+test('over all templates waits for all instances, since two templates may have given the id', () => {
   const late = new Subject<ExchangeEvent>();
   const received = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) });
   assert.equal(received, []);

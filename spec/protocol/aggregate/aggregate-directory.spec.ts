@@ -128,7 +128,7 @@ test('assigns an unlisted resource to the only template', async () => {
 const templateNames = fc.stringMatching(/^[a-z][a-z0-9-]{0,127}$/);
 const toolNames = fc.stringMatching(/^[A-Za-z0-9_.-]{1,128}$/);
 
-test('joins names and splits them, whatever underscores a tool has', () => {
+test('joins and splits names, also of tools with underscores', () => {
   assert.is(aggregateName({ template: 'files', name: 'read__all' }), 'files__read__all');
   assert.equal(splitName('files__read__all'), { template: 'files', name: 'read__all' });
   assert.equal(splitName('files____'), { template: 'files', name: '__' });
@@ -176,7 +176,7 @@ test('joins template and instance in a name, and splits it', () => {
   assert.is(splitInstance('one'), undefined);
 });
 
-test('adds to items what clients insist on', () => {
+test('adds the fields that clients require to items', () => {
   const schemas = [undefined, 'none', null, { type: 'string' }].map((inputSchema) =>
     aggregateItem('tools', 't', { name: 'x', ...(inputSchema === undefined ? {} : { inputSchema }) }),
   );

@@ -110,7 +110,7 @@ test('reports no change when the late answer equals the known list', async () =>
   assert.equal(late, []);
 });
 
-test('lists what a dead one listed last, and nothing of one that never did', async () => {
+test('uses the last list of a template that fails, and an empty one if there is none', async () => {
   const { fast, slow, gather } = setUp();
   slow.instead = throwError(() => new Error('dead'));
   assert.equal(names(await gather()), ['fast: f', 'slow: ']);
@@ -139,7 +139,7 @@ test('asks a template once for all callers at the same time', async () => {
   assert.is(slow.listChanged$.observed, false);
 });
 
-test('asks again when the list changed meanwhile, and forgets what it was before', async () => {
+test('asks again when the list changed meanwhile, and drops the old answer', async () => {
   const { slow, gather } = setUp();
   const [before, after] = [new Subject<Answer>(), new Subject<Answer>()];
   slow.instead = before;

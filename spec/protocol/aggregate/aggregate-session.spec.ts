@@ -115,7 +115,7 @@ test('sends the log level to the sessions that log, now or when they are opened'
   assert.equal(found, ['logging/setLevel', 'tools/call']);
 });
 
-test('hears its inner sessions, those opened later too, and the lists of its templates', async () => {
+test('passes on messages of its inner sessions, later ones included, and list changes of its templates', async () => {
   const { a, b, session, call, listChanges$ } = setUp({ id: 'key:1', templates: new Set(['a', 'b']) });
   await call('a__x');
   const received: ServerMessage[] = [];
@@ -160,22 +160,6 @@ test('reports list changes when the permissions change, to a later subscriber, t
   assert.equal(received, all);
 });
 
-test('is held while a call runs', async () => {
-  const { a, session, call } = setUp();
-  const answer = new Subject<never>();
-  await call('a__x');
-  a.instead = answer;
-  const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
-  await settled();
-  assert.is(session.park(), false);
-  subscription.unsubscribe();
-  assert.is(session.park(), true);
-  const release = session.hold();
-  release();
-  release();
-  assert.is(session.park(), true);
-});
-
 test('counts its calls and not its holds, and reports the end of each call to its table', async () => {
   const { a, session, call, uses } = setUp();
   const letGo = session.hold();
@@ -195,7 +179,7 @@ test('counts its calls and not its holds, and reports the end of each call to it
   carried();
   carried();
   assert.equal([session.calls, session.park(), uses], [0, false, [0]]);
-  letGo();
+  for (let times = 0; times < 2; times += 1) letGo();
   assert.is(session.park(), true);
   await session.close();
   assert.equal(uses, [0, 0, 'removed']);
@@ -211,7 +195,7 @@ test('ends with its inner sessions, and refuses calls from then on', async () =>
   assert.is(a.sessions.length, 1);
 });
 
-test('ends what its owner may use no longer, and offers it no more', async () => {
+test('ends the sessions with templates that its owner may not use any more', async () => {
   const { a, b, session, ask, call, listChanges$ } = setUp();
   await call('a__x');
   await call('b__y');

@@ -40,7 +40,7 @@ test('each request is an exchange of its own, and each answer an event', async (
   assert.is(leftIn(endpoint), 0);
 });
 
-test('one request alone is answered like any other', async () => {
+test('a batch of one request is answered like a single request', async () => {
   const { post, session, endpoint } = batching();
   const { reply } = post([request(1, 'tools/call'), notification('a')]);
   session.last.result();

@@ -26,7 +26,7 @@ function pass(ms: number): void {
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
 
-test('a notification makes a stream of the answer, with an id to come back with first', () => {
+test('a notification begins a stream, with an event id to resume it with', () => {
   const { call, session, endpoint } = legacyHarness();
   const { reply } = call('c');
   session.last.notify('notifications/progress', { progressToken: 'tok', progress: 1 });
@@ -53,7 +53,7 @@ test('older clients get no event without data', () => {
   assert.is(reply.events.isEnded, true);
 });
 
-test('a lost connection is resumed: what was missed comes again, then what is new', async () => {
+test('a lost connection is resumed with the missed messages, then new ones', async () => {
   const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
@@ -154,7 +154,7 @@ test('the revision of the request decides whether its client polls', () => {
   assert.equal([reply.events.messages.map(({ id }) => id), reply.events.isEnded], [[1], true]);
 });
 
-test('a client that left before the stream began hears nothing, and the exchange goes on', () => {
+test('a client that left before the stream began gets nothing, and its exchange continues', () => {
   const { call, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   reply.lose();

@@ -108,7 +108,7 @@ test('a stream begins after a moment where that of the backend does not open', a
   assert.is(reply.isAnswered, true);
 });
 
-test('a stream is refused whose session ends before it begins', async () => {
+test('a stream whose session ends before it begins is refused', async () => {
   const { listen, session, endpoint } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   session.opening = opening.promise;
@@ -135,7 +135,7 @@ test('a call is one event with the bytes of the backend', async () => {
   assert.is(endpoint.conversations, 0);
 });
 
-test('whatever is answered is an event stream, as SDK servers do', async () => {
+test('every answer is an event stream, as in SDK servers', async () => {
   for (const method of ['tools/call', 'tools/list', 'resources/read', 'prompts/get', 'x/unknown']) {
     const { post, session } = legacyHarness();
     const { reply } = post(request(1, method));
@@ -195,7 +195,7 @@ test('ping is answered here and free, also while the session has its most calls,
   assert.equal([session.exchanges.length, charges.length], [1_000, 1_000]);
 });
 
-test('notifications are taken, and all but two of them passed on', async () => {
+test('notifications are passed on, except two of them', async () => {
   const { post, session, charges } = legacyHarness();
   const replies = [
     post(notification('notifications/initialized')),
@@ -240,7 +240,7 @@ test('over the limit nothing is done', async () => {
   assert.equal([harness.session.exchanges.length, harness.endpoint.conversations], [0, 0]);
 });
 
-test('DELETE ends the session, and what was open in it', async () => {
+test('DELETE ends the session with its calls and streams', async () => {
   const { send, call, listen, session, endpoint } = legacyHarness();
   const open = listen();
   const running = call(1);
@@ -256,7 +256,7 @@ test('DELETE ends the session, and what was open in it', async () => {
   assert.equal(await send('DELETE', undefined).done, { status: 404, code: -32001, id: null });
 });
 
-test('DELETE waits for no backend, whose failure is reported', async () => {
+test('DELETE does not wait for the backend, whose failure is reported', async () => {
   const faults: unknown[] = [];
   const { send, session } = legacyHarness({}, 'one', (fault) => faults.push(fault));
   const closing = Promise.withResolvers<void>();
@@ -269,7 +269,7 @@ test('DELETE waits for no backend, whose failure is reported', async () => {
   assert.equal(faults, ['a defect']);
 });
 
-test('closing answers what is left and ends the streams', async () => {
+test('closing answers all calls and ends all streams', async () => {
   const { call, listen, session, endpoint } = legacyHarness();
   const { reply } = call(1);
   const spoken = call(2);
@@ -402,7 +402,7 @@ test('the cancel reason of the client is available only while its call is cancel
   assert.equal(reasons, [none, 'too slow', ...Array(8).fill(none), long, none]);
 });
 
-test('a cancelled call that had begun to speak ends without an answer, and cannot be come back to', async () => {
+test('the stream of a cancelled call ends without an answer, and cannot be resumed', async () => {
   const { call, post, listen, session, endpoint } = legacyHarness();
   const { reply } = call(5);
   session.last.notify('notifications/progress', { progressToken: 5 });

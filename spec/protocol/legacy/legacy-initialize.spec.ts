@@ -78,7 +78,7 @@ test('a backend of its own that is older has the say; a newer, shared, modern or
     assert.is(version(peer), '2025-06-18');
 });
 
-test('what each revision allows', () => {
+test('batches and polling depend on the revision', () => {
   const versions = ['2024-10-07', '2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
   assert.equal(versions.filter(hasBatches), ['2025-03-26']);
   assert.equal(versions.filter(canPoll), ['2025-11-25']);

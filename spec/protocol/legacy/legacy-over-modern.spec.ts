@@ -243,7 +243,7 @@ test('a failure in a later round is the failure of the call', () => {
   assert.equal(failures, [failure]);
 });
 
-test('a place that is lost while the client is asked ends the call, and gives nothing more away', () => {
+test('a reservation that is lost while the client is asked ends the call', () => {
   for (const inputRequests of [{ a: QUESTION }, undefined]) {
     const { run, session, require, answer, failures } = modern();
     run();
@@ -257,17 +257,17 @@ test('a place that is lost while the client is asked ends the call, and gives no
   }
 });
 
-test('a place that is lost at once ends the call before anything is asked', () => {
+test('a reservation that is lost at once ends the call without a question', () => {
   const { run, session, require, questions, failures, events } = modern();
   const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
-  session.onStay = () => session.lose(gone);
+  session.onReserve = () => session.lose(gone);
   run();
   require({ a: QUESTION });
   mock.timers.tick(10 * 60_000);
   assert.equal([failures, questions(), events], [[gone], [], []]);
 });
 
-test('a place that is lost while the backend works is the matter of that exchange', () => {
+test('a reservation that is lost during an exchange is reported by that exchange', () => {
   const { run, session, require, answer, failures, end } = modern();
   run();
   require({ a: QUESTION });

@@ -128,7 +128,7 @@ for (const [method, params] of [
   });
 }
 
-test('a second GET stream: 409, -32000, and the first goes on', async () => {
+test('a second GET stream: 409, -32000, and the first continues', async () => {
   const { listen, session } = legacyHarness();
   const first = listen();
   assert.equal(await listen().done, refusal(409, -32000));
@@ -142,7 +142,7 @@ test("a DELETE of another's session: 404, and it goes on", async () => {
   assert.is(session.isClosed, false);
 });
 
-test('what is unusual but right is taken', async () => {
+test('a missing or older revision header is accepted', async () => {
   const { post, session } = legacyHarness();
   const variants: Record<string, string | undefined>[] = [
     { 'mcp-protocol-version': undefined },

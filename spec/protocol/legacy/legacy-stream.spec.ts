@@ -135,7 +135,7 @@ test('the time of a slow delivery counts from its end', () => {
   assert.is(resume(stream.key)?.isEnded, true);
 });
 
-test('a stream whose connection broke off after all is undelivered, and not evictable', () => {
+test('a stream whose connection broke off after delivery is undelivered, and not evictable', () => {
   const { streams, budget, begin, resume } = setUp();
   const { reply, stream } = begin();
   stream.finish();

@@ -121,7 +121,7 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   assert.is(isOver, true);
 });
 
-test('shows a session what its own instance lists, also when that is for everyone', async () => {
+test('serves a session the list of its own instance, also when the list is public', async () => {
   const { inner, openSession } = setUp();
   const listed = async (session: McpSession) => {
     const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));

@@ -47,7 +47,7 @@ test('loads once for all callers at the same time', () => {
   assert.equal([first.received, second.received], [[{ tools: [] }], [{ tools: [] }]]);
 });
 
-test('goes on for others when one of them leaves, and stops when all have left', () => {
+test('a shared load continues when one subscriber leaves, and stops when all have left', () => {
   const { loads, ask } = setUp();
   const [first, second] = [ask(), ask()];
   first.subscription.unsubscribe();
@@ -79,7 +79,7 @@ test('stores a list for half a minute, or for its own `ttlMs`', () => {
   assert.is(loads.length, 4);
 });
 
-test('shows to others only what is public', () => {
+test('serves only public lists to other owners', () => {
   const { loads, ask, answer } = setUp();
   ask('ada');
   answer({ tools: [{ name: 'hers' }] });
@@ -89,7 +89,7 @@ test('shows to others only what is public', () => {
   assert.equal(ask('cy').received, [{ tools: [], ttlMs: 5_000, cacheScope: 'public' }]);
 });
 
-test('forgets what changed, also when it was on its way', () => {
+test('drops a list that changed, also while it loads', () => {
   const { loads, cache, ask, answer } = setUp();
   const early = ask();
   cache.change('tools');
@@ -204,7 +204,7 @@ test('a list that exceeds the whole budget is not stored', () => {
   assert.equal([a.get('1'), memory.bytes], [undefined, 0]);
 });
 
-test('gives room back for what is replaced, removed, or one too many', () => {
+test('gives room back for lists that are replaced, removed or evicted', () => {
   const { memory, a } = sharing(2);
   a.set('1', 'x', KIB);
   a.set('1', 'y', 0);

@@ -64,7 +64,7 @@ test('ends at once when there is nothing to tell', async () => {
   assert.equal([reply.events.isEnded, harness.backends.wanted.length], [true, 0]);
 });
 
-test('the backends are let go of when the client leaves', async () => {
+test('unsubscribes from the backends when the client leaves', async () => {
   const harness = modernHarness();
   const reply = await harness.send('subscriptions/listen', { notifications });
   assert.is(harness.backends.changes$.observed, true);
@@ -90,7 +90,7 @@ test('ends with an answer when the gateway closes, or the backends do', async ()
   }
 });
 
-test('a client that reads nothing is let go', async () => {
+test('ends the stream of a client that does not read', async () => {
   const harness = modernHarness();
   const reply = await harness.send('subscriptions/listen', { notifications });
   reply.events.unsentBytes = 2 ** 20 + 1;

@@ -38,13 +38,13 @@ test('one instance is enough to have news of a list, all are needed for subscrip
   assert.equal(commonCapabilities([peer(full), peer(full)]), full);
 });
 
-test('extensions are shared by name, and by what they say alike', () => {
+test('extensions are shared by name, with their equal fields', () => {
   const one = { extensions: { a: { x: 1, y: [1] }, b: {} } };
   const two = { extensions: { a: { x: 2, y: [1] }, c: {} } };
   assert.equal(commonCapabilities([peer(one), peer(two)]), { extensions: { a: { y: [1] } } });
 });
 
-test('the server names itself when it is one, in the words of its greeting', () => {
+test('a single server is named as in its handshake', () => {
   const legacy = { serverInfo: { name: 'notes', version: '1', title: 'Notes' } };
   const modern = { _meta: { [KEY]: { name: 'notes', version: '1', websiteUrl: 'https://x' } } };
   assert.equal(serverInfoOf([peer({}, { greeting: legacy })], own), legacy.serverInfo);

@@ -115,7 +115,7 @@ test('sessions and event ids mean nothing', async () => {
   assert.equal([outcomeOf(reply), reply.headers], ['200', []]);
 });
 
-test('notifications are taken and forgotten', async () => {
+test('notifications are accepted and dropped', async () => {
   const { backends, post, charges } = modernHarness();
   const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
   const reply = await post(note, headersFor('notifications/cancelled'));

@@ -155,7 +155,7 @@ test('failures on the way have a status of their own, unless the request was wro
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
-test('what a legacy backend answers is made whole', async () => {
+test('an answer of a legacy backend gets the fields that it lacks', async () => {
   const { backends, call: ask } = modernHarness();
   backends.known = [{ ...PEER, era: 'legacy', greeting: { serverInfo: { ...SERVER_INFO, title: 'Notes' } } }];
   const info = { ...SERVER_INFO, title: 'Notes' };

@@ -22,7 +22,7 @@ const finish = (method: string, result: string) => text(completed(method, bytes(
 /** A field that makes a result larger than what is read. */
 const LARGE = `"text":"${'x'.repeat(20_000)}"`;
 
-test('a result gets what it lacks, in front of what it is', () => {
+test('a result gets the fields that it lacks, before its own fields', () => {
   const head = `{"resultType":"complete","_meta":${JSON.stringify(META._meta)}`;
   assert.is(finish('tools/call', '{"content":[]}'), `${head},"content":[]}`);
   assert.is(finish('tools/call', ' { "content" : [] } '), `${head},"content" : [] } `);
@@ -138,7 +138,7 @@ test('a key is not found inside of other values, nor in strings', () => {
   }
 });
 
-test('a look for a key agrees with a parser, whatever surrounds it', () => {
+test('the search for a key agrees with a parser', () => {
   const values = ['1', '"k"', '"\\"k\\":"', '{"k":1}', '[{"k":"}"}]', '"\\\\"', '"{["', '{"a":{"k":[]}}'];
   for (const one of values) {
     for (const two of values) {

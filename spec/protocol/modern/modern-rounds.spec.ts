@@ -38,7 +38,7 @@ test('a retry reaches the instance that asked, with the state that it gave', asy
   assert.equal(resultOf(reply), done);
 });
 
-test('without a state any instance may go on, and nothing is added', async () => {
+test('without a state any instance may continue, and nothing is added', async () => {
   const harness = modernHarness();
   const wanted = { resultType: 'input_required', inputRequests };
   assert.equal(await harness.call('tools/call', call, wanted), wanted);
@@ -105,7 +105,7 @@ test('more state than may be carried is an error, not a broken round', async () 
   assert.is(outcomeOf(reply), '200 -32603');
 });
 
-test('a result that only speaks of it is left alone', async () => {
+test('a result that contains the words elsewhere is unchanged', async () => {
   const harness = modernHarness();
   const told = { ...done, structuredContent: { resultType: 'input_required', requestState: 's' } };
   assert.equal(await harness.call('tools/call', call, told), told);
@@ -142,7 +142,7 @@ async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<J
   return resultOf(reply);
 }
 
-test('a call that asks its client is parked, and goes on with the retry', async () => {
+test('a call that asks its client is parked, and continues with the retry', async () => {
   const harness = modernHarness();
   const { requestState, ...rest } = await parkedRound(harness);
   const { last } = harness.backends;
@@ -179,7 +179,7 @@ test('progress after a retry carries the token of the retry', async () => {
   ]);
 });
 
-test('what was not answered is asked again', async () => {
+test('a question without an answer is asked again', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
   const answers = {
@@ -195,7 +195,7 @@ test('what was not answered is asked again', async () => {
   harness.parked.close();
 });
 
-test('a parked call goes on once, and only for its own client', async () => {
+test('a parked call continues once, and only for its own client', async () => {
   const harness = modernHarness();
   const { requestState } = await parkedRound(harness);
   const retry = retryWith(requestState, {});
@@ -226,7 +226,7 @@ test('a retry at another node is refused with the reason, and the parked call co
   assert.is(last.isCancelled, true, 'when its client leaves during the retry');
 });
 
-test('a call that is refused until its user has visited an address goes on at the same instance', async () => {
+test('a call that is refused until its user has visited a URL continues at the same instance', async () => {
   const harness = modernHarness();
   const url = { elicitation: { url: {} } };
   const reply = await harness.send('tools/call', call, { capabilities: url });

@@ -14,7 +14,7 @@ const task = (taskId: unknown) => ({ resultType: 'task', taskId, status: 'workin
 /** Where the latest request went. */
 const where = (harness: ReturnType<typeof modernHarness>) => harness.backends.last.options.instanceId;
 
-test('what is asked about a task goes to the instance that runs it', async () => {
+test('a request about a task goes to the instance that runs it', async () => {
   const harness = modernHarness();
   assert.equal(await harness.call('tools/call', call, task('1'), 'b'), task('1'));
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
@@ -144,7 +144,7 @@ test('a task that some instance did not deny is asked for at any of them', async
   assert.is(outcomeOf(reply), '200 -32602');
 });
 
-test('what one caller has found is not refused to another', async () => {
+test('a task that one caller found is not refused to another', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b']);
   await harness.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
