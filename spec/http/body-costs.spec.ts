@@ -4,31 +4,19 @@ import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import type { Answer } from '../helpers/http-app.ts';
+import { MCP_TYPES, modern, openSession, rpc } from '../helpers/http-mcp.ts';
 import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('what a body costs');
 const KB = 1024;
-const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
-const MODERN = {
-  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientCapabilities': {},
-};
 
 /** A call of `name` whose arguments take so many bytes. */
 const call = (bytes: number, name = 'name') => ({ name, arguments: { text: 'x'.repeat(bytes) } });
 const rest = (app: AccountsFixture, who: Credentials, body: object): Promise<Answer> =>
   app.as(who, 'POST', '/mcp/demo/tools/call', { body });
-const mcp = (app: AccountsFixture, who: Credentials, body: { name: string }): Promise<Answer> =>
-  app.as(who, 'POST', '/mcp/demo', {
-    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...body, _meta: MODERN } },
-    headers: {
-      ...TYPES,
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': body.name,
-    },
-  });
+const mcp = (app: AccountsFixture, who: Credentials, params: { name: string }): Promise<Answer> =>
+  app.as(who, 'POST', '/mcp/demo', modern('tools/call', params));
 const codeOf = ({ body }: Answer) => body.error_code ?? Object(Object(body.error).data).error_code;
 
 /** Sends the head of a request, and of its body so many bytes; `length` undefined: without saying how many will come. */
@@ -37,7 +25,7 @@ async function begin(app: AccountsFixture, who: Credentials, path: string, lengt
     length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(length) };
   const socket = await openRaw(app.port);
   socket.on('error', () => {});
-  socket.write(head(`POST ${path}`, { ...who, ...TYPES, ...framing }));
+  socket.write(head(`POST ${path}`, { ...who, ...MCP_TYPES, ...framing }));
   const bytes = 'x'.repeat(sent);
   if (sent > 0) socket.write(length === undefined ? `${sent.toString(16)}\r\n${bytes}\r\n` : bytes);
   return socket;
@@ -78,8 +66,8 @@ test('refuses a large body before it is read when no request is left, and reads 
   const chunked = await begin(app, app.user, '/mcp/demo', undefined, 66 * KB);
   assert.match(await readUntil(chunked, '\r\n\r\n'), /^HTTP\/1.1 429 /);
   chunked.destroy();
-  const notification = { jsonrpc: '2.0', method: 'notifications/x', params: { _meta: MODERN } };
-  const free = await app.as(app.user, 'POST', '/mcp/demo', { body: notification, headers: TYPES });
+  const { id: _, ...notification } = modern('notifications/x').body;
+  const free = await app.as(app.user, 'POST', '/mcp/demo', { body: notification, headers: MCP_TYPES });
   assert.is(free.status, 202, free.text);
   await app.close();
 });
@@ -161,16 +149,9 @@ test('goes on counting the body of a legacy call whose client left, until the ca
     await answered;
     return { content: [] };
   });
-  const params = {
-    protocolVersion: '2025-06-18',
-    capabilities: {},
-    clientInfo: { name: 'spec', version: '1' },
-  };
-  const initialize = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
-  const opened = await app.as(app.user, 'POST', '/mcp/demo', { body: initialize, headers: TYPES });
-  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call(60 * KB) });
-  const socket = await begin(app, { ...app.user, ...session }, '/mcp/demo', body.length);
+  const session = await openSession(app, '/mcp/demo', { who: app.user, version: '2025-06-18' });
+  const body = JSON.stringify(rpc('tools/call', call(60 * KB)));
+  const socket = await begin(app, session, '/mcp/demo', body.length);
   socket.write(body);
   await isBegun;
   socket.destroy();

@@ -9,9 +9,9 @@ import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import type { EventPace, ReadOptions } from '../../src/http/sse/recent-events.ts';
 import { RecentEvents } from '../../src/http/sse/recent-events.ts';
-import { openSession } from '../cli/commands/against-gateway.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
+import { modern, openSession, toolCall } from '../helpers/http-mcp.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -178,28 +178,14 @@ test('ends a HEAD request at once', async () => {
 });
 
 test('names the HTTP request of a call by an MCP client of either era', async () => {
-  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  const post = (body: object, more: Record<string, string> = {}) =>
-    app.as(app.admin, 'POST', '/mcp/demo', { body, headers: { ...headers, ...more } });
-  const clientInfo = { name: 'a', version: '1' };
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-  const opened = await post({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
-  const session = { 'mcp-session-id': String(opened.headers.get('mcp-session-id')) };
-  const call = { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'echo', arguments: {} } };
-  const legacy = await post(call, { ...session, 'x-request-id': 'of-a-session' });
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientInfo': clientInfo,
-    'io.modelcontextprotocol/clientCapabilities': {},
-  };
-  const modern = await post(
-    { ...call, params: { ...call.params, _meta: meta } },
-    {
-      ...{ 'x-request-id': 'without-one', 'mcp-protocol-version': '2026-07-28' },
-      ...{ 'mcp-method': 'tools/call', 'mcp-name': 'echo' },
-    },
-  );
-  assert.equal([legacy.status, modern.status], [200, 200], modern.text);
+  const session = await openSession(app, '/mcp/demo', { who: app.admin });
+  const post = (body: object, headers: Readonly<Record<string, string>>) =>
+    app.ask('POST', '/mcp/demo', { body, headers });
+  const legacy = await post(toolCall('echo'), { ...session, 'x-request-id': 'of-a-session' });
+  const request = modern('tools/call', { name: 'echo', arguments: {} });
+  const stateless = { ...request.headers, ...app.admin, 'x-request-id': 'without-one' };
+  const other = await post(request.body, stateless);
+  assert.equal([legacy.status, other.status], [200, 200], other.text);
   const calls = (await eventsFor(app.admin, '?type=exchange.finished')).map(({ data }) => data);
   assert.equal(
     ['of-a-session', 'without-one'].map((id) => calls.find(({ request_id }) => request_id === id)?.tool),
@@ -211,7 +197,7 @@ test('tells of sessions, and ends in order with the gateway', async () => {
   const open = await startApp();
   await open.serve('demo', 'one');
   const socket = await follow(open.port, {});
-  await openSession(open.url, 'demo');
+  await openSession(open);
   const seen = await readUntil(socket, 'event: session.opened');
   assert.match(seen, '"principal":"anonymous"');
   await Promise.all([open.gateway.close({ graceMs: 0 }), readUntil(socket, 'event: gateway.closing')]);

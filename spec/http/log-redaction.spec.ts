@@ -3,24 +3,13 @@
 
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../src/cli/event-log.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
+import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the log');
 
-const META = {
-  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientInfo': { name: 'a', version: '1' },
-  'io.modelcontextprotocol/clientCapabilities': {},
-};
-const HELLO = {
-  protocolVersion: '2025-11-25',
-  capabilities: {},
-  clientInfo: { name: 'a', version: '1' },
-};
-const rpc = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params });
-
-for (const level of ['trace', 'debug', 'info', 'warn']) {
+for (const level of ['trace', 'info', 'warn']) {
   test(`has no token, key, password or argument at the level ${level}`, async () => {
     const app = await startWithAccounts();
     await app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level } });
@@ -34,7 +23,6 @@ for (const level of ['trace', 'debug', 'info', 'warn']) {
     await app.serve('demo', 'one');
     const key = await app.key(['tools:call']);
     const planted = { text: 'planted-argument', ms: 'planted-argument' };
-    const accept = 'application/json, text/event-stream';
 
     await app.ask('POST', '/auth/login', { body: { username: 'ada', password: 'planted-password' } });
     await app.ask('GET', '/servers?token=planted-query', { headers: { 'x-api-key': 'sd_planted-key' } });
@@ -50,31 +38,34 @@ for (const level of ['trace', 'debug', 'info', 'warn']) {
       await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: planted } });
       const body = { server_id: 'one', tool_name: name, arguments: planted };
       await app.as(key, 'POST', '/tools/call', { body });
-      const modern = {
-        accept,
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': 'tools/call',
-        'mcp-name': name,
-      };
-      const params = { name, arguments: planted, _meta: META };
-      await app.as({ ...key, ...modern }, 'POST', '/mcp/demo', { body: rpc('tools/call', params) });
+      const { body: message, headers } = modern('tools/call', { name, arguments: planted });
+      await app.as({ ...key, ...headers }, 'POST', '/mcp/demo', { body: message });
     }
-    const opened = await app.as({ ...key, accept }, 'POST', '/mcp/demo', { body: rpc('initialize', HELLO) });
-    const session = String(opened.headers.get('mcp-session-id'));
-    const inSession = { ...key, accept, 'mcp-session-id': session };
-    const call = rpc('tools/call', { name: 'echo', arguments: planted });
-    await app.as(inSession, 'POST', '/mcp/demo', { body: call });
+    const inSession = await openSession(app, '/mcp/demo', { who: key });
+    const session = String(inSession['mcp-session-id']);
+    await app.as(inSession, 'POST', '/mcp/demo', { body: toolCall('echo', planted) });
     await app.as(inSession, 'POST', '/mcp/demo', {
       body: rpc('resources/read', { uri: 'planted://argument' }),
     });
+    const login = { body: { username: 'ada', password: PASSWORD }, headers: { 'x-stagedoor-console': '1' } };
+    const { body: issued, headers: set } = await app.ask('POST', '/auth/login', login);
+    const cookie = String(set.get('set-cookie')).split(';')[0] ?? '';
+    for (const request of ['GET /auth/me', 'GET /nowhere', 'POST /auth/logout', 'GET /auth/me']) {
+      const [method = '', path = ''] = request.split(' ');
+      await app.ask(method, path, { headers: { cookie, 'x-stagedoor-console': '1' } });
+    }
+    const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit');
+    assert.match(audit, 'POST /auth/logout');
 
     const lines = [
       ...app.log.map((line) => JSON.stringify(line)),
       ...written.map((line) => JSON.stringify(line)),
+      audit,
     ];
     assert.ok(level === 'warn' || app.log.some(({ tool }) => tool === 'echo'), 'calls were logged');
     const [token, secret] = [app.user.authorization, key['x-api-key']].map((each) => String(each).slice(-40));
-    for (const each of ['planted', session.slice(0, 12), token, secret])
+    const ofCookie = String(issued.access_token).slice(-40);
+    for (const each of ['planted', session.slice(0, 12), token, secret, 'stagedoor_session', ofCookie])
       assert.equal(
         lines.filter((line) => line.includes(String(each))),
         [],

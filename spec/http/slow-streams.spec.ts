@@ -4,19 +4,10 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { type AppFixture, fixtureHandler, startApp } from '../helpers/http-app.ts';
+import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('streams that begin before an answer');
-const MODERN = '2026-07-28';
-const LEGACY = '2025-11-25';
-const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
-const clientInfo = { name: 'spec', version: '1' };
-const _meta = {
-  'io.modelcontextprotocol/protocolVersion': MODERN,
-  'io.modelcontextprotocol/clientInfo': clientInfo,
-  'io.modelcontextprotocol/clientCapabilities': {},
-};
-
 let app: AppFixture;
 /** Calls that reached the instance and are not answered. */
 let reached = Promise.withResolvers<() => void>();
@@ -41,7 +32,7 @@ async function nameOf(path: string, body: object, headers: Readonly<Record<strin
   reached = Promise.withResolvers();
   const asked = fetch(`${app.url}${path}`, {
     method: 'POST',
-    headers: { ...TYPES, ...headers },
+    headers: { ...MCP_TYPES, ...headers },
     body: JSON.stringify(body),
   });
   const answer = await Promise.race([reached.promise, asked.then(answeredEarly)]);
@@ -62,29 +53,17 @@ test('name it over REST', async () => {
 });
 
 test('name it to clients of revision 2026-07-28, at /mcp with its template', async () => {
-  const ask = (path: string, name: string) =>
-    nameOf(
-      path,
-      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {}, _meta } },
-      { 'mcp-protocol-version': MODERN, 'mcp-method': 'tools/call', 'mcp-name': name },
-    );
+  const ask = (path: string, name: string) => {
+    const { body, headers } = modern('tools/call', { name, arguments: {} });
+    return nameOf(path, body, headers);
+  };
   assert.is(await ask('/mcp/demo', 'echo'), 'one');
   assert.is(await ask('/mcp', 'demo__echo'), 'demo/one');
 });
 
 test('name it to clients with a session, at /mcp with its template', async () => {
-  const ask = async (path: string, name: string) => {
-    const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo };
-    const opened = await app.ask('POST', path, {
-      body: { jsonrpc: '2.0', id: 0, method: 'initialize', params },
-      headers: TYPES,
-    });
-    return nameOf(
-      path,
-      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } },
-      { 'mcp-protocol-version': LEGACY, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' },
-    );
-  };
+  const ask = async (path: string, name: string) =>
+    nameOf(path, toolCall(name), await openSession(app, path));
   assert.is(await ask('/mcp/demo', 'echo'), 'one');
   assert.is(await ask('/mcp', 'demo__echo'), 'demo/one');
 });

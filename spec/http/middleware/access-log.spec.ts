@@ -10,21 +10,13 @@ import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { initialize, modern, toolCall } from '../../helpers/http-mcp.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the access log');
 
-const INITIALIZE = {
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'initialize',
-  params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
-};
-const call = (id: number, name: string, args: object = {}) => ({
-  ...{ jsonrpc: '2.0', id, method: 'tools/call' },
-  params: { name, arguments: args },
-});
+const call = (id: number, name: string, args: object = {}) => toolCall(name, args, id);
 
 let app: AppFixture;
 test.before.each(async () => {
@@ -45,7 +37,7 @@ async function lineOf(body: unknown, headers: Record<string, string> = {}, metho
 }
 
 async function open() {
-  const { answer, line } = await lineOf(INITIALIZE);
+  const { answer, line } = await lineOf(initialize('2025-03-26'));
   const id = answer.headers.get('mcp-session-id') ?? '';
   return { id, line, headers: { 'mcp-session-id': id }, session: sessionFingerprint(id) };
 }
@@ -114,19 +106,13 @@ test('has how many messages came at once, and the first error among the answers'
 });
 
 test('has the method and the error of clients without sessions', async () => {
-  const ask = (method: string, params: object = {}, name?: string) => {
-    const _meta = {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientInfo': { name: 'a', version: '1' },
-      'io.modelcontextprotocol/clientCapabilities': {},
-    };
-    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method };
-    const message = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } };
-    return lineOf(message, name === undefined ? headers : { ...headers, 'mcp-name': name });
+  const ask = (method: string, params?: Parameters<typeof modern>[1], name?: string) => {
+    const { body, headers } = modern(method, params);
+    return lineOf(body, name === undefined ? headers : { ...headers, 'mcp-name': name });
   };
   const discovered = await ask('server/discover');
   assert.equal(discovered.line, { ...demo, status: 200, rpc_method: 'server/discover', outcome: 'result' });
-  const failed = await ask('tools/call', { name: 'error', arguments: { code: -32_000 } }, 'error');
+  const failed = await ask('tools/call', { name: 'error', arguments: { code: -32_000 } });
   const asked = { ...demo, rpc_method: 'tools/call' };
   assert.equal(failed.line, {
     ...{ ...asked, status: 200, instance_id: 'one', rpc_error: -32_000 },

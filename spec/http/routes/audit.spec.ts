@@ -3,25 +3,13 @@
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import {
-  type AccountsFixture,
-  type Credentials,
-  PASSWORD,
-  startWithAccounts,
-} from '../../helpers/http-accounts.ts';
+import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { modern, openSession, toolCall } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the audit log over HTTP');
 
-const ACCEPT = { accept: 'application/json, text/event-stream' };
 const SETTINGS = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
-const HELLO = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
-const META = {
-  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientInfo': { name: 'a', version: '1' },
-  'io.modelcontextprotocol/clientCapabilities': {},
-};
-
 interface Line {
   readonly id: string;
   readonly at: string;
@@ -35,23 +23,12 @@ interface Line {
   readonly call: Readonly<Record<string, unknown>> | null;
 }
 
-const rpc = (id: number, name: string, more: object = {}) => ({
-  ...{ jsonrpc: '2.0', id, method: 'tools/call' },
-  params: { name, arguments: { text: 'planted' }, ...more },
-});
-
 async function start(storesArguments = false) {
   const app = await startWithAccounts({ auditSettings: { ...SETTINGS, storesArguments } });
   await app.serve('demo', 'one');
   const page = async (query = ''): Promise<{ entries: Line[]; next_cursor: string | null }> =>
     JSON.parse((await app.as(app.admin, 'GET', `/gateway/audit${query}`)).text);
   return { app, page, entries: async (query = '') => (await page(query)).entries };
-}
-
-async function inSession(app: AccountsFixture, path: string): Promise<Credentials> {
-  const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params: HELLO };
-  const { headers } = await app.as({ ...app.user, ...ACCEPT }, 'POST', path, { body });
-  return { ...app.user, ...ACCEPT, 'mcp-session-id': String(headers.get('mcp-session-id')) };
 }
 
 test('tells who changed what, the newest first, what was refused included', async () => {
@@ -146,14 +123,14 @@ test('has calls, whichever way they came, with a digest of their arguments', asy
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'echo', arguments: args } });
   const ofServer = { server_id: 'one', tool_name: 'fail', arguments: args };
   await app.as(app.user, 'POST', '/tools/call', { body: ofServer });
-  const session = await inSession(app, '/mcp/demo');
-  await app.as(session, 'POST', '/mcp/demo', { body: rpc(1, 'echo') });
-  await app.as(session, 'POST', '/mcp/demo', { body: [rpc(2, 'error'), rpc(3, 'echo')] });
-  const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'echo' };
-  const body = rpc(4, 'echo', { _meta: META });
-  await app.as({ ...app.user, ...ACCEPT, ...modern }, 'POST', '/mcp/demo', { body });
-  const together = await inSession(app, '/mcp');
-  await app.as(together, 'POST', '/mcp', { body: rpc(5, 'demo__echo') });
+  const session = await openSession(app, '/mcp/demo', { who: app.user, version: '2025-03-26' });
+  await app.as(session, 'POST', '/mcp/demo', { body: toolCall('echo', args) });
+  await app.as(session, 'POST', '/mcp/demo', {
+    body: [toolCall('error', args, 2), toolCall('echo', args, 3)],
+  });
+  await app.as(app.user, 'POST', '/mcp/demo', modern('tools/call', { name: 'echo', arguments: args }));
+  const together = await openSession(app, '/mcp', { who: app.user });
+  await app.as(together, 'POST', '/mcp', { body: toolCall('demo__echo', args) });
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'none' } });
   await app.as(app.user, 'POST', '/mcp/demo/resources/read', { body: { uri: 'x://planted' } });
 

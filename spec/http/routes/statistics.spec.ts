@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { openSession } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of statistics');
@@ -75,14 +76,10 @@ test('count the same calls at both paths, failed ones too', async () => {
 
 test('count the sessions of MCP clients, where they are and what became of them', async () => {
   await app.serve('other', 'two');
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
-  const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
-  const headers = { accept: 'application/json, text/event-stream' };
-  const [first] = await Promise.all(
-    ['demo', 'demo', 'other'].map((name) => app.as(app.admin, 'POST', `/mcp/${name}`, { body, headers })),
+  const [first = {}] = await Promise.all(
+    ['demo', 'demo', 'other'].map((name) => openSession(app, `/mcp/${name}`, { who: app.admin })),
   );
-  const id = String(first?.headers.get('mcp-session-id'));
-  await app.as(app.admin, 'DELETE', '/mcp/demo', { headers: { 'mcp-session-id': id } });
+  await app.ask('DELETE', '/mcp/demo', { headers: first });
   const view = await stats();
   const counts = { max: 5, lost: 0, moved: 0, ended: 1 };
   assert.equal(view.sessions, { ...counts, open: 2, parked: 0, opened: 3 });
