@@ -1,7 +1,7 @@
 // The composition root with real sockets and in-process backends: what is up when, and in which order it ends.
 
 import { once } from 'node:events';
-import { access, chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
@@ -74,13 +74,17 @@ test('a node on a free port is called by the port that it got', async () => {
   );
 });
 
-test('takes in the registry file and tells what it could not use', async () => {
+test('applies the registry file before it takes calls, and tells what it could not use', async () => {
   const file = join(folder, 'registry.json');
   const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }, { id: 'two' }];
   await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
   const logged: string[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line: string) => void logged.push(line) });
-  const { gateway, warnings } = await start({ 'registry-file': file }, { log });
+  const heard: string[] = [];
+  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
+  const { gateway, warnings } = await start({ 'registry-file': file }, { log, onFacts });
+  const starts = heard.filter((type) => type === 'instance.starting' || type === 'gateway.started');
+  assert.equal([...starts, gateway.phase], ['instance.starting', 'gateway.started', 'running']);
   const known = gateway.servers().map(({ definition }) => [definition.id, definition.source]);
   assert.equal(known, [['one', 'file']]);
   assert.equal(
@@ -95,17 +99,6 @@ test('takes in the registry file and tells what it could not use', async () => {
   );
   assert.is(warnings.length, 1);
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
-});
-
-test('takes calls only once the registry file was applied', async () => {
-  const file = join(folder, 'early.json');
-  const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }];
-  await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
-  const heard: string[] = [];
-  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
-  const { gateway } = await start({ 'registry-file': file }, { onFacts });
-  const whatMatters = heard.filter((type) => type === 'instance.starting' || type === 'gateway.started');
-  assert.equal([...whatMatters, gateway.phase], ['instance.starting', 'gateway.started', 'running']);
 });
 
 test('tells everything from the first fact on, and how many instances the database had', async () => {
@@ -130,31 +123,19 @@ test('does not start with a registry file that cannot be read', async () => {
   assert.instance(error, RegistryFileError);
 });
 
-test('starts no child when the port is taken', async () => {
-  const blocker = createServer().listen(0, '127.0.0.1');
-  await once(blocker, 'listening');
-  cleanups.push(() => blocker.close());
-  const marker = join(folder, 'started');
-  const file = join(folder, 'commands.json');
-  const script = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')`;
-  const instance = { id: 'one', command: process.execPath, args: ['-e', script] };
-  await writeFile(file, JSON.stringify({ templates: { demo: { instances: [instance] } } }));
-
-  const { port } = blocker.address() as AddressInfo;
-  const error = await failure(start({ port: String(port), 'registry-file': file }));
-  assert.instance(error, ListenError);
-  assert.is(await exists(marker), false);
-});
-
-test('makes no database, key or first admin when the port is taken', async () => {
+test('starts no program and makes no database, key or first admin when the port is taken', async () => {
   const blocker = createServer().listen(0, '127.0.0.1');
   await once(blocker, 'listening');
   cleanups.push(() => blocker.close());
   const empty = await mkdtemp(join(folder, 'taken-'));
+  const file = join(folder, 'commands.json');
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(join(empty, 'started'))}, '')`;
+  const instance = { id: 'one', command: process.execPath, args: ['-e', script] };
+  await writeFile(file, JSON.stringify({ templates: { demo: { instances: [instance] } } }));
   const { port } = blocker.address() as AddressInfo;
   const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
-  const error = await failure(start({ port: String(port) }, { folder: empty }, env));
-  assert.instance(error, ListenError);
+  const flags = { port: String(port), 'registry-file': file };
+  assert.instance(await failure(start(flags, { folder: empty }, env)), ListenError);
   assert.equal(await readdir(empty), []);
 });
 
@@ -295,12 +276,5 @@ function failure(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => undefined,
     (reason: unknown) => reason,
-  );
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
   );
 }

@@ -1,0 +1,105 @@
+// Names in paths, which are answered like unknown ones, and values of queries, which get the types of their route.
+
+import Type from 'typebox';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { queryReader } from '../../src/http/parameters.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
+import { appFor, startApp } from '../helpers/http-app.ts';
+import { head, sendRaw } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('parameters of paths and queries');
+const read = queryReader(
+  Type.Object({ wait: Type.Integer(), share: Type.Number(), all: Type.Boolean(), name: Type.String() }),
+);
+
+test('values of a query become the types that the route declares; what does not parse stays a text, so that the check refuses it', () => {
+  for (const [raw, query] of [
+    ['wait=5&share=0.5&all=true&name=5', { wait: 5, share: 0.5, all: true, name: '5' }],
+    ['wait=-3&all=0', { wait: -3, all: false }],
+    ['all=Yes', { all: true }],
+    ['share=.5&all=maybe', { share: '.5', all: 'maybe' }],
+    ['name=a&name=b', { name: 'b' }],
+    ['name=%zz&%', { name: '%zz', '%': '' }],
+    ['name=%ED%95%9C', { name: '한' }],
+    ['', {}],
+  ] as const)
+    assert.equal(read(raw), query, raw);
+  for (const wait of ['', '5.5', 'x', ' 5', '5x', '0x10', '1e3', '99999999999999999999'])
+    assert.equal(read(`wait=${encodeURIComponent(wait)}`), { wait });
+  assert.equal(queryReader(undefined)(''), {});
+});
+
+test('queries know no prototype', () => {
+  const query = read('__proto__=x&constructor=y');
+  assert.is(Object.getPrototypeOf(query), Object.prototype);
+  assert.equal(Object.keys(query), ['__proto__', 'constructor']);
+});
+
+test('queries are refused with NUL characters and encoded surrogates, in any field', () => {
+  for (const raw of ['name=a%00b', 'other=%00', '%00=x', 'name=%ED%A0%80', 'name=%ed%bf%bf'])
+    assert.throws(
+      () => read(raw),
+      (thrown: unknown) =>
+        thrown instanceof GatewayError && thrown.facts.items?.[0]?.type === 'string_unicode',
+    );
+});
+
+test('queries are closed on every route that reads one: a misspelt field is a mistake and not ignored', () => {
+  // The MCP endpoint is reached by URLs that clients keep: they may say more than the gateway reads.
+  const queries = ROUTES.flatMap(({ method, path, request: { query }, speaks }) =>
+    query === undefined || speaks === 'json-rpc'
+      ? []
+      : [[`${method} ${path}`, Reflect.get(query, 'additionalProperties')]],
+  );
+  assert.ok(queries.length >= 5);
+  assert.equal(
+    queries,
+    queries.map(([route]) => [route, false]),
+  );
+});
+
+const app = appFor(test, () => startApp());
+test.before(() => app.serve('demo', 'one'));
+
+const MISSED = [
+  ...['..', '.', '%2e%2e', '%2E%2E%2Fetc', '..%2f..%2fetc', 'a%2Fb', '%2F', '-', '-a', '%', '%zz', '%c3%28'],
+  ...['Upper', '1st', 'a_b', '__proto__', '%F0%9F%98%80', "';--"],
+  ...['a'.repeat(129), 'x'.repeat(10_000)],
+];
+const REFUSED = ['a%00', '%ED%A0%80', '%00'];
+
+test('names in the path of every route are missed with 404 or refused with 422, whatever they are, and not repeated without end', async () => {
+  const { port } = app;
+  const body = '{}';
+  const json = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+  for (const { method, path } of ROUTES)
+    for (const [param] of path.matchAll(/:\w+/g))
+      for (const name of [...MISSED, ...REFUSED]) {
+        const names = path.replace(param, () => name).replace(':template', 'demo');
+        const target = names.replace(':instance_id', 'one');
+        const answer = await sendRaw(
+          port,
+          head(`${method} ${target}`, { Connection: 'close', ...json }),
+          body,
+        );
+        const [status, code] = REFUSED.includes(name)
+          ? [422, /"loc":\["path","\w+"\][^}]*"string_unicode"/]
+          : [404, param === ':template' ? /"TEMPLATE_NOT_FOUND"|"NOT_FOUND"/ : /"[A-Z_]*NOT_FOUND"/];
+        const what = `${method} ${target.slice(0, 80)}`;
+        assert.is(Number(answer.slice(9, 12)), status, what);
+        assert.match(answer, code, what);
+        assert.ok(answer.length < 2_000, what);
+      }
+});
+
+test('names in paths are no properties of objects, and queries are held to the same rule', async () => {
+  const { ask } = app;
+  assert.is((await ask('GET', '/mcp/constructor/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
+  const { status, text } = await ask('GET', '/mcp/demo/health?format=%00');
+  assert.is(status, 422);
+  assert.match(text, /"string_unicode"/);
+});
+
+test.run();

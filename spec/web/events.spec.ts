@@ -1,0 +1,105 @@
+// What the console makes of its event stream: whole events, however the bytes arrive; what an event says of an instance without
+// another request; and the sums of the last minute.
+
+import * as fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { LastMinute } from '../../web/src/minute.ts';
+import { newsOf } from '../../web/src/news.ts';
+import { readEvents, type ServerEvent } from '../../web/src/sse.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the event stream of the console');
+
+async function eventsOf(chunks: readonly Uint8Array[]): Promise<ServerEvent[]> {
+  const events: ServerEvent[] = [];
+  for await (const event of readEvents(ReadableStream.from(chunks))) events.push(event);
+  return events;
+}
+
+test('reads names, ids and data of several lines, and skips comments', async () => {
+  const text =
+    ': keep-alive\n\nevent: instance.healthy\nid: run-7\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\nevent: empty\n\n';
+  assert.equal(await eventsOf([new TextEncoder().encode(text)]), [
+    { name: 'instance.healthy', id: 'run-7', data: '{"a":\n1}' },
+    { name: 'message', id: undefined, data: 'x' },
+  ]);
+});
+
+test('reads the same events from any pieces', async () => {
+  const bytes = new TextEncoder().encode('event: a\ndata: ä€😀\n\nevent: b\nid: 2\ndata: two\n\n');
+  const expected = await eventsOf([bytes]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(bytes.length)), async (cuts) => {
+      const ends = [...new Set([0, ...cuts, bytes.length])].sort((one, other) => one - other);
+      const chunks = ends.slice(1).map((end, index) => bytes.slice(ends[index], end));
+      assert.equal(await eventsOf(chunks), expected);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('stops reading when its reader stops', async () => {
+  let isCancelled = false;
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new TextEncoder().encode('data: again\n\n')),
+    cancel: () => {
+      isCancelled = true;
+    },
+  });
+  for await (const { data } of readEvents(endless)) {
+    assert.is(data, 'again');
+    break;
+  }
+  assert.ok(isCancelled);
+});
+
+const at = '2026-11-21T12:00:00.000Z';
+const event = (type: string, fields: object = {}) => ({ type: `instance.${type}`, at, ...fields });
+
+test('an instance that lost its process is unhealthy, and says why', () => {
+  for (const type of ['unhealthy', 'restarting', 'crashed'])
+    assert.equal(newsOf(event(type, { reason: 'exited with code 1' }), 'healthy'), {
+      ...{ state: 'unhealthy', healthy: false, reason: 'exited with code 1' },
+    });
+});
+
+test('an instance that starts keeps the reason of its last failure, a healthy one has none', () => {
+  assert.equal(newsOf(event('starting'), 'unhealthy'), { state: 'starting', healthy: false });
+  assert.equal(newsOf(event('healthy', { era: 'modern' }), 'starting'), {
+    ...{ state: 'healthy', healthy: true, reason: null },
+  });
+});
+
+test('a drained instance stays drained, whatever its connection does, until it is stopped', () => {
+  for (const type of ['healthy', 'unhealthy', 'starting', 'restarting'])
+    assert.equal(newsOf(event(type), 'draining'), {});
+  assert.equal(newsOf(event('stopped'), 'draining'), { state: 'stopped', healthy: false });
+});
+
+test('an ejected instance gets no calls for a time, and then again', () => {
+  assert.equal(newsOf(event('ejected', { reason: 'five failures', for_ms: 30_000 }), 'healthy'), {
+    ejection: { reason: 'five failures', until: '2026-11-21T12:00:30.000Z' },
+  });
+  assert.equal(newsOf(event('readmitted'), 'healthy'), { ejection: null });
+});
+
+test('other events only say that there is something to read', () => {
+  for (const type of ['registered', 'changed']) assert.equal(newsOf(event(type), 'healthy'), {});
+});
+
+test('the last minute is summed by key, and forgets what is older than a minute', () => {
+  const minute = new LastMinute();
+  minute.add([
+    ['a', { requests: 5, failures: 1 }],
+    ['b', { requests: 0, failures: 0 }],
+  ]);
+  for (let second = 1; second < 60; second += 1) minute.add([['a', { requests: 1, failures: 0 }]]);
+  assert.equal(minute.of('a'), { requests: 64, failures: 1 });
+  assert.equal(minute.of('b'), { requests: 0, failures: 0 });
+  minute.add([['a', { requests: 2, failures: 0 }]]);
+  assert.equal(minute.of('a'), { requests: 61, failures: 0 });
+  for (let second = 0; second < 60; second += 1) minute.add([]);
+  assert.equal(minute.of('a'), { requests: 0, failures: 0 });
+});
+
+test.run();
