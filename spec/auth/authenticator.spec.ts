@@ -13,7 +13,7 @@ const test = suite('authentication');
 
 const minuteMs = 60_000;
 
-test('what was verified is known without a promise and without a question to the store', async () => {
+test('verified credentials are accepted again without a promise and without a query', async () => {
   const harness = authHarness();
   const user = await harness.createUser('ada');
   const token = await harness.bearer(user);
@@ -114,7 +114,7 @@ test('bad credentials are refused with the right code, in words that repeat noth
   assert.equal(harness.warnings, []);
 });
 
-test('what was verified ends when it says', async () => {
+test('cached credentials end when they expire', async () => {
   const harness = authHarness();
   const token = await harness.bearer(await harness.createUser('ada'));
   const expiresAt = new Date(START_MS + 2_000).toISOString();
@@ -137,7 +137,7 @@ test('what was verified ends when it says', async () => {
   );
 });
 
-test('a change that does not concern somebody leaves him remembered', async () => {
+test('a change of one account leaves the credentials of others cached', async () => {
   const harness = authHarness();
   const [ada, bob] = [await harness.createUser('ada'), await harness.createUser('bob')];
   const token = await harness.bearer(ada);
@@ -159,7 +159,7 @@ test('a token issued right after a change of the password is good, one issued ri
   assert.is(await codeOf(async () => harness.auth.authenticate(await harness.bearer(again))), 'none');
 });
 
-test('a revocation while the store is being asked wins', async () => {
+test('a revocation during a query is in force for all later requests', async () => {
   const harness = authHarness();
   const { key, apiKey } = await harness.createKey();
   const gate = Promise.withResolvers<void>();
@@ -180,7 +180,7 @@ test('a revocation while the store is being asked wins', async () => {
   assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
 });
 
-test('many requests with the same credentials ask the store once', async () => {
+test('concurrent requests with the same credentials share one query', async () => {
   const harness = authHarness();
   const token = await harness.bearer(await harness.createUser('ada'));
   harness.watch.asked.length = 0;
@@ -189,7 +189,7 @@ test('many requests with the same credentials ask the store once', async () => {
   assert.equal(harness.watch.asked, ['findUser', 'isTokenEnded']);
 });
 
-test('a change on another node is noticed with the next news, and after 10 s without any', async () => {
+test('a change on another node is in force after a report of the store, or after 10 s without one', async () => {
   for (const notice of ['news', 'silence']) {
     const harness = authHarness();
     const { key, apiKey } = await harness.createKey();
@@ -202,7 +202,7 @@ test('a change on another node is noticed with the next news, and after 10 s wit
   }
 });
 
-test('the first answer of the store is no proof for what was verified before it', async () => {
+test('the first answer of the store does not confirm earlier verifications', async () => {
   const harness = authHarness({ hasAnswered: false });
   const token = await harness.bearer(await harness.createUser('ada'));
   await harness.auth.authenticate(token);
@@ -214,7 +214,7 @@ test('the first answer of the store is no proof for what was verified before it'
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
 });
 
-test('an answer that was under way when news of a change came is asked for again', async () => {
+test('credentials are verified again when a change is reported during their query', async () => {
   const harness = authHarness();
   const token = await harness.bearer(await harness.createUser('ada'));
   const gate = Promise.withResolvers<void>();
@@ -252,7 +252,7 @@ test('while the database is away: those known are served for 15 min, others get 
   }
 });
 
-test('while the database is known to be away nobody waits for it', async () => {
+test('no request queries a database that is known to be unavailable', async () => {
   const harness = authHarness();
   const token = await harness.bearer(await harness.createUser('ada'));
   await harness.auth.authenticate(token);
@@ -264,7 +264,7 @@ test('while the database is known to be away nobody waits for it', async () => {
   assert.equal(harness.watch.asked, []);
 });
 
-test('before the news says so, one request a second finds out', async () => {
+test('one request a second queries a database that does not answer', async () => {
   const harness = authHarness();
   const token = await harness.bearer(await harness.createUser('ada'));
   await harness.auth.authenticate(token);
@@ -296,7 +296,7 @@ test('credentials that were revoked here, or refused since, are not accepted whi
   }
 });
 
-test('a header that is much longer than any credential is not looked at', async () => {
+test('a header that is much longer than any credential is refused', async () => {
   const harness = authHarness();
   const token = await harness.bearer(await harness.createUser('ada'));
   const { key } = await harness.createKey();
@@ -343,7 +343,7 @@ test('10,000 credentials are cached; the next one replaces the one that was used
   assert.equal([entries.size, entries.has('entry'), entries.has('0')], [10_000, false, true]);
 });
 
-test('a store that answers about changes but not about accounts is no way around the bound', () => {
+test('a store that reports changes but does not answer queries does not extend the 15 minutes', () => {
   const { cache, entry } = cached();
   cache.onStoreChange('changed', 1_000);
   for (let nowMs = 2_000; nowMs < 15 * minuteMs; nowMs += 2_000) {
@@ -355,12 +355,12 @@ test('a store that answers about changes but not about accounts is no way around
   assert.is(cache.mayServe(entry, 15 * minuteMs + 1), false);
 });
 
-test('a clock that is set back makes nothing younger', () => {
+test('an entry does not get fresh again when the clock is set back', () => {
   const { cache, entry } = cached(60 * minuteMs);
   assert.is(cache.judge(entry, 30 * minuteMs), 'stale');
 });
 
-test('whatever is heard and in whichever order, the two bounds hold', () => {
+test('for any order of reports both limits of the age hold', () => {
   const news = fc.constantFrom<StoreChange>('changed', 'answered', 'away');
   fc.assert(
     fc.property(

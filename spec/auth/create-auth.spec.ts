@@ -3,7 +3,6 @@ import * as assert from 'uvu/assert';
 import type { StoreChange } from '../../src/auth/authenticator.ts';
 import { createAuth } from '../../src/auth/create-auth.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
-import { ANONYMOUS } from '../../src/domain/account.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import {
@@ -40,14 +39,6 @@ test('tells whose credentials are void, or good for something else, on this node
   assert.equal(told.splice(0), [`user:${ada.id}`, usedId]);
   await auth.close();
   assert.equal(told, ['end']);
-});
-
-test('switched off, every caller is the anonymous admin, and accounts are managed all the same', async () => {
-  const { auth, createUser } = authHarness({ enabled: false });
-  assert.is(auth.isEnabled, false);
-  assert.is(auth.authenticate({ authorization: 'Bearer x', apiKey: 'y' }), ANONYMOUS);
-  const user = await createUser('ada');
-  assert.equal(await auth.accounts.users(), [user]);
 });
 
 test('the end writes what was not written', async () => {

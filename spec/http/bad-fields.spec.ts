@@ -22,13 +22,9 @@ const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { nam
 const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: string])[]>> = {
   'POST /auth/api-keys': [
     [{ ...key, name: undefined }, 'body.name missing'],
-    [{ ...key, name: '' }, 'body.name string_too_short'],
-    [{ ...key, permissions: undefined }, 'body.permissions missing'],
     [{ ...key, permissions: [] }, 'body.permissions too_short'],
     [{ ...key, permissions: ['tools:call', 'root'] }, 'body.permissions.1 enum'],
     [{ ...key, permissions: 'admin' }, 'body.permissions list_type'],
-    [{ ...key, expires_at: 'soon' }, 'body.expires_at datetime_parsing'],
-    [{ ...key, expires_at: '2999-02-30T00:00:00Z' }, 'body.expires_at datetime_parsing'],
     [{ ...key, expires_at: '2999-01-01T00:00:00' }, 'body.expires_at datetime_parsing'],
     [{ ...key, expires_at: '2020-01-01T00:00:00Z' }, 'body.expires_at datetime_future'],
     [{ ...key, templates: ['../x'] }, 'body.templates.0 string_pattern_mismatch'],
@@ -36,10 +32,6 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
   ],
   'POST /auth/users': [
     [{ ...user, username: undefined }, 'body.username missing'],
-    [{ ...user, email: undefined }, 'body.email missing'],
-    [{ ...user, password: undefined }, 'body.password missing'],
-    [{ ...user, password: 'seven77' }, 'body.password string_too_short'],
-    [{ ...user, password: 'x'.repeat(73) }, 'body.password string_too_long'],
     [{ ...user, password: 'ü'.repeat(37) }, 'body.password string_too_long'],
     [{ ...user, username: 'a b' }, 'body.username string_pattern_mismatch'],
     [{ ...user, email: 'ada@' }, 'body.email string_pattern_mismatch'],
@@ -52,38 +44,30 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
   'POST /auth/login': [
     ['x=1', 'body.username missing'],
     ['username=ada', 'body.password missing'],
-    ['username=&password=x', 'body.username string_too_short'],
     ['username=ada&username=eve&password=x', 'body.username value_error'],
     ['username=ada%00&password=x', 'body.username string_unicode'],
     [`username=ada&password=${'x'.repeat(2_000)}`, 'body.password string_too_long'],
     ['', 'body missing'],
-    [{ username: 1, password: 'x' }, 'body.username string_type'],
     [{ username: 'ada', password: null }, 'body.password string_type'],
   ],
   'POST /gateway/register': [
     [{}, 'body.template_name missing'],
     [{ template_name: 'Demo', instance: {} }, 'body.template_name string_pattern_mismatch'],
-    [inDemo({ id: '-x' }), 'body.instance.id string_pattern_mismatch'],
     [{ template_name: 'demo', id: '-x', weight: 1 }, 'body.id string_pattern_mismatch'],
     [inDemo({ weight: 0 }), 'body.instance.weight greater_than_equal'],
-    [inDemo({ url: 'x' }), 'body.instance.url extra_forbidden'],
     [{ template_name: 'demo', endpoint: 'http://x', url: 'x' }, 'body.url extra_forbidden'],
     [inDemo({ endpoint: 'ftp://x' }), 'body.instance.endpoint url_scheme'],
     [{ template_name: 'demo', endpoint: 'ftp://x' }, 'body.endpoint url_scheme'],
     [inDemo({}, { load_balancer: { strategy: 'x' } }), 'body.load_balancer.strategy enum'],
   ],
   ...Object.fromEntries(
-    [
-      ...['x int_parsing', '1.5 int_parsing', ' int_parsing', '-1 greater_than_equal'],
-      '100000 less_than_equal',
-    ].map((row) => {
+    [...['x int_parsing', ' int_parsing', '-1 greater_than_equal', '301 less_than_equal']].map((row) => {
       const [wait, type] = row.split(' ');
       return [`POST /gateway/register?wait=${wait}`, [[inDemo({ endpoint }), `query.wait ${type}`]]];
     }),
   ),
   'POST /servers': [
     [{}, 'body.template_name missing'],
-    [{ template_name: '../x' }, 'body.template_name string_pattern_mismatch'],
     [server([]), 'body.config dict_type'],
     [server({ endpoint: 1 }), 'body.config.endpoint string_type'],
     [server({ endpoint: 'ftp://x' }), 'body.config.endpoint url_scheme'],
@@ -94,28 +78,23 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
   'GET /servers?include_health=maybe': [[undefined, 'query.include_health bool_parsing']],
   'GET /servers?limit=0': [[undefined, 'query.limit greater_than_equal']],
   'GET /servers?limit=1001': [[undefined, 'query.limit less_than_equal']],
-  'GET /servers?limit=1.5': [[undefined, 'query.limit int_parsing']],
   'GET /servers?cursor=': [[undefined, 'query.cursor string_too_short']],
   'POST /tools/call': [
     [tool({ server_id: undefined }), 'body.server_id missing'],
-    [tool({ tool_name: undefined }), 'body.tool_name missing'],
     [tool({ tool_name: '' }), 'body.tool_name string_too_short'],
     [tool({ arguments: [] }), 'body.arguments dict_type'],
     [tool({ name: 'y' }), 'body.name extra_forbidden'],
   ],
   'POST /mcp/demo/tools/call': [
     [{}, 'body.name missing'],
-    [{ name: 3 }, 'body.name string_type'],
     [{ name: '' }, 'body.name string_too_short'],
     [{ name: 'x', arguments: [] }, 'body.arguments dict_type'],
-    [{ name: 'x', arguments: null }, 'body.arguments dict_type'],
     [{ name: 'x', argument: {} }, 'body.argument extra_forbidden'],
     [{ name: 'x', _meta: 'x' }, 'body._meta dict_type'],
   ],
   'POST /mcp/demo/resources/read': [
     [{}, 'body.uri missing'],
     [{ uri: '' }, 'body.uri string_too_short'],
-    [{ uri: 3 }, 'body.uri string_type'],
     [{ uri: 'x:y', other: 1 }, 'body.other extra_forbidden'],
   ],
   'POST /mcp/demo/prompts/get': [[{ name: '' }, 'body.name string_too_short']],
@@ -123,28 +102,22 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
     [{}, 'body.ref missing'],
     [{ ...completion, ref: 'greet' }, 'body.ref dict_type'],
     [{ ...completion, ref: { type: 'x' } }, 'body.ref.type enum'],
-    [{ ...completion, argument: {} }, 'body.argument.name missing'],
   ],
   'PATCH /gateway/templates/demo': [
     [{ strategy: 'fastest' }, 'body.strategy enum'],
-    [{ load_balancer: { strategy: 'fastest' } }, 'body.load_balancer.strategy enum'],
     [{ timeout: 0 }, 'body.timeout greater_than_equal'],
     [{ timeout: 1.5 }, 'body.timeout int_from_float'],
-    [{ timeout: '30' }, 'body.timeout int_type'],
     [{ session: 'private' }, 'body.session enum'],
     [{ session_failover: true }, 'body.session_failover enum'],
     [{ max_retries: 11 }, 'body.max_retries less_than_equal'],
     [{ load_balancer: null }, 'body.load_balancer dict_type'],
     [{ load_balancer: {}, timeout: 3 }, 'body.timeout extra_forbidden'],
-    [{ sesion: 'shared' }, 'body.sesion extra_forbidden'],
     [{ load_balancer: { sesion: 'shared' } }, 'body.load_balancer.sesion extra_forbidden'],
   ],
   'PATCH /gateway/instances/demo/one': [
     [{ endpoint: 'http://x' }, 'body.endpoint extra_forbidden'],
     [{ weight: 0 }, 'body.weight greater_than_equal'],
-    [{ weight: '1' }, 'body.weight int_type'],
     [{ metadata: [] }, 'body.metadata dict_type'],
-    [{ id: 'x' }, 'body.id extra_forbidden'],
   ],
 };
 

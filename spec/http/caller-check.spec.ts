@@ -8,7 +8,7 @@ import { CallerWatch, callerCheck, type Refusal } from '../../src/http/caller-ch
 import { suite } from '../helpers/suite.ts';
 import { steadyPace, Turns } from '../helpers/turns.ts';
 
-const test = suite('check of a caller who is in');
+const test = suite('second authorization of a caller');
 
 const ADA: Principal = {
   ...{ id: 'user:1', kind: 'user', name: 'ada', userId: '1' },
@@ -27,7 +27,7 @@ function checked(
 const codeOf = async (...args: Parameters<typeof checked>) => Object(await checked(...args)).code;
 const onDemo = { template: 'demo' };
 
-test('refuses whose credentials are void, found out at once or later', async () => {
+test('refuses a caller whose credentials are not valid any more', async () => {
   const fail = () => {
     throw tokenExpired();
   };
@@ -35,7 +35,7 @@ test('refuses whose credentials are void, found out at once or later', async () 
   assert.is(await codeOf(() => Promise.reject(tokenExpired())), 'TOKEN_EXPIRED');
 });
 
-test('refuses nobody because of a database that does not answer', async () => {
+test('refuses no caller while the database is unavailable', async () => {
   const fail = () => {
     throw databaseUnavailable(undefined);
   };
@@ -43,18 +43,18 @@ test('refuses nobody because of a database that does not answer', async () => {
   assert.is(await checked(() => Promise.reject(databaseUnavailable(undefined))), undefined);
 });
 
-test('refuses who is somebody else by now', async () => {
+test('refuses credentials that belong to another principal now', async () => {
   assert.is(await codeOf(() => ({ ...ADA, id: 'user:2' }), onDemo), 'INVALID_CREDENTIALS');
 });
 
-test('refuses who lost the scope or the template', async () => {
+test('refuses a caller that lost the scope or the template', async () => {
   assert.is(await codeOf(() => ({ ...ADA, scopes: new Set() }), onDemo), 'INSUFFICIENT_PERMISSIONS');
   const narrowed = { ...ADA, templates: new Set(['other']) };
   assert.is(await codeOf(() => Promise.resolve(narrowed), onDemo), 'TEMPLATE_NOT_FOUND');
   assert.is(await codeOf(() => ({ ...ADA, templates: new Set(['demo', 'other']) }), onDemo), undefined);
 });
 
-test('where all templates are meant, refuses who may use others than before', async () => {
+test('refuses a caller whose templates changed, on a route of all templates', async () => {
   const having = (...templates: string[]): Principal => ({ ...ADA, templates: new Set(templates) });
   const { templates: _, ...everything } = ADA;
   const changed = (before: Principal, now: Principal) => codeOf(() => now, { before });
@@ -68,7 +68,7 @@ test('where all templates are meant, refuses who may use others than before', as
 
 // --- over and over ---------------------------------------------------------------------------------------------------
 
-const watch = suite('watch over callers');
+const watch = suite('periodic checks of callers');
 watch.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
 watch.after.each(() => mock.timers.reset());
 
@@ -97,7 +97,7 @@ function watching() {
   return { add, log, barred };
 }
 
-watch('asks about a part of many at a time', () => {
+watch('checks every caller once a round, a part of them at a time', () => {
   const { add, log } = watching();
   for (let count = 0; count < 1_000; count += 1) add(`${count}`);
   mock.timers.tick(ROUND_MS / 10);
@@ -106,14 +106,14 @@ watch('asks about a part of many at a time', () => {
   assert.equal([log.length, new Set(log).size], [1_000, 1_000]);
 });
 
-watch('ends what a caller may not have any longer, and asks no more', () => {
+watch('ends the stream of a caller that is refused, and does not check it again', () => {
   const { add, log } = watching();
   add('a', () => invalidCredentials());
   mock.timers.tick(ROUND_MS * 3);
   assert.equal(log, ['a', 'a: INVALID_CREDENTIALS']);
 });
 
-watch('waits for one answer at a time', async () => {
+watch('runs one check of a stream at a time', async () => {
   const { add, log } = watching();
   const answer = Promise.withResolvers<Refusal>();
   add('a', () => answer.promise);
@@ -125,7 +125,7 @@ watch('waits for one answer at a time', async () => {
   assert.equal(log, ['a', 'a']);
 });
 
-watch('leaves alone what was let go meanwhile', async () => {
+watch('ignores the check of a stream that ended meanwhile', async () => {
   const { add, log } = watching();
   const answer = Promise.withResolvers<Refusal>();
   const release = add('a', () => answer.promise);
@@ -137,7 +137,7 @@ watch('leaves alone what was let go meanwhile', async () => {
   assert.equal(log, ['a']);
 });
 
-watch('begins anew after nobody was left', () => {
+watch('checks new streams after the last one ended', () => {
   const { add, log } = watching();
   add('a')();
   mock.timers.tick(ROUND_MS * 2);
@@ -146,7 +146,7 @@ watch('begins anew after nobody was left', () => {
   assert.equal(log, ['b']);
 });
 
-watch('ends thousands of somebody a few in a turn, each once', async () => {
+watch('ends the many streams of one caller in several turns, each once', async () => {
   const { add, barred } = watching();
   for (let count = 0; count < 500; count += 1) add(`${count}`, () => invalidCredentials());
   mock.timers.tick(ROUND_MS * 2);

@@ -74,23 +74,4 @@ test('are counted for each user and each key, not for each token', async () => {
   await app.close();
 });
 
-test('are not for admins, for what is open, and for nobody', async () => {
-  const app = await startWithAccounts({ limits: { userPerHour: 1, apiKeyPerHour: 1 } });
-  const adminKey = await app.key(['admin']);
-  for (let time = 0; time < 3; time += 1) {
-    for (const answer of [
-      await app.as(app.admin, 'GET', '/stats'),
-      await app.as(adminKey, 'GET', '/stats'),
-      await app.as(app.user, 'GET', '/health'),
-    ]) {
-      assert.equal([answer.status, ...windowOf(answer)], [200, null, null, null]);
-    }
-    const unknown = await app.ask('GET', '/stats');
-    assert.equal([unknown.status, ...windowOf(unknown)], [401, null, null, null]);
-    const nowhere = await app.as(app.user, 'GET', '/nowhere');
-    assert.equal([nowhere.status, ...windowOf(nowhere)], [404, null, null, null]);
-  }
-  await app.close();
-});
-
 test.run();

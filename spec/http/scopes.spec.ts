@@ -9,7 +9,7 @@ import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-a
 import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('who may do what');
+const test = suite('scopes of the routes');
 // Which sessions there are is none of the door's business.
 const app = appFor(test, () =>
   startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url) }),
@@ -233,12 +233,12 @@ const keyOf = ({ method, path }: { method: string; path: string }): string => `$
 const LOGOUT = 'POST /auth/logout';
 const LOGOUT_LAST = ROUTES.toSorted((a, b) => Number(keyOf(a) === LOGOUT) - Number(keyOf(b) === LOGOUT));
 
-test('is written down here for every route, and for no other', () => {
+test('have a row here for every route, and no other rows', () => {
   assert.equal(Object.keys(ROWS).sort(), ROUTES.map(keyOf).sort());
 });
 
 for (const caller of CALLERS) {
-  test(`is the same as it is written down for ${caller.who}`, async () => {
+  test(`are those of the rows for ${caller.who}`, async () => {
     const credentials = await caller.credentials();
     for (const route of LOGOUT_LAST) {
       const row = ROWS[keyOf(route)];
@@ -262,24 +262,24 @@ for (const caller of CALLERS) {
   });
 }
 
-test('is asked before the body is read and before it is checked', async () => {
+test('are checked before the body is read and validated', async () => {
   const broken = { body: '{"name":', headers: { 'content-type': 'text/plain' } };
   assert.is((await app.ask('POST', '/mcp/demo/tools/call', broken)).status, 401);
   assert.is((await app.as(app.user, 'POST', '/auth/users', broken)).status, 403);
 });
 
-test('is asked for HEAD as for GET', async () => {
+test('are those of GET for HEAD', async () => {
   assert.is((await app.ask('HEAD', '/servers')).status, 401);
   assert.is((await app.as(app.user, 'HEAD', '/servers')).status, 200);
 });
 
-test('is not asked where nothing is matched', async () => {
+test('are not checked where no route matches', async () => {
   assert.is((await app.ask('GET', '/nowhere')).status, 404);
   assert.is((await app.ask('PUT', '/servers')).status, 405);
   assert.is((await app.ask('OPTIONS', '/servers')).status, 204);
 });
 
-test('tells nobody whether a template exists that is not theirs', async () => {
+test('do not show whether a template of others exists', async () => {
   const elsewhere = await app.key(['admin'], ['other']);
   const bodies = await Promise.all(
     ['demo', 'never-heard-of'].map(async (template) => {

@@ -51,7 +51,7 @@ test('records a client that left as 499', async () => {
   app.close();
 });
 
-test('records so many strangers a minute, and everybody who is known', async () => {
+test('limits the entries of unknown callers per minute, not those of others', async () => {
   let nowMs = 0;
   let principal: Principal = NO_PRINCIPAL;
   const app = await serve(
@@ -76,7 +76,7 @@ test('records so many strangers a minute, and everybody who is known', async () 
   app.close();
 });
 
-test('records so many refusals of one caller a minute, what was done in any case, and nothing over the rate limit', async () => {
+test('limits the refusals of one caller per minute, not its changes, and records none over the rate limit', async () => {
   let error: GatewayError | undefined;
   let principal: Principal = ADA;
   const app = await serve(
@@ -103,7 +103,7 @@ test('records so many refusals of one caller a minute, what was done in any case
   app.close();
 });
 
-test('is there for what changes something, and for logins', () => {
+test('has the routes that change something, and logins', () => {
   const trail = auditTrail({ ...NO_CALLS, record: () => {} }, { address: () => undefined });
   const scopes: readonly (Scope | 'open' | readonly Scope[])[] = [
     'open',

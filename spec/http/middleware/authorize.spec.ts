@@ -12,7 +12,7 @@ import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
 import { startRoute } from '../../helpers/http-middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the door of a route');
+const test = suite('authorization of a route');
 const anonymous = anonymousAuth();
 test.after(() => anonymous.close());
 
@@ -74,7 +74,7 @@ test('waits for the caller and for its count, and counts before it refuses', asy
   app.close();
 });
 
-test('lets nobody to the registry while it is loaded, whom it lets in and whom not it says as ever', async () => {
+test('refuses routes that need the registry while it is loading, after all other refusals', async () => {
   const starting = { phase: 'starting' } as const;
   const app = await serve('tools:call', authOf(ADA), starting);
   const early = await app.ask('GET', '/demo');
@@ -96,7 +96,7 @@ test('lets nobody to the registry while it is loaded, whom it lets in and whom n
   }
 });
 
-test('goes on before it returns, when the caller is known and this process counts for itself', async () => {
+test('calls the next step synchronously when the caller is cached and this process counts alone', async () => {
   const auth = authOf(ADA);
   const limiter = createRateLimiter({ now: Date.now });
   let isInside = false;
