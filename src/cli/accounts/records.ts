@@ -42,7 +42,7 @@ export function apiKeyRow(key: Fields, circumstances: KeyCircumstances): readonl
 }
 
 /** `expired` goes before the state of the owner. */
-export function keyState(key: Fields, { nowMs, disabled }: KeyCircumstances): string {
+function keyState(key: Fields, { nowMs, disabled }: KeyCircumstances): string {
   if (key.is_active !== false) return 'active';
   if (hasExpired(key, nowMs)) return 'expired';
   return disabled.has(text(key.created_by)) ? 'owner disabled' : 'not valid';
