@@ -51,138 +51,88 @@ test('reads lists from text and from YAML, and `none` as empty', () => {
   assert.equal(config.trustedProxies, ['10.0.0.0/8', 'fd00::/8', '192.0.2.1/32']);
 });
 
+/** Values that are read as they are. */
+const same = (...values: unknown[]): [unknown, unknown][] => values.map((value) => [value, value]);
+/** Texts, and what they are read as. */
+const as = (values: Record<string, unknown>): [unknown, unknown][] => Object.entries(values);
+
+const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][] = [
+  [
+    secretText(3, 5),
+    same('abc', 'äb1', '12345'),
+    ['', 'ab', '123456', 'äää', 'a\0bc', 7, null, true, ['abc']],
+  ],
+  [
+    url('a URL', ['redis', 'rediss']),
+    same('redis://h', 'REDISS://u:p@h:1/0'),
+    ['', 'redis', 'http://h', 'redis:h', 'redis://a b', 7, null],
+  ],
+  [nodeName, same('web-1:8080'), ['', 'a b', '-a', 'x'.repeat(129), 7]],
+  [
+    commandPatterns,
+    [...as({ none: [], '[["npx","*name"]]': [['npx', '*name']] }), ...same([['npx', '-y']])],
+    ['', 'npx', '["npx"]', '[[]]', [['']], [[1]], [['a'], 'b'], 7, null],
+  ],
+  [
+    boolean,
+    [...same(true, false), ...as({ YES: true, on: true, 1: true, no: false })],
+    ['', 'maybe', 1, null, [true]],
+  ],
+  [
+    integer(1, 5),
+    [...same(1), ...as({ 5: 5 })],
+    ['6', 0, '1.5', '+1', '0x1', '1e0', Number.NaN, '5 ', null, [1]],
+  ],
+  [
+    seconds(0.1, 5),
+    [...as({ '0.25': 250 }), [5, 5_000]],
+    ['.5', '5.', '5s', '5.001', Number.POSITIVE_INFINITY, true],
+  ],
+  [choice(['a', 'b'], { c: 'b' }), as({ A: 'a', c: 'b' }), ['d', '', 'constructor', ['a'], true]],
+  [
+    hostName,
+    [...same('localhost', '0.0.0.0', 'my_host.a'), ...as({ '[::1]': '::1' })],
+    ['', 'h:80', 'http://h', '*', 'a b', '-h', 7],
+  ],
+  [
+    hostHeader,
+    [...same('h:80', '[::1]:80'), ...as({ 'H.example': 'h.example', '::1': '[::1]' })],
+    ['', '*', 'http://h', 'h/', 'h:', 8080],
+  ],
+  [
+    origin,
+    [
+      ...same('chrome-extension://abc'),
+      ...as({ 'https://a.example/': 'https://a.example', 'HTTP://A.example:80': 'http://a.example' }),
+    ],
+    ['*', 'null', 'a.example', 'https://', 'https://a/b', 'https://u@a', 7],
+  ],
+  [originOrAll, same('*', 'http://a'), ['**', 'a']],
+  [
+    network,
+    [
+      ...same('0.0.0.0/0', ...DENIED_NETWORKS),
+      ...as({
+        '10.0.0.0/08': '10.0.0.0/8',
+        '10.1.2.3': '10.1.2.3/32',
+        'FD00::/8': 'fd00::/8',
+        '::1': '::1/128',
+      }),
+    ],
+    [
+      ...['10.0.0.0/33', '10.0.0', 7, '', '10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/8/8', '::/129'],
+      ...['fe80::1%eth0', 'localhost', '10.0.0.0/8 ', '010.0.0.1'],
+    ],
+  ],
+  [
+    list(integer(1, 5)),
+    [...as({ '1, 2': [1, 2], none: [] }), ...same([])],
+    ['', '1,', '1,9', 1, { a: 1 }, null],
+  ],
+];
+
 test('reads what is of its kind and nothing else', () => {
-  const cases: [SettingType<unknown>, [unknown, unknown][], unknown[]][] = [
-    [
-      secretText(3, 5),
-      [
-        ['abc', 'abc'],
-        ['äb1', 'äb1'],
-        ['12345', '12345'],
-      ],
-      ['', 'ab', '123456', 'äää', 'a\0bc', 7, null, true, ['abc']],
-    ],
-    [
-      url('a URL', ['redis', 'rediss']),
-      [
-        ['redis://h', 'redis://h'],
-        ['REDISS://u:p@h:1/0', 'REDISS://u:p@h:1/0'],
-      ],
-      ['', 'redis', 'http://h', 'redis:h', 'redis://a b', 7, null],
-    ],
-    [nodeName, [['web-1:8080', 'web-1:8080']], ['', 'a b', '-a', 'x'.repeat(129), 7]],
-    [
-      commandPatterns,
-      [
-        ['none', []],
-        ['[["npx","*name"]]', [['npx', '*name']]],
-        [[['npx', '-y']], [['npx', '-y']]],
-      ],
-      ['', 'npx', '["npx"]', '[[]]', [['']], [[1]], [['a'], 'b'], 7, null],
-    ],
-    [
-      boolean,
-      [
-        [true, true],
-        ['YES', true],
-        ['on', true],
-        ['1', true],
-        [false, false],
-        ['no', false],
-      ],
-      ['', 'maybe', 1, null, [true]],
-    ],
-    [
-      integer(1, 5),
-      [
-        ['5', 5],
-        [1, 1],
-      ],
-      ['6', 0, '1.5', '+1', '0x1', '1e0', Number.NaN, '5 ', null, [1]],
-    ],
-    [
-      seconds(0.1, 5),
-      [
-        ['0.25', 250],
-        [5, 5_000],
-      ],
-      ['.5', '5.', '5s', '5.001', Number.POSITIVE_INFINITY, true],
-    ],
-    [
-      choice(['a', 'b'], { c: 'b' }),
-      [
-        ['A', 'a'],
-        ['c', 'b'],
-      ],
-      ['d', '', 'constructor', ['a'], true],
-    ],
-    [
-      hostName,
-      [
-        ['localhost', 'localhost'],
-        ['0.0.0.0', '0.0.0.0'],
-        ['[::1]', '::1'],
-        ['my_host.a', 'my_host.a'],
-      ],
-      ['', 'h:80', 'http://h', '*', 'a b', '-h', 7],
-    ],
-    [
-      hostHeader,
-      [
-        ['H.example', 'h.example'],
-        ['h:80', 'h:80'],
-        ['::1', '[::1]'],
-        ['[::1]:80', '[::1]:80'],
-      ],
-      ['', '*', 'http://h', 'h/', 'h:', 8080],
-    ],
-    [
-      origin,
-      [
-        ['https://a.example/', 'https://a.example'],
-        ['HTTP://A.example:80', 'http://a.example'],
-        ['chrome-extension://abc', 'chrome-extension://abc'],
-      ],
-      ['*', 'null', 'a.example', 'https://', 'https://a/b', 'https://u@a', 7],
-    ],
-    [
-      originOrAll,
-      [
-        ['*', '*'],
-        ['http://a', 'http://a'],
-      ],
-      ['**', 'a'],
-    ],
-    [
-      network,
-      [
-        ['10.0.0.0/08', '10.0.0.0/8'],
-        ['10.1.2.3', '10.1.2.3/32'],
-        ['0.0.0.0/0', '0.0.0.0/0'],
-        ['FD00::/8', 'fd00::/8'],
-        ['::1', '::1/128'],
-        ...DENIED_NETWORKS.map((denied): [unknown, unknown] => [denied, denied]),
-      ],
-      [
-        ...['10.0.0.0/33', '10.0.0', 7, '', '10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/8/8', '::/129'],
-        ...['fe80::1%eth0', 'localhost', '10.0.0.0/8 ', '010.0.0.1'],
-      ],
-    ],
-    [
-      list(integer(1, 5)),
-      [
-        ['1, 2', [1, 2]],
-        [
-          [1, '2'],
-          [1, 2],
-        ],
-        ['none', []],
-        [[], []],
-      ],
-      ['', '1,', '1,9', 1, { a: 1 }, null],
-    ],
-  ];
-  for (const [kind, good, bad] of cases) {
+  for (const [kind, good, bad] of KINDS) {
     for (const [raw, value] of good) assert.equal(kind.read(raw, cwd), value, `${kind.type}: ${raw}`);
     for (const raw of bad) assert.is(kind.read(raw, cwd), undefined, `${kind.type}: ${raw}`);
   }

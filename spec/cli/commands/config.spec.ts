@@ -1,3 +1,5 @@
+// `config`: the settings that a start would have, and the source of each.
+
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand } from './against-gateway.ts';
@@ -9,35 +11,16 @@ test('shows each setting with its source', async () => {
   assert.is(code, 0);
   const rows = out.split('\n').map((line) => line.split(/ {2,}/));
   assert.equal(rows[0], ['SETTING', 'SOURCE', 'VALUE']);
-  assert.equal(
-    rows.find(([name]) => name === 'log_level'),
-    ['log_level', 'GATEWAY_LOG_LEVEL', 'warn'],
-  );
-  assert.equal(
-    rows.find(([name]) => name === 'grace_seconds'),
-    ['grace_seconds', 'default', '25'],
-  );
+  const rowOf = (setting: string) => rows.find(([name]) => name === setting);
+  assert.equal(rowOf('log_level'), ['log_level', 'GATEWAY_LOG_LEVEL', 'warn']);
+  assert.equal(rowOf('grace_seconds'), ['grace_seconds', 'default', '25']);
 });
 
-test('prints the settings as JSON', async () => {
-  const { out } = await runCommand(['config', '--json', '--log-level', 'error']);
-  const rows: { name: string; value: string; source: string }[] = JSON.parse(out);
-  const [row] = rows.filter(({ name }) => name === 'log_level');
+test('prints the settings as JSON, values as what they are', async () => {
+  const words = 'config --json --port 9000 --health-interval 1.5 --allowed-hosts a,b:1 --log-level error';
+  const rows: { name: string; value: unknown }[] = JSON.parse((await runCommand(words.split(' '))).out);
+  const row = rows.find(({ name }) => name === 'log_level');
   assert.equal(row, { name: 'log_level', value: 'error', source: '--log-level' });
-});
-
-test('prints values as what they are', async () => {
-  const words = [
-    'config',
-    '--json',
-    '--port',
-    '9000',
-    '--health-interval',
-    '1.5',
-    '--allowed-hosts',
-    'a,b:1',
-  ];
-  const rows: { name: string; value: unknown; source: string }[] = JSON.parse((await runCommand(words)).out);
   const values = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
   assert.equal(values.listen, { host: '0.0.0.0', port: 9000, label: 'gateway' });
   assert.is(values['load_balancer.health_check_interval'], 1.5);
@@ -62,6 +45,16 @@ test('tells which settings have no effect', async () => {
     MCP_GATEWAY_PORT: 'tcp://10.0.0.1:80',
   });
   assert.match(err, /^warning: MCP_GATEWAY_PORT is ignored/m);
+});
+
+test('prefers an option to the environment, and reads --registry as --registry-file', async () => {
+  const words = ['config', '--json', '--auth', '--registry', 'a.json'];
+  const { out } = await runCommand(words, { GATEWAY_AUTH_ENABLED: 'false' }, '/folder');
+  const rows: { name: string; value: unknown }[] = JSON.parse(out);
+  const values = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+  assert.equal([values['auth.enabled'], values.registry_file], [true, '/folder/a.json']);
+  const both = await runCommand(['config', '--registry', 'a', '--registry-file', 'b']);
+  assert.match(both.err, '--registry cannot be combined with --registry-file');
 });
 
 test('refuses what a start would refuse', async () => {
