@@ -3,9 +3,13 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
+import { withDatabase } from '../../../src/cli/database/open-database.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
 import { runCommand } from './against-gateway.ts';
 
 const test = suite('db migrate, status, import and export');
@@ -31,32 +35,70 @@ test('migrate makes the database, tells what it applied, and then has nothing to
   assert.match(err, /^migrating .*\nstagedoor: the folder of the database .* does not exist/);
 });
 
-test('status fails for a database that is not there, and shows one that is', async () => {
+test('status fails for a database that is missing, and shows one that is not', async () => {
   const missing = await run('status');
   assert.is(missing.code, 1);
   assert.match(missing.out, /^answers +no: there is no database .*"npx stagedoor db migrate"$/m);
+  const { reason, ...none } = JSON.parse((await run('status --json')).out);
+  const database = folder('gateway.db');
+  const unusable = { is_reachable: false, is_usable: false, migrations: null, counts: null, warnings: [] };
+  assert.equal(none, { database, kind: 'sqlite', ...unusable });
+  assert.equal(existsSync(database), false);
   await run('migrate');
   const { code, out, err } = await run('status');
   assert.equal([code, err], [0, '']);
-  for (const line of [
+  const lines = [
     'database +.*gateway\\.db',
     'answers +yes',
     'migrations +\\d+ applied, 0 pending',
     'api keys +0',
-  ])
-    assert.match(out, new RegExp(`^${line}$`, 'm'));
-  const state = JSON.parse((await run('status --json')).out);
-  assert.equal([state.is_usable, state.counts.users], [true, 0]);
+  ];
+  for (const line of lines) assert.match(out, new RegExp(`^${line}$`, 'm'));
+  const store = await openStore('sqlite:///gateway.db', { cwd: folder(), migrations: 'require' });
+  await store.saveTemplate({ name: 'files', loadBalancer: {} });
+  await store.close();
+  const { migrations, ...state } = JSON.parse((await run('status --json')).out);
+  assert.equal([migrations.applied.length > 0, migrations.pending, migrations.unknown], [true, [], []]);
+  const counts = { templates: 1, instances: 0, users: 0, api_keys: 0 };
+  const usable = { is_reachable: true, is_usable: true, reason: null, counts, warnings: [] };
+  assert.equal(state, { database, kind: 'sqlite', ...usable });
 });
 
 onPosix('status warns of a file that other users can read, and does not fail', async () => {
+  const database = `--database sqlite:///${folder("ada's.db")}`;
+  await run(`migrate ${database}`);
+  for (const mode of [0o640, 0o604]) {
+    chmodSync(folder("ada's.db"), mode);
+    const { code, out } = await run(`status ${database}`);
+    assert.is(code, 0);
+    const advice = `other users can read the database: run "chmod 600 '${folder()}/ada'\\''s.db'"`;
+    assert.match(out.replace(/ {2,}/g, ' '), `\nwarning ${advice}`);
+  }
+});
+
+test('every command fails for memory and for what is no database, and shows no password of one that is away', async () => {
+  for (const url of ['memory://', 'sqlite://', 'sqlite:///:memory:', 'mongodb://a/b'])
+    for (const command of ['status', 'migrate', 'export']) {
+      const { code, err } = await run(`${command} --database ${url}`);
+      assert.is(code, 1, `${command} ${url}`);
+      if (!url.startsWith('mongo')) assert.match(err, `stagedoor: the database ${url} exists only inside`);
+    }
+  const env = { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' };
+  const { code, out } = await run('status --json', env);
+  const { kind, is_reachable: isReachable } = JSON.parse(out);
+  assert.equal([code, kind, isReachable], [1, 'postgresql', false]);
+  assert.not.match(out, 'planted');
+});
+
+test('a database that goes away during the work is a failure, and a bug stays one', async () => {
   await run('migrate');
-  assert.not.match((await run('status')).out, /warning/);
-  chmodSync(folder('gateway.db'), 0o644);
-  const { code, out } = await run('status');
-  assert.is(code, 0);
-  assert.match(out, `other users can read the database: run "chmod 600 ${folder('gateway.db')}"`);
-  assert.match(out, /^warning +other users/m);
+  const flags = { database: 'sqlite:///gateway.db' };
+  const config = loadConfig({ flags, env: {}, cwd: folder(), readFile: () => undefined });
+  const failure = (error: Error) =>
+    withDatabase(config, recordingTerminal({ folder: folder() }), () => Promise.reject(error)).catch(String);
+  const away = 'the database does not answer: gone (DATABASE_UNAVAILABLE)';
+  assert.is(await failure(databaseUnavailable(new Error('gone'))), `CommandFailure: ${away}`);
+  assert.is(await failure(new Error('a bug')), 'Error: a bug');
 });
 
 test('a password on the command line is refused and not repeated; the environment may name the database', async () => {
@@ -100,11 +142,19 @@ test('import replaces what is there, takes what it can, and fails for the rest',
   }
 });
 
-const instances = [
-  { id: 'far', transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', headers: { A: 'planted' }, weight: 2 },
-  { id: 'near', transport: 'stdio', command: 'node', args: ['a b'], env_vars: { B: 'planted' }, weight: 1 },
+const instances: readonly Readonly<Record<string, unknown>>[] = [
+  { id: 'alone', transport: 'stdio', command: '/opt/program', args: [], weight: 1 },
+  {
+    ...{ id: 'far', transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', headers: { A: 'planted' } },
+    ...{ weight: 2, metadata: { zone: 'a' } },
+  },
+  {
+    ...{ id: 'near', transport: 'stdio', command: 'node', args: ['a b'], working_dir: '/srv' },
+    ...{ env_vars: { B: 'planted' }, weight: 1 },
+  },
 ];
-const document = { templates: { demo: { load_balancer: { timeout: 9 }, instances } } };
+const templates = { demo: { load_balancer: { timeout: 9 }, instances }, empty: { instances: [] } };
+const document = { templates };
 /** Tests that begin with that document in the database. */
 const withDocument = (name: string, body: () => Promise<void>) =>
   test(name, async () => {
@@ -118,7 +168,9 @@ withDocument('secrets are stored encrypted, and exported only when they are aske
   assert.not.match(readFileSync(folder('gateway.db'), 'latin1'), 'planted');
   const { code, out, err } = await run('export');
   const plain = instances.map(({ headers: _headers, env_vars: _variables, ...rest }) => rest);
-  assert.equal(JSON.parse(out), { templates: { demo: { load_balancer: { timeout: 9 }, instances: plain } } });
+  assert.equal(JSON.parse(out), {
+    templates: { ...templates, demo: { ...templates.demo, instances: plain } },
+  });
   const what = 'left out the environment variables and headers of demo/far, demo/near';
   assert.equal([code, err], [0, `${what}; --with-secrets includes them`]);
   const all = await run('export --with-secrets');
@@ -128,7 +180,7 @@ withDocument('secrets are stored encrypted, and exported only when they are aske
 withDocument('export writes a file that only its owner can read, in the format of its name', async () => {
   for (const name of ['out.json', 'out.yaml', 'out.yml']) {
     const { code, out, err } = await run(`export --with-secrets --file ${name}`);
-    assert.equal([code, out, err], [0, '', `wrote ${folder(name)}, 2 instances`]);
+    assert.equal([code, out, err], [0, '', `wrote ${folder(name)}, 3 instances`]);
     const text = readFileSync(folder(name), 'utf8');
     assert.equal(name.endsWith('json') ? JSON.parse(text) : parse(text), document);
     if (process.platform !== 'win32') assert.is(statSync(folder(name)).mode & 0o777, 0o600);
@@ -153,7 +205,7 @@ withDocument('export makes no folder and replaces no file unless it is told to',
   assert.equal([refused.code, refused.err], [1, `stagedoor: ${path} already exists; --force replaces it`]);
   assert.is(readFileSync(path, 'utf8'), 'precious');
   const forced = await run('export --file there.json --force --with-secrets');
-  assert.equal([forced.code, forced.err], [0, `wrote ${path}, 2 instances`]);
+  assert.equal([forced.code, forced.err], [0, `wrote ${path}, 3 instances`]);
   assert.equal(JSON.parse(readFileSync(path, 'utf8')), document);
   const pointless = await run('export --force');
   assert.equal([pointless.code, pointless.err], [2, 'stagedoor: --force requires --file']);

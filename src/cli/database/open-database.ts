@@ -49,7 +49,7 @@ export async function withDatabase<T>(
 }
 
 /** The database of the settings. Throws CommandFailure for one in memory, which only its gateway can use. */
-export function describeStored({ databaseUrl }: Config, folder: string): DatabaseDescription {
+function describeStored({ databaseUrl }: Config, folder: string): DatabaseDescription {
   let described: DatabaseDescription;
   try {
     described = describeDatabase(databaseUrl, folder);
