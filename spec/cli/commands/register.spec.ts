@@ -1,3 +1,5 @@
+// `gateway register`: what becomes of its options, of instances that are not healthy, and of secrets.
+
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, relative } from 'node:path';
@@ -30,8 +32,10 @@ test('registers a program with its folder, environment and weight, and waits unt
   );
 });
 
-test('says when it replaced an instance', async () => {
+test('does not wait unless it is told to, and says when it replaced an instance', async () => {
   const words = `twice --id one ${FAR}`;
+  const { out } = await register('twice --endpoint http://127.0.0.1:9');
+  assert.match(out, /^twice-[0-9a-f]{8} is registered in twice: (starting|unhealthy)\n/);
   assert.match((await register(words)).out, /^one is registered in twice: /);
   assert.match((await register(words)).out, /^one is replaced in twice: /);
 });
@@ -45,12 +49,6 @@ test('sends headers, from the command line or a file, and metadata', async () =>
   const definition = definitionOf('far', 'headed');
   assert.equal({ ...definition.headers }, { 'X-One': '1=2', Authorization: 'Bearer of secrets' });
   assert.equal({ ...definition.metadata }, { owner: 'somebody', zone: '' });
-});
-
-test('registers an endpoint without waiting for it', async () => {
-  const { code, out } = await register('far --endpoint http://127.0.0.1:9');
-  assert.is(code, 0);
-  assert.match(out, /^far-[0-9a-f]{8} is registered in far: (starting|unhealthy)$/m);
 });
 
 test('registers a program together with the endpoint that it serves', async () => {
@@ -69,41 +67,37 @@ test('passes on how an endpoint is spoken to, and prints the record as JSON', as
 });
 
 const JUNK = "for (let n = 1; n <= 150; n += 1) console.log('junk ' + n); setInterval(() => {}, 1000)";
-const failures: readonly (readonly [
-  string,
-  seconds: number,
-  command: string,
-  reason: RegExp,
-  details: RegExp,
-])[] = [
-  // A program that ends at once is started a second time, with another first question.
-  [
-    ...(['with the reason', 6, `"${stdioServerPath}" --refuse-start`] as const),
-    ...([/.*exited with code 3[^.]*/, /^It wrote last:\n(.*\n)* {2}refusing to start: .*$/] as const),
-  ],
-  [
-    'with the error of a script, which is above its stack',
-    6,
-    '/no/such/server.js',
-    /.*/,
-    /^ {2}Error: Cannot find module .*server\.js'$/m,
-  ],
-  ['when it is only starting', 1, '-e "setInterval(() => {}, 1000)"', /it is still starting/, /^$/],
-  [
-    ...(['with what a program has done so far that is still starting', 1, `-e "${JUNK}"`] as const),
-    ...([
-      /it is still starting, and wrote 150 lines that are no JSON-RPC/,
-      /^It wrote last:\n(.*\n)* {2}junk 150$/,
-    ] as const),
-  ],
+const failures: readonly {
+  what: string;
+  seconds: number;
+  command: string;
+  reason: string;
+  details: RegExp;
+}[] = [
+  {
+    // A program that ends at once is started a second time, with another first question.
+    ...{ what: 'with the reason', seconds: 6, command: `"${stdioServerPath}" --refuse-start` },
+    reason: '.*exited with code 3[^.]*',
+    details: /^It wrote last:\n(.*\n)* {2}refusing to start: .*$/,
+  },
+  {
+    ...{ what: 'with the error of a script, which is above its stack', seconds: 6 },
+    ...{ command: '/no/such/server.js', reason: '.*' },
+    details: /^ {2}Error: Cannot find module .*server\.js'$/m,
+  },
+  {
+    ...{ what: 'with what a program has done so far that is still starting', seconds: 1 },
+    ...{ command: `-e "${JUNK}"`, reason: 'it is still starting, and wrote 150 lines that are no JSON-RPC' },
+    details: /^It wrote last:\n(.*\n)* {2}junk 150$/,
+  },
 ];
-for (const [index, [what, seconds, command, reason, details]] of failures.entries()) {
+for (const [index, { what, seconds, command, reason, details }] of failures.entries()) {
   test(`fails ${what} when it is not healthy in time, and leaves it registered`, async () => {
     const words = `broken-${index} --id one --wait ${seconds} --command`;
     const { code, err } = await register(words, `"${process.execPath}" ${command}`);
     const [line = '', ...more] = err.split('\n');
     const start = `^stagedoor: one is not healthy after ${seconds} s: `;
-    assert.match(line, new RegExp(`${start}${reason.source}; it stays registered$`));
+    assert.match(line, new RegExp(`${start}${reason}; it stays registered$`));
     assert.match(more.join('\n'), details);
     const left = gateway.server.gateway.template(`broken-${index}`).instances.length;
     assert.equal([code, left], [1, 1]);
@@ -120,26 +114,26 @@ test('shows why the gateway refuses, and names the option', async () => {
   assert.equal([code, err], [1, `stagedoor: ${rule} (VALIDATION_ERROR)`]);
 });
 
-const misuses: readonly (readonly [string, RegExp])[] = [
-  ['', /missing --endpoint <url> or --command <line>/],
-  ['--endpoint http://a --working-dir .', /--working-dir and --env require --command/],
-  ['--endpoint http://a --env A=1', /--working-dir and --env require --command/],
-  ['--command a --env A', /--env takes KEY=VALUE, not "A"/],
-  ['--command a --header A=1', /--header requires --endpoint/],
-  ['--endpoint http://a --header A', /--header takes NAME=VALUE, not "A"/],
-  ['--endpoint http://a --header A=@none.txt', /--header: "none\.txt" cannot be read \(ENOENT\)/],
-  ['--endpoint http://a --metadata A', /--metadata takes KEY=VALUE, not "A"/],
-  ['--command a --weight 0', /--weight must be a whole number from 1 to 1000, not "0"/],
-  ['--command a --wait x', /--wait must be a whole number/],
-  ['--defined --command x', /^stagedoor: --command cannot be combined with --defined or --config$/],
-];
-for (const [words, message] of misuses) {
-  test(`refuses ${words || 'neither endpoint nor command'}`, async () => {
-    const { code, err } = await runCommand(['gateway', 'register', 'a', ...words.split(' ').filter(Boolean)]);
-    assert.is(code, 2);
+test('refuses options that are missing, invalid or do not fit together', async () => {
+  const cases: [string, RegExp][] = [
+    ['', /missing --endpoint <url> or --command <line>/],
+    ['--endpoint http://a --working-dir .', /--working-dir and --env require --command/],
+    ['--endpoint http://a --env A=1', /--working-dir and --env require --command/],
+    ['--command a --env A', /--env takes KEY=VALUE, not "A"/],
+    ['--command a --header A=1', /--header requires --endpoint/],
+    ['--endpoint http://a --header A', /--header takes NAME=VALUE, not "A"/],
+    ['--endpoint http://a --header A=@none.txt', /--header: "none\.txt" cannot be read \(ENOENT\)/],
+    ['--endpoint http://a --force', /--force requires --command/],
+    ['--command a --weight 0', /--weight must be a whole number from 1 to 1000, not "0"/],
+    ['--command a --wait x', /--wait must be a whole number/],
+    ['--defined --command x', /--command cannot be combined with --defined or --config$/],
+  ];
+  for (const [words, message] of cases) {
+    const { code, err } = await runCommand(`gateway register a ${words}`.trim().split(' '));
+    assert.is(code, 2, words);
     assert.match(err, message);
-  });
-}
+  }
+});
 
 test('starts a server of the catalogue as its definition says, with its settings', async () => {
   const { code, out, err } = await register(`filesystem --config folders=${folder()} --wait 60 --json`);
@@ -156,16 +150,11 @@ test('starts a server of the catalogue as its definition says, with its settings
 });
 
 test('encrypts secret settings of a definition in the database, and shows them to nobody', async () => {
-  const token = {
-    type: 'string',
-    sensitive: true,
-    header_mapping: 'Authorization',
-    default: 'planted-default',
-  };
+  const mapping = { type: 'string', sensitive: true, header_mapping: 'Authorization' };
   const definition = {
     ...{ id: 'remote', name: 'Remote', description: 'Far away.', version: '1.0.0' },
     ...{ endpoint: 'http://127.0.0.1:1/mcp', transport: 'http' },
-    config_schema: { properties: { token } },
+    config_schema: { properties: { token: { ...mapping, default: 'planted-default' } } },
   };
   await mkdir(folder('templates', 'remote'), { recursive: true });
   await writeFile(folder('templates', 'remote', 'template.json'), JSON.stringify(definition));

@@ -1,3 +1,5 @@
+// `gateway stats`, once or drawn again until a signal.
+
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -18,11 +20,7 @@ test('shows sums, and the numbers of each instance', async () => {
   assert.match(out, /^failed +0\.0 %$/m);
   assert.match(out, /^TEMPLATE +INSTANCE +STATE +CALLS +FAILED +TIME +IN FLIGHT +SESSIONS$/m);
   assert.match(out, /^demo +one +healthy +3 +0\.0 % +[\d.]+ ms +0 +0$/m);
-});
-
-test('prints what the gateway answers as JSON', async () => {
-  const { out } = await gateway.run('gateway stats --json');
-  assert.is(JSON.parse(out).total_requests, 3);
+  assert.is(JSON.parse((await gateway.run('gateway stats --json')).out).total_requests, 3);
 });
 
 test('draws again with calls per second, until a signal', async () => {

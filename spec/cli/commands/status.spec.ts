@@ -1,3 +1,5 @@
+// `gateway status` and `gateway health`, also without an account and of gateways of another version.
+
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
@@ -12,14 +14,6 @@ const open = gatewayFor(test, {}, ({ server }) =>
 );
 const serve = serverFor(test);
 const nobody = { env: { STAGEDOOR_API_KEY: '' } };
-
-/** Registers an instance that is down. */
-async function addDown(): Promise<void> {
-  const { gateway: facade } = gateway.server;
-  const down = firstValueFrom(facade.on('instance.unhealthy'));
-  await facade.register('far', { id: 'two', endpoint: 'http://127.0.0.1:9/mcp' });
-  await down;
-}
 
 test('show the gateway and its templates, and what MCP clients have open', async () => {
   const { code, out } = await open.run('gateway status');
@@ -65,7 +59,10 @@ test('status shows health alone to who is not logged in', async () => {
 });
 
 test('show what is not healthy with its reason', async () => {
-  await addDown();
+  const { gateway: facade } = gateway.server;
+  const down = firstValueFrom(facade.on('instance.unhealthy'));
+  await facade.register('far', { id: 'two', endpoint: 'http://127.0.0.1:9/mcp' });
+  await down;
   const line = /^NOT HEALTHY +STATE +REASON\nfar\/two +unhealthy +connection refused$/m;
   assert.match((await gateway.run('gateway status')).out, line);
   const far = await gateway.run('gateway health far');
@@ -89,27 +86,14 @@ test('health shows that of the gateway to everybody, and fails when nothing is h
   assert.match(sick.out, /^status +unhealthy$/m);
 });
 
-test('status fails with one line when nothing listens', async () => {
-  const { code, out, err } = await runCommand(['gateway', 'status', '--url', 'http://127.0.0.1:2']);
-  const line =
-    'stagedoor: nothing listens at http://127.0.0.1:2; start a gateway with "npx stagedoor gateway start"';
-  assert.equal([code, out, err], [1, '', line]);
-});
-
-for (const [word, expected] of [
-  ...([
-    ['healthy', 0],
-    ['degraded', 0],
-    ['unhealthy', 1],
-    ['of another version', 1],
-  ] as const),
-]) {
-  test(`status ends with exit code ${expected} when the gateway says that it is ${word}`, async () => {
+test('status ends with exit code 0 only when the gateway serves', async () => {
+  const words = { healthy: 0, degraded: 0, unhealthy: 1, 'of another version': 1 };
+  for (const [word, expected] of Object.entries(words)) {
     const { code, out } = await statusOf({ '/gateway/health': { status: word, build: '1' } });
-    assert.is(code, expected);
+    assert.is(code, expected, word);
     assert.match(out, new RegExp(`^status +${word}$`, 'm'));
-  });
-}
+  }
+});
 
 test('status shows programs of other gateways apart from what is not healthy here', async () => {
   const stopped = { template_name: 'demo', state: 'stopped', healthy: false };

@@ -1,26 +1,21 @@
 // `gateway sync` with a registry file: what it prints and its exit code. Containers and pods: spec/gateway, spec/system.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway sync');
-let folder = '';
+const folder = folderOfEach(test);
 let file = '';
 let gateway: GatewayUnderTest;
 test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-sync-'));
-  file = join(folder, 'registry.yaml');
+  file = folder('registry.yaml');
   await writeFile(file, 'servers: { web: { url: "http://127.0.0.1:1" } }');
   gateway = await startGateway({ more: { 'registry-file': file } });
 });
-test.after.each(async () => {
-  await gateway.close();
-  await rm(folder, { recursive: true });
-});
+test.after.each(() => gateway.close());
 
 test('takes in what changed in the registry file, after a dry run that changes nothing', async () => {
   await writeFile(file, 'servers: { other: { url: "http://127.0.0.1:2", colour: red } }');
