@@ -2,18 +2,18 @@
 // keeps the key to itself unless it was given.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import * as assert from 'uvu/assert';
 import { parse as parseYaml } from 'yaml';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import type { Connection, ConnectKind, Key } from '../../../src/connect/kind.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT_SCHEMAS } from './client-schemas.ts';
 
 const test = suite('the snippets of connect');
+const folder = folderOfEach(test);
 
 const url = 'http://127.0.0.1:8080';
 const named: Key = { variable: 'STAGEDOOR_API_KEY' };
@@ -68,41 +68,27 @@ function says(entry: unknown, connection: Connection): void {
   for (const word of words) assert.ok(text.includes(JSON.stringify(word)), `${word} in ${text}`);
 }
 
-test('every JSON and YAML one parses and says how the template is reached', () => {
-  for (const { kind, connection, text } of every('json', 'yaml')) {
-    const document = kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text);
-    if (kind.file !== undefined) says(entryOf(kind, document), connection);
-  }
-});
-
 const python = test.needs(
   spawnSync('python3', ['-c', 'import tomllib'], { stdio: 'ignore' }).status === 0,
   'no python3 of 3.11 or later here',
 );
 python('every TOML and Python one parses, and has the words as they are', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-snippets-'));
-  try {
-    const wanted = every('toml').map(({ connection, text }, index) => {
-      writeFileSync(join(folder, `${index}.toml`), text);
-      return connection.transport === 'http'
-        ? [connection.endpoint]
-        : [connection.command, ...connection.args];
-    });
-    const programs = every('python').map(({ kind, text }, index) => {
-      const path = join(folder, `${kind.name}-${index}.py`.replaceAll('-', '_'));
-      writeFileSync(path, text);
-      return path;
-    });
-    execFileSync('python3', ['-m', 'py_compile', ...programs], { stdio: 'pipe' });
-    const read =
-      'import json,sys,tomllib\n' +
-      'entries=[tomllib.load(open(p,"rb"))["mcp_servers"]["weather"] for p in sys.argv[1:]]\n' +
-      'print(json.dumps([[e["url"]] if "url" in e else [e["command"],*e["args"]] for e in entries]))';
-    const files = wanted.map((_, index) => join(folder, `${index}.toml`));
-    assert.equal(JSON.parse(execFileSync('python3', ['-c', read, ...files], { encoding: 'utf8' })), wanted);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const wanted = every('toml').map(({ connection, text }, index) => {
+    writeFileSync(folder(`${index}.toml`), text);
+    return connection.transport === 'http' ? [connection.endpoint] : [connection.command, ...connection.args];
+  });
+  const programs = every('python').map(({ kind, text }, index) => {
+    const path = folder(`${kind.name}-${index}.py`.replaceAll('-', '_'));
+    writeFileSync(path, text);
+    return path;
+  });
+  execFileSync('python3', ['-m', 'py_compile', ...programs], { stdio: 'pipe' });
+  const read =
+    'import json,sys,tomllib\n' +
+    'entries=[tomllib.load(open(p,"rb"))["mcp_servers"]["weather"] for p in sys.argv[1:]]\n' +
+    'print(json.dumps([[e["url"]] if "url" in e else [e["command"],*e["args"]] for e in entries]))';
+  const files = wanted.map((_, index) => folder(`${index}.toml`));
+  assert.equal(JSON.parse(execFileSync('python3', ['-c', read, ...files], { encoding: 'utf8' })), wanted);
 });
 
 const checks = new Map(
@@ -119,14 +105,16 @@ function fits(kind: ConnectKind, document: unknown): void {
   );
 }
 
-test('every JSON and YAML one fits what its client publishes, where it does', () => {
-  const held = new Set<string>();
-  for (const { kind, text } of every('json', 'yaml')) {
-    fits(kind, kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text));
-    held.add(kind.name);
+test('every JSON and YAML one says how the template is reached, and fits the schema of its client', () => {
+  const seen = new Set<string>();
+  for (const { kind, connection, text } of every('json', 'yaml')) {
+    const document = kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text);
+    if (kind.file !== undefined) says(entryOf(kind, document), connection);
+    fits(kind, document);
+    seen.add(kind.name);
   }
   const unpublished = ['claude', 'claude-code', 'cursor', 'windsurf', 'jetbrains'];
-  assert.equal([...held].filter((name) => !checks.has(name)).sort(), unpublished.sort());
+  assert.equal([...seen].filter((name) => !checks.has(name)).sort(), unpublished.sort());
 });
 
 python('every TOML one fits what its client publishes', () => {
@@ -150,18 +138,12 @@ test('what clients publish refuses an entry with a member that they do not know'
 });
 
 test('every JavaScript and shell one parses', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-snippets-'));
-  try {
-    mkdirSync(join(folder, 'js'));
-    for (const { kind, text } of every('js')) {
-      const path = join(folder, 'js', `${kind.name}.mjs`);
-      writeFileSync(path, text);
-      execFileSync(process.execPath, ['--check', path], { stdio: 'pipe' });
-    }
-    for (const { text } of every('sh')) execFileSync('/bin/sh', ['-n'], { input: text, stdio: 'pipe' });
-  } finally {
-    rmSync(folder, { recursive: true });
+  for (const { kind, text } of every('js')) {
+    const path = folder(`${kind.name}.mjs`);
+    writeFileSync(path, text);
+    execFileSync(process.execPath, ['--check', path], { stdio: 'pipe' });
   }
+  for (const { text } of every('sh')) execFileSync('/bin/sh', ['-n'], { input: text, stdio: 'pipe' });
 });
 
 test('the key stands in a snippet only when it was given', () => {
@@ -181,33 +163,28 @@ test('the key stands in a snippet only when it was given', () => {
   }
 });
 
-const expected: Readonly<Record<string, unknown>> = {
-  'claude-code': { type: 'http', headers: `\${STAGEDOOR_API_KEY}` },
-  vscode: { type: 'http', headers: `\${env:STAGEDOOR_API_KEY}` },
-  cursor: { headers: `\${env:STAGEDOOR_API_KEY}` },
-  windsurf: { url: 'serverUrl', headers: `\${env:STAGEDOOR_API_KEY}` },
-  cline: { type: 'streamableHttp', headers: 'YOUR_API_KEY' },
-  zed: { headers: 'YOUR_API_KEY' },
-  jetbrains: { headers: 'YOUR_API_KEY' },
-  'gemini-cli': { url: 'httpUrl', headers: `\${STAGEDOOR_API_KEY}` },
-};
-for (const [name, { type, url: urlName = 'url', headers }] of Object.entries(expected) as [
-  string,
-  { type?: string; url?: string; headers: string },
-][]) {
-  test(`${name} has the entry that its client reads`, () => {
-    const kind = CONNECT_KINDS.find((each) => each.name === name);
-    assert.ok(kind);
-    const connection = connectionsOf(kind, named).find(({ transport }) => transport === 'http');
-    assert.ok(connection);
+test('has the entry that its client reads', () => {
+  const expected: Record<string, { type?: string; url?: string; headers: string }> = {
+    'claude-code': { type: 'http', headers: `\${STAGEDOOR_API_KEY}` },
+    vscode: { type: 'http', headers: `\${env:STAGEDOOR_API_KEY}` },
+    cursor: { headers: `\${env:STAGEDOOR_API_KEY}` },
+    windsurf: { url: 'serverUrl', headers: `\${env:STAGEDOOR_API_KEY}` },
+    cline: { type: 'streamableHttp', headers: 'YOUR_API_KEY' },
+    zed: { headers: 'YOUR_API_KEY' },
+    jetbrains: { headers: 'YOUR_API_KEY' },
+    'gemini-cli': { url: 'httpUrl', headers: `\${STAGEDOOR_API_KEY}` },
+  };
+  for (const [name, { type, url: urlName = 'url', headers }] of Object.entries(expected)) {
+    const kind = CONNECT_KINDS.find((each) => each.name === name) as ConnectKind;
+    const [connection] = connectionsOf(kind, named) as [Connection];
     const { disabled: _, ...entry } = entryOf(kind, JSON.parse(kind.snippet(connection)));
     assert.equal(entry, {
       ...(type === undefined ? {} : { type }),
       [urlName]: `${url}/mcp/weather`,
       headers: { 'X-API-Key': headers },
     });
-  });
-}
+  }
+});
 
 test('every kind has steps, hints, the places of its file, and its own documentation', () => {
   for (const kind of CONNECT_KINDS) {

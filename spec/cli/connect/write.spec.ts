@@ -18,31 +18,20 @@ import { locate } from '../../../src/cli/connect/config-file.ts';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, type Outcome, startGateway } from '../commands/against-gateway.ts';
+import { gatewayFor, HANDLER, type Outcome } from '../commands/against-gateway.ts';
 
 const test = suite('connect --write');
-let gateway: GatewayUnderTest;
-
-test.before(async () => {
-  gateway = await startGateway({ withAccounts: true });
-  await gateway.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
-});
 const home = folderOfEach(test);
-
-test.after(() => gateway.close());
+const gateway = gatewayFor(test, { withAccounts: true }, ({ server }) =>
+  server.gateway.register('weather', { id: 'one', handler: HANDLER }),
+);
 
 function write(kind: string, ...words: string[]): Promise<Outcome> {
-  return gateway.runAt(
-    { env: { HOME: home() }, folder: home() },
-    'connect',
-    'weather',
-    '--llm',
-    kind,
-    ...words,
-  );
+  const person = { env: { HOME: home() }, folder: home() };
+  return gateway.runAt(person, 'connect weather --llm', kind, ...words);
 }
 
-function put(name: string, text: string): string {
+function put(name: string, text: string | Buffer): string {
   const path = home(name);
   mkdirSync(join(path, '..'), { recursive: true });
   writeFileSync(path, text);
@@ -83,7 +72,7 @@ test('asks at a terminal', async () => {
   assert.match(read(path), 'weather');
 });
 
-test('keeps comments, order, indentation and what is unknown, and a copy of the file', async () => {
+test('keeps comments, order, indentation and what is unknown, and a copy of the file; --remove undoes it', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
   chmodSync(path, 0o640);
   const { code, err } = await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
@@ -95,15 +84,6 @@ test('keeps comments, order, indentation and what is unknown, and a copy of the 
   assert.is(statSync(path).mode & 0o777, 0o640);
   const [backup = ''] = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));
   assert.is(read(join(path, '..', backup)), SETTINGS);
-});
-
-test('twice is once, and --remove undoes it', async () => {
-  const path = put('.config/zed/settings.json', SETTINGS);
-  await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
-  const once = read(path);
-  const again = await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
-  assert.match(again.out, 'needs no change');
-  assert.is(read(path), once);
   await write('zed', '--remove', '--yes');
   assert.is(read(path).replace(/\s/g, ''), SETTINGS.replace(/\s/g, ''));
   assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');
@@ -189,32 +169,24 @@ test('appends to TOML and touches nothing else', async () => {
   assert.is(read(path), before);
 });
 
-for (const [what, kind, name, text, reason] of [
-  ['broken JSON', 'cursor', '.cursor/mcp.json', '{ "mcpServers": {', /is not JSON: .* in line 1/],
-  ['a list', 'cursor', '.cursor/mcp.json', '[]', /has no object at its top/],
-  [
-    'a section of another type',
-    'cursor',
-    '.cursor/mcp.json',
-    '{"mcpServers": 3}',
-    /has no object at mcpServers/,
-  ],
-  ['broken YAML', 'goose', '.config/goose/config.yaml', 'a: [', /is not YAML/],
-  [
-    'a table of TOML that a person wrote',
-    'codex',
-    '.codex/config.toml',
-    '[mcp_servers.weather]\nurl = "x"\n',
-    /change it by hand/,
-  ],
-  ['an inline table of TOML', 'codex', '.codex/config.toml', 'mcp_servers = { }\n', /change it by hand/],
-  ['bytes that are no text', 'cursor', '.cursor/mcp.json', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],
-  ['10 MB', 'cursor', '.cursor/mcp.json', ' '.repeat(10 * 1024 * 1024), /has 10485760 bytes/],
+const PLACES = {
+  cursor: '.cursor/mcp.json',
+  goose: '.config/goose/config.yaml',
+  codex: '.codex/config.toml',
+};
+const OWN_TABLE = '[mcp_servers.weather]\nurl = "x"\n';
+for (const [what, kind, text, reason] of [
+  ['broken JSON', 'cursor', '{ "mcpServers": {', /is not JSON: .* in line 1/],
+  ['a list', 'cursor', '[]', /has no object at its top/],
+  ['a section of another type', 'cursor', '{"mcpServers": 3}', /has no object at mcpServers/],
+  ['broken YAML', 'goose', 'a: [', /is not YAML/],
+  ['a table of TOML that a person wrote', 'codex', OWN_TABLE, /change it by hand/],
+  ['an inline table of TOML', 'codex', 'mcp_servers = { }\n', /change it by hand/],
+  ['bytes that are no text', 'cursor', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],
+  ['10 MB', 'cursor', ' '.repeat(10 * 1024 * 1024), /has 10485760 bytes/],
 ] as const) {
   test(`leaves ${what} as it is`, async () => {
-    const path = home(name);
-    mkdirSync(join(path, '..'), { recursive: true });
-    writeFileSync(path, text);
+    const path = put(PLACES[kind], text);
     const { code, err } = await write(kind, '--write', '--yes');
     assert.is(code, 1);
     assert.match(err, reason);
@@ -248,24 +220,25 @@ test('follows a link to the file, and refuses a circle of links and a folder', a
   assert.match(folder.err, 'is not a file');
 });
 
-for (const [words, reason] of [
-  [['curl', '--write'], /curl has no configuration file/],
-  [
-    ['claude', '--write', '--yes'],
-    /Claude \(desktop app\) reads no variables in its file: give the key with --key/,
-  ],
-  [['cursor', '--write', '--remove'], /--write cannot be combined with --remove/],
-  [['cursor', '--yes'], /--yes requires --write/],
-  [['cursor', '--file', 'x'], /--file requires --write/],
-  [['cursor', '--write', '--output', 'x'], /cannot be combined with --output/],
-] as const) {
-  test(`refuses ${words.join(' ')}`, async () => {
-    const [kind, ...more] = words;
-    const { code, err } = await write(kind, ...more);
+test('refuses options that do not fit together, and clients without a file', async () => {
+  const cases: [string, RegExp][] = [
+    ['curl --write', /curl has no configuration file/],
+    [
+      'claude --write --yes',
+      /Claude \(desktop app\) reads no variables in its file: give the key with --key/,
+    ],
+    ['cursor --write --remove', /--write cannot be combined with --remove/],
+    ['cursor --yes', /--yes requires --write/],
+    ['cursor --file x', /--file requires --write/],
+    ['cursor --write --output x', /cannot be combined with --output/],
+  ];
+  for (const [line, reason] of cases) {
+    const [kind = '', ...words] = line.split(' ');
+    const { code, err } = await write(kind, ...words);
     assert.is(code, 2, err);
     assert.match(err, reason);
-  });
-}
+  }
+});
 
 test('finds the file of each system', () => {
   const places = { macos: '~/Library/x', windows: '%APPDATA%\\x', linux: '.x' };
