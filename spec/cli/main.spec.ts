@@ -1,7 +1,7 @@
 // The whole command line, in this process: exit codes and what goes where.
 
 import * as assert from 'uvu/assert';
-import { CommandFailure, PromptCancelled, UsageError } from '../../src/cli/failures.ts';
+import { PromptCancelled } from '../../src/cli/failures.ts';
 import { main } from '../../src/cli/main.ts';
 import { packageVersion } from '../../src/cli/package-version.ts';
 import { suite } from '../helpers/suite.ts';
@@ -73,15 +73,3 @@ test('shows where a defect of ours comes from', async () => {
 });
 
 test.run();
-
-const failures = suite('failures');
-
-failures('keep their name, message and cause', () => {
-  for (const Failure of [UsageError, CommandFailure]) {
-    const cause = new Error('why');
-    const failure = new Failure('what', { cause });
-    assert.equal([failure.name, failure.message, failure.cause], [Failure.name, 'what', cause]);
-  }
-});
-
-failures.run();

@@ -1,3 +1,5 @@
+// Files with secrets: who can read them, and how they are replaced.
+
 import {
   chmodSync,
   mkdirSync,
@@ -18,14 +20,6 @@ const onPosix = test.needs(process.platform !== 'win32', 'Windows has no modes')
 
 const folder = folderOfEach(test);
 
-test('makes the folders on the way and writes the text', () => {
-  const path = folder('a', 'b', 'secret.json');
-  writePrivateFile(path, 'one');
-  writePrivateFile(path, 'two');
-  assert.is(readFileSync(path, 'utf8'), 'two');
-  assert.equal(readdirSync(folder('a', 'b')), ['secret.json']);
-});
-
 onPosix('is for its owner alone, whatever the umask and the file of before', () => {
   const path = folder('a', 'secret.json');
   for (const umask of [0o000, 0o022, 0o777]) {
@@ -40,6 +34,7 @@ onPosix('is for its owner alone, whatever the umask and the file of before', () 
     chmodSync(path, 0o644);
   }
   assert.is(statSync(folder('a')).mode & 0o777, 0o700);
+  assert.equal(readdirSync(folder('a')), ['secret.json']);
 });
 
 onPosix('replaces a link instead of writing through it', () => {

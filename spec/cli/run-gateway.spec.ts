@@ -2,30 +2,29 @@
 
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { UsageError } from '../../src/cli/failures.ts';
 import { packageVersion } from '../../src/cli/package-version.ts';
 import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { eventually } from '../helpers/gateway-client.ts';
 import { isRunning } from '../helpers/is-running.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RecordingOptions, type RecordingTerminal, recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('run gateway');
+const folder = folderOfEach(test);
 
 test('says where it listens, serves, and ends in order after a signal', async () => {
-  const { ended, terminal, logged, signals, listening } = run({ port: '0' });
+  const { stop, terminal, logged, listening } = run({ port: '0' });
   const url = await listening;
   assert.is((await fetch(`${url}/readyz`)).status, 200);
-  signals.emit('SIGTERM', 'SIGTERM');
-  assert.is(await ended, 0);
+  assert.is(await stop(), 0);
   assert.equal(terminal.printed, [
     `stagedoor ${packageVersion()} listening on ${url}`,
     'database memory://: in memory, lost when the gateway stops',
@@ -41,23 +40,20 @@ test('says where it listens, serves, and ends in order after a signal', async ()
 });
 
 test('logs what becomes of stored instances from their first start on', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-stored-'));
   const flags = { port: '0', database: 'sqlite:///gateway.db' };
   for (const time of [1, 2]) {
-    const { ended, logged, signals, listening } = run(flags, { folder });
+    const { logged, listening, stop } = run(flags, { folder: folder() });
     const body = JSON.stringify({ template_name: 't', id: 'a', endpoint: 'http://127.0.0.1:9/mcp' });
     const headers = { 'Content-Type': 'application/json' };
     if (time === 1) await fetch(`${await listening}/gateway/register`, { method: 'POST', headers, body });
     else await listening;
-    signals.emit('SIGTERM', 'SIGTERM');
-    assert.is(await ended, 0);
+    assert.is(await stop(), 0);
     const [first] = logged.map((line) => JSON.parse(line)).filter((line) => line.instance_id === 'a');
     assert.is(first.msg, time === 1 ? 'instance registered' : 'instance.starting');
   }
-  rmSync(folder, { recursive: true });
 });
 
-test('ends with exit code 1 after a defect', async () => {
+test('ends with exit code 1 after an uncaught error', async () => {
   const { ended, logged, signals, listening } = run({ port: '0' });
   await listening;
   signals.emit('uncaughtException', new Error('a defect on purpose'));
@@ -68,8 +64,7 @@ test('ends with exit code 1 after a defect', async () => {
 test('warns when everybody on the network is an admin of it, and not when they have to log in', async () => {
   const open = run({ port: '0', host: '0.0.0.0' });
   await open.listening;
-  open.signals.emit('SIGTERM', 'SIGTERM');
-  await open.ended;
+  await open.stop();
   assert.match(
     String(open.terminal.printed[0]),
     / listening on 0\.0\.0\.0:(\d+) \(http:\/\/127\.0\.0\.1:\1 here\)$/,
@@ -81,20 +76,17 @@ test('warns when everybody on the network is an admin of it, and not when they h
 
   const guarded = run({ port: '0', host: '0.0.0.0', auth: true }, { columns: 80 });
   await guarded.listening;
-  guarded.signals.emit('SIGTERM', 'SIGTERM');
-  await guarded.ended;
+  await guarded.stop();
   assert.not.match(guarded.logged.join(''), '"level":40');
 });
 
 test('shows the first password to a person, once, and never to the log', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-first-'));
   const flags = { port: '0', auth: true, database: 'sqlite:///gateway.db' };
   const printed: string[] = [];
   for (const time of [1, 2]) {
-    const { ended, terminal, logged, signals, listening } = run(flags, { columns: 80, folder });
+    const { terminal, logged, listening, stop } = run(flags, { columns: 80, folder: folder() });
     await listening;
-    signals.emit('SIGTERM', 'SIGTERM');
-    assert.is(await ended, 0);
+    assert.is(await stop(), 0);
     printed.push(terminal.printed.join('\n'));
     const [, password] =
       /^made the user "admin"; its password, shown this once: (\S+)$/m.exec(printed[0] ?? '') ?? [];
@@ -102,8 +94,7 @@ test('shows the first password to a person, once, and never to the log', async (
     assert.not.match(logged.join(''), String(password));
     assert.is(printed[time - 1]?.includes(String(password)), time === 1);
   }
-  assert.match(String(printed[1]), `database ${join(folder, 'gateway.db')}`);
-  rmSync(folder, { recursive: true });
+  assert.match(String(printed[1]), `database ${folder('gateway.db')}`);
 });
 
 test('turns a port, a registry, a database or a secret that cannot be used into a usage error', async () => {
@@ -155,7 +146,11 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
     exit: () => {},
   });
 
-  return { terminal, logged, signals, ended, listening: heard.promise };
+  const stop = () => {
+    signals.emit('SIGTERM', 'SIGTERM');
+    return ended;
+  };
+  return { terminal, logged, signals, ended, stop, listening: heard.promise };
 }
 
 const children = suite('own children');

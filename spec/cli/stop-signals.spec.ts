@@ -1,3 +1,5 @@
+// Signals and uncaught errors that end the program, or a command that follows something.
+
 import { EventEmitter } from 'node:events';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -7,12 +9,6 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('stop signals');
 
-test('tells the first signal', async () => {
-  const { source, stop } = listen();
-  source.emit('SIGTERM', 'SIGTERM');
-  assert.equal(await stop.first, { kind: 'signal', signal: 'SIGTERM' });
-});
-
 test('takes one Ctrl-C that arrives twice as one', async () => {
   const { source, stop, clock } = listen();
   source.emit('SIGINT', 'SIGINT');
@@ -21,26 +17,29 @@ test('takes one Ctrl-C that arrives twice as one', async () => {
   assert.is(await isPending(stop.urgent), true);
 });
 
-for (const [signal, code] of [
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-] as const) {
-  test(`takes a later ${signal} as urgent, with exit code ${code}`, async () => {
+test('takes a later signal as urgent, with its exit code', async () => {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
     const { source, stop, clock } = listen();
     source.emit('SIGTERM', 'SIGTERM');
+    assert.equal(await stop.first, { kind: 'signal', signal: 'SIGTERM' });
     clock.nowMs += LIMITS.sameSignalMs;
     source.emit(signal, signal);
     assert.is(await stop.urgent, code);
-  });
-}
+  }
+});
 
-test('reports every defect and asks for the end once', async () => {
+test('reports uncaught errors, up to a bound, and asks for the end once', async () => {
   const { source, stop, errors } = listen();
   const [one, two] = [new Error('one'), new Error('two')];
   source.emit('uncaughtException', one);
   source.emit('unhandledRejection', two);
   assert.equal(await stop.first, { kind: 'error', error: one });
   assert.equal(errors, [one, two]);
+  for (let index = 0; index < 1_000; index += 1) source.emit('uncaughtException', index);
+  assert.is(errors.length, 100);
 });
 
 test('survives a report that fails, and does not report what reporting causes', async () => {
@@ -59,13 +58,7 @@ test('survives a report that fails, and does not report what reporting causes', 
   assert.is((await stop.first).kind, 'error');
 });
 
-test('stops reporting errors that do not end', () => {
-  const { source, errors } = listen();
-  for (let index = 0; index < 1_000; index += 1) source.emit('uncaughtException', index);
-  assert.is(errors.length, 100);
-});
-
-test('lets a signal after a defect end in order, not at once', async () => {
+test('lets a signal after an uncaught error end in order, not at once', async () => {
   const { source, stop, clock } = listen();
   source.emit('uncaughtException', new Error('one'));
   clock.nowMs += 10_000;

@@ -1,6 +1,4 @@
-// The real terminal, in a process of its own.
-// The spinner, on a stream that takes itself for a terminal.
-// With a stream in place of the keyboard. A real terminal, raw mode included, is in spec/system/journeys/accounts.spec.ts.
+// Output, spinner and input of a command. A real terminal, raw mode included, is in spec/system/journeys/accounts.spec.ts.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,13 +15,7 @@ const test = suite('terminal');
 const terminal = new URL('../../src/cli/terminal.ts', import.meta.url).href;
 const open = `const terminal = (await import('${terminal}')).processTerminal();`;
 
-test('prints to standard output and complains on standard error', async () => {
-  const child = start(`${open} terminal.print('a'); terminal.complain('b');`);
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  assert.equal({ out, err }, { out: 'a\n', err: 'b\n' });
-});
-
-test('writes nothing that moves the cursor or turns the order of letters', async () => {
+test('prints and complains without what moves the cursor or turns the order of letters', async () => {
   const child = start(
     `${open} terminal.print('a\\u001b]0;b\\u202ec\\n\\td'); terminal.complain('\\u001b[2Je\\rf');`,
   );
@@ -31,10 +23,10 @@ test('writes nothing that moves the cursor or turns the order of letters', async
   assert.equal({ out, err }, { out: 'a ]0;b c\n\td\n', err: ' [2Je f\n' });
 });
 
-test('draws no spinner and no more than it is told where nobody watches', async () => {
+test('draws no spinner and no colours where nobody watches', async () => {
   const child = start(`${open}
     const done = await terminal.busy('waiting', async (progress) => { progress('half'); return 7; });
-    terminal.print(String(done)); terminal.note('by the way');`);
+    terminal.print(terminal.paint('red', String(done))); terminal.note('by the way');`);
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   assert.equal({ out, err }, { out: '7\n', err: 'by the way\n' });
 });
@@ -44,24 +36,12 @@ test('keeps a screen that is drawn again clean', async () => {
   assert.is(await text(child.stdout), '\u001b[Ha [2Jb\u001b[K\nc\u001b[K\n\u001b[J');
 });
 
-test('uses no colours when nobody watches', async () => {
-  const child = start(`${open} terminal.print(terminal.paint('red', 'a'));`);
-  assert.is(await text(child.stdout), 'a\n');
-});
-
-test('reads the first line of what is piped in, and asks nobody then', async () => {
+test('reads the first line of an input that stays open, and asks nobody then', async () => {
   const child = start(
     `${open} terminal.print(JSON.stringify([terminal.canAsk, await terminal.readLine()]));`,
   );
-  child.stdin.end('secret\nmore\n');
+  child.stdin.write('secret\nmore\n');
   assert.equal(JSON.parse(await text(child.stdout)), [false, 'secret']);
-});
-
-test('ends after a line of an input that stays open', async () => {
-  const child = start(`${open} terminal.print(String(await terminal.readLine()));`);
-  child.stdin.write('secret\n');
-  const [code] = await once(child, 'exit');
-  assert.is(code, 0);
 });
 
 test('survives a reader that goes away', async () => {
@@ -84,15 +64,12 @@ const busy = suite('busy');
 delete process.env.CI;
 process.env.TERM = 'xterm';
 
-busy('shows nothing for work that is done at once', async () => {
-  const screen = terminalStream();
-  assert.is(await showBusy(screen)('waiting', async () => 7), 7);
-  assert.is(screen.written(), '');
-});
-
 busy('shows what is waited for when it takes long, and clears it', async () => {
   const screen = terminalStream();
   await showBusy(screen)('waiting for a gateway', () => screen.shows(/waiting for a gateway/));
+  const written = screen.written();
+  assert.is(await showBusy(screen)('quick', async () => 7), 7);
+  assert.is(screen.written(), written, 'nothing is shown for work that is done at once');
   const [, afterwards = ''] = screen.written().split(/gateway(?!.*gateway)/s);
   assert.match(afterwards.replaceAll('\u001b', ''), /\[\d?K/);
 });
@@ -173,12 +150,6 @@ firstLine('keeps spaces and characters whose bytes come apart', async () => {
   assert.is(await read(...apart), ' pässwörd 🔑 ');
 });
 
-firstLine('does not wait for what follows the line', async () => {
-  const input = new Readable({ read: () => {} });
-  input.push('secret\n');
-  assert.is(await readFirstLine(input), 'secret');
-});
-
 firstLine('gives up what is no UTF-8 and what never ends', async () => {
   assert.is(await read(Buffer.from([0xff, 0xfe, 0x0a])), undefined);
   assert.is(await readFirstLine(Readable.from(endless())), undefined);
@@ -208,6 +179,8 @@ const prompt = suite('hidden prompt');
 
 prompt('gives back what was typed and shows the question only', async () => {
   assert.equal(await type('s3cret pässwörd 🔑\r'), ['s3cret pässwörd 🔑', 'Password: \n']);
+  assert.equal((await type('one\rtwo\rthree\r'))[0], 'one');
+  assert.equal((await type('\r'))[0], '');
 });
 
 prompt('knows backspace, arrows and the deletion of the line', async () => {
@@ -229,14 +202,6 @@ prompt('is undefined after Ctrl-D and the end of the input', async () => {
   const { input, said, answer } = ask();
   input.end();
   assert.equal([await answer, said()], [undefined, 'Password: \n']);
-});
-
-prompt('takes one line of several that are pasted', async () => {
-  assert.equal((await type('one\rtwo\rthree\r'))[0], 'one');
-});
-
-prompt('reads an empty line as an empty answer', async () => {
-  assert.equal((await type('\r'))[0], '');
 });
 
 prompt('sets the raw mode of a terminal while it asks, and resets it however it ends', async () => {
