@@ -6,7 +6,7 @@ import { migrate, readMigrationStatus } from '../../src/persistence/migrate.ts';
 import { MIGRATIONS } from '../../src/persistence/migrations/index.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './databases/connect-options.ts';
+import { connectOptions } from './connect-options.ts';
 import { schemaDifference } from './schema-difference.ts';
 
 const test = suite('migrate');

@@ -13,7 +13,7 @@ import { migrationStatus, openStore, StoreOpenError } from '../../src/persistenc
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './databases/connect-options.ts';
+import { connectOptions } from './connect-options.ts';
 import { inFolder } from './temporary-folder.ts';
 
 const test = suite('open', { timeoutMs: 60_000 });
@@ -40,6 +40,9 @@ test('makes a SQLite file for its owner only, where the URL says, and finds it a
     const again = await openStore(`sqlite:///${file}`, require('/elsewhere'));
     assert.is((await again.listTemplates()).length, 1);
     await again.close();
+    await chmod(file, 0o640);
+    await (await openStore('sqlite:///gateway.db', apply(cwd))).close();
+    assert.is((await stat(file)).mode & 0o777, 0o640, 'the rights of an existing file are kept');
   }));
 
 test('says when it made a database, once, and nothing when it was there', () =>
@@ -50,15 +53,6 @@ test('says when it made a database, once, and nothing when it was there', () =>
     stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
     await Promise.all(stores.map((store) => store.close()));
     assert.equal(told, [`made the database "${join(cwd, 'gatway.db')}"`]);
-  }));
-
-test('keeps the rights that an existing file has', () =>
-  inFolder(async (cwd) => {
-    const file = join(cwd, 'x.db');
-    await writeFile(file, '');
-    await chmod(file, 0o640);
-    await (await openStore('sqlite:///x.db', apply(cwd))).close();
-    assert.is((await stat(file)).mode & 0o777, 0o640);
   }));
 
 test('is away while its file is not where it was opened, and acknowledges nothing', () =>
@@ -118,11 +112,8 @@ test('says that nothing answers, and where', async () => {
       scheme,
     );
   }
-});
-
-test('says that the host is unknown', async () => {
-  const message = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply('/')));
-  assert.match(message, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
+  const unknown = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply('/')));
+  assert.match(unknown, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
 });
 
 test('says which package to install when a driver is missing', async () => {

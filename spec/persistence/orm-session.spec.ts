@@ -8,7 +8,7 @@ import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './databases/connect-options.ts';
+import { connectOptions } from './connect-options.ts';
 import { inFolder } from './temporary-folder.ts';
 
 const test = suite('ORM session', { timeoutMs: 30_000 });
@@ -65,10 +65,8 @@ test('says that the database does not answer when that takes too long, and nothi
         [1, 2, 3].map(() => session.change(async () => 'saved').catch((thrown: unknown) => thrown)),
       );
       const tookMs = performance.now() - startedAt;
-      assert.equal(
-        failures.map((failure) => failure instanceof GatewayError && failure.code),
-        ['DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE'],
-      );
+      for (const failure of failures)
+        assert.is(failure instanceof GatewayError && failure.code, 'DATABASE_UNAVAILABLE');
       assert.ok(tookMs < 5_000, `took ${tookMs} ms`);
       await other('commit');
       assert.is(await session.change(async () => 'saved'), 'saved');
@@ -163,26 +161,14 @@ test('a file that had no room for a change is usable again when there is room', 
       // Reads go on, but it is not said to be well: it takes no changes.
       assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
     }
-    assert.is(
-      await session.probe().then(
-        () => 'takes changes',
-        () => 'away',
-      ),
-      'away',
-    );
+    assert.instance(await session.probe().catch((thrown: unknown) => thrown), GatewayError);
     isFull = false;
     await session.probe();
     await add('four', 1_000_000);
     const rows = await session.run((em, { settings }) => em.findAll(settings, { orderBy: { name: 'asc' } }));
-    assert.equal(
-      rows.map(({ name }) => name),
-      ['before', 'four'],
-    );
+    assert.is(rows.map(({ name }) => name).join(), 'before,four');
     await session.close();
-    assert.equal(
-      opened.map((each) => Reflect.get(Object(each), 'open')),
-      opened.map(() => false),
-    );
+    for (const each of opened) assert.is(Reflect.get(Object(each), 'open'), false);
   }));
 
 test('a store that is closed while it connects again leaves no connection', () =>

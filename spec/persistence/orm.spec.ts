@@ -6,7 +6,7 @@ import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { driverErrorOf } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './databases/connect-options.ts';
+import { connectOptions } from './connect-options.ts';
 
 const test = suite('ORM');
 

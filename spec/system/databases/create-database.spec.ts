@@ -9,7 +9,7 @@ import { StoreOpenError } from '../../../src/persistence/store-errors.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions } from '../../persistence/databases/connect-options.ts';
+import { connectOptions } from '../../persistence/connect-options.ts';
 import { silentProxy } from '../../persistence/silent-proxy.ts';
 import { reachable } from './server-stores.ts';
 

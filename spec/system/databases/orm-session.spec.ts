@@ -8,7 +8,7 @@ import { connectOrm } from '../../../src/persistence/orm.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions } from '../../persistence/databases/connect-options.ts';
+import { connectOptions } from '../../persistence/connect-options.ts';
 import { type SilentProxy, silentProxy } from '../../persistence/silent-proxy.ts';
 import { reachable } from './server-stores.ts';
 

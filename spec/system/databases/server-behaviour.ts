@@ -12,7 +12,7 @@ import type { Store } from '../../../src/persistence/store.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
-import { connectOptions } from '../../persistence/databases/connect-options.ts';
+import { connectOptions } from '../../persistence/connect-options.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
 import { silentProxy } from '../../persistence/silent-proxy.ts';

@@ -1,0 +1,301 @@
+// The kinds of databases without a server: options from their URLs, what they set on connections, their locks, and what their errors
+// mean. The servers themselves are spec/system/databases.
+
+import * as assert from 'uvu/assert';
+import type { Database, Failure } from '../../src/persistence/database.ts';
+import { mssql } from '../../src/persistence/databases/mssql.ts';
+import { mysql } from '../../src/persistence/databases/mysql.ts';
+import { oracle } from '../../src/persistence/databases/oracle.ts';
+import { postgresql } from '../../src/persistence/databases/postgresql.ts';
+import { sqlite } from '../../src/persistence/databases/sqlite.ts';
+import { connectOrm } from '../../src/persistence/orm.ts';
+import { folderOfEach } from '../helpers/folder.ts';
+import { suite } from '../helpers/suite.ts';
+import { connectOptions } from './connect-options.ts';
+
+const test = suite('databases');
+const folder = folderOfEach(test);
+
+/** Errors by code, by number, or by message. */
+type Thrown = string | number | { readonly message: string };
+
+const FAILURES: [Database, Partial<Record<Failure | 'of the statement', readonly Thrown[]>>][] = [
+  [
+    sqlite,
+    {
+      conflict: ['SQLITE_BUSY', 'SQLITE_BUSY_SNAPSHOT', { message: 'x - database is locked' }],
+      unavailable: ['SQLITE_CANTOPEN', 'SQLITE_IOERR_FSYNC', 'SQLITE_FULL', 'SQLITE_READONLY'],
+      damaged: ['SQLITE_NOTADB', 'SQLITE_CORRUPT_VTAB'],
+      'of the statement': ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_ERROR', ''],
+    },
+  ],
+  [
+    postgresql,
+    {
+      'no-database': ['3D000'],
+      credentials: ['28P01', '28000'],
+      conflict: ['40001', '40P01', '55P03'],
+      unavailable: [
+        ...['55000', '57P01', '57014', '53300', '08006', '58030', 'ECONNREFUSED', 'ENOTFOUND'],
+        { message: 'Connection terminated unexpectedly' },
+        { message: 'timeout exceeded when trying to connect' },
+      ],
+      'of the statement': ['23505', '42P01', '42601', '22001', ''],
+    },
+  ],
+  [
+    mysql,
+    {
+      'no-database': [1049],
+      credentials: [1045, 1044, 1698],
+      conflict: [1205, 1213],
+      unavailable: [
+        ...[1040, 1053, 1290, 1317, 1927, 1969, 2013, 3024, 'ECONNREFUSED', 'PROTOCOL_CONNECTION_LOST'],
+        { message: "Can't add new command when connection is in closed state" },
+      ],
+      'of the statement': [1062, 1146, 1064, 1406],
+    },
+  ],
+  [
+    mssql,
+    {
+      'no-database': [4060, 911],
+      credentials: [18456],
+      conflict: [1205, 1222, 3960],
+      unavailable: [6005, 40613, 10928, 'ESOCKET', 'ETIMEOUT', 'ECONNCLOSED', 'ECONNREFUSED'],
+      'of the statement': [2627, 2601, 208, 102, 'EREQUEST'],
+    },
+  ],
+  [
+    oracle,
+    {
+      'no-database': [12514],
+      credentials: [1017],
+      conflict: [54, 60],
+      unavailable: [
+        ...[3113, 12541, 1034, 28, 'NJS-500', 'NJS-040', 'ECONNREFUSED'],
+        { message: 'ORA-12170: timeout' },
+      ],
+      'of the statement': [1, 942, 900, 'NJS-044'],
+    },
+  ],
+];
+
+test('tell their failures apart', () => {
+  for (const [database, failures] of FAILURES)
+    for (const [expected, errors] of Object.entries(failures))
+      for (const error of errors) {
+        const code = typeof error === 'string' ? error : '';
+        const number = typeof error === 'number' ? error : 0;
+        const message = typeof error === 'object' ? error.message : '';
+        const failure = database.failure({ code, number, message, isFatal: false });
+        assert.is(failure ?? 'of the statement', expected, `${database.kind}: ${code || number || message}`);
+      }
+  const lost = { code: '42501', number: 4151, isFatal: true, message: 'permission denied for database' };
+  for (const database of [postgresql, mysql]) assert.is(database.failure(lost), 'unavailable');
+});
+
+/** The statements that the database runs on a new connection. */
+export async function statementsOnConnect(database: Database, url: string): Promise<string[]> {
+  const statements: string[] = [];
+  const connection = {
+    callTimeout: 0,
+    executeQuery: async ({ sql }: { readonly sql: string }) => statements.push(sql),
+    execute: async (sql: string) => statements.push(sql),
+    close: () => {},
+  };
+  await database.options(connectOptions(url)).onCreateConnection?.(connection);
+  return statements;
+}
+
+test('SQLite writes ahead, waits for the disk at every commit, and holds foreign keys', async () => {
+  const { orm, connection, close } = await connectOrm(sqlite, connectOptions(`sqlite:///${folder('x.db')}`));
+  try {
+    const values = await Promise.all(
+      ['journal_mode', 'synchronous', 'foreign_keys', 'busy_timeout'].map((name) =>
+        connection.execute(`pragma ${name}`, [], 'get'),
+      ),
+    );
+    assert.equal(
+      values.flatMap((row) => Object.values(Object(row))),
+      ['wal', 2, 1, 25],
+    );
+    assert.is(orm.config.get('dbName'), folder('x.db'));
+  } finally {
+    await close();
+  }
+});
+
+test('SQLite waits for the lock of migrations, not longer than asked', async () => {
+  const url = `sqlite:///${folder('x.db')}`;
+  const [one, other] = [
+    await connectOrm(sqlite, connectOptions(url)),
+    await connectOrm(sqlite, connectOptions(url)),
+  ];
+  try {
+    await sqlite.lock.take((sql) => one.connection.execute(sql), 1_000, '');
+    const startedAt = performance.now();
+    const refused = await sqlite.lock
+      .take((sql) => other.connection.execute(sql), 200, '')
+      .catch((thrown: unknown) => thrown);
+    assert.match(String(refused), 'database is locked');
+    assert.ok(performance.now() - startedAt >= 190);
+    const taking = sqlite.lock.take((sql) => other.connection.execute(sql), 5_000, '');
+    await one.connection.execute('commit');
+    await taking;
+    await other.connection.execute('rollback');
+  } finally {
+    await Promise.all([one.close(), other.close()]);
+  }
+});
+
+test('PostgreSQL takes its options from the URL', () => {
+  const options = postgresql.options(connectOptions('postgres://ada:pw@h:6000/gateway?sslmode=verify-full'));
+  assert.equal(
+    [options.host, options.port, options.user, options.password, options.dbName, options.pool?.max],
+    ['h', 6000, 'ada', 'pw', 'gateway', 10],
+  );
+  const ssl = (mode: string) =>
+    Object(postgresql.options(connectOptions(`postgresql://h/x${mode}`)).driverOptions).ssl;
+  assert.equal(
+    [ssl(''), ssl('?sslmode=disable'), ssl('?sslmode=require'), ssl('?sslmode=verify-full')],
+    [false, false, { rejectUnauthorized: false }, { rejectUnauthorized: true }],
+  );
+  assert.throws(() => ssl('?sslmode=on'), /sslmode is one of/);
+  const socket = postgresql.options(connectOptions('postgresql:///x?host=/run/postgresql'));
+  assert.is(socket.host, '/run/postgresql');
+});
+
+test('PostgreSQL fixes on every connection what backslashes mean, and how long anything may take', async () => {
+  const [statement = ''] = await statementsOnConnect(postgresql, 'postgresql://h/x');
+  for (const part of ['standard_conforming_strings = on', 'statement_timeout = 4000', 'lock_timeout = 4000'])
+    assert.match(statement, part);
+});
+
+test('MySQL takes its options from the URL', () => {
+  const options = mysql.options(
+    connectOptions('mariadb://ada:pw@h:6000/gateway?ssl=true&socket=/run/my.sock'),
+  );
+  assert.equal(
+    [options.host, options.port, options.user, options.password, options.dbName, options.collate],
+    ['h', 6000, 'ada', 'pw', 'gateway', 'utf8mb4_bin'],
+  );
+  const { ssl, socketPath } = Object(options.driverOptions);
+  assert.equal([ssl, socketPath], [{ rejectUnauthorized: true }, '/run/my.sock']);
+  assert.is('ssl' in Object(mysql.options(connectOptions('mysql://h/x')).driverOptions), false);
+  assert.throws(() => mysql.options(connectOptions('mysql://h/x?ssl=maybe')), /ssl is one of/);
+});
+
+test('MySQL takes no charset that cannot hold every text', () => {
+  const charset = (name: string) => mysql.options(connectOptions(`mysql://h/x?charset=${name}`)).charset;
+  assert.is(charset('utf8mb4'), 'utf8mb4');
+  for (const name of ['latin1', 'utf8', 'UTF8MB4', ''])
+    assert.throws(() => charset(name), /charset is utf8mb4/);
+});
+
+test('MySQL fixes on every connection what backslashes mean, before anything else', async () => {
+  const [first = '', second = ''] = await statementsOnConnect(mysql, 'mysql://h/x');
+  assert.match(first, /^set session sql_mode = '[^']*STRICT_TRANS_TABLES/);
+  assert.not.match(first, /BACKSLASH|ANSI_QUOTES/);
+  assert.match(first, 'innodb_lock_wait_timeout = 4');
+  assert.is(second, 'set session transaction isolation level read committed');
+});
+
+test('MySQL a connection on which that failed is not used', async () => {
+  const { onCreateConnection } = mysql.options(connectOptions('mysql://h/x'));
+  const refused = new Error('refused');
+  const connection = { executeQuery: () => Promise.reject(refused) };
+  assert.is(await onCreateConnection?.(connection).catch((thrown: unknown) => thrown), refused);
+});
+
+test('MySQL the lock has the name of its database, whatever that is, and says when it was not granted', async () => {
+  const asked: string[] = [];
+  const answering = (granted: number | null) => async (sql: string) => {
+    asked.push(sql);
+    return [{ granted }];
+  };
+  await mysql.lock.take(answering(1), 1_500, `a'b\\`);
+  assert.is(asked[0], `select get_lock(concat('stagedoor.', sha1(x'6127625c')), 2) as granted`);
+  for (const granted of [0, null]) {
+    const refused = await mysql.lock.take(answering(granted), 1, 'x').catch((thrown: unknown) => thrown);
+    assert.match(String(refused), 'another process');
+  }
+});
+
+test('SQL Server takes its options from the URL: encrypted and checked unless told otherwise', () => {
+  const standard = mssql.options(connectOptions('sqlserver://sa:pw@h/gateway'));
+  assert.equal(
+    [standard.host, standard.port, standard.user, standard.password, standard.dbName],
+    ['h', 1433, 'sa', 'pw', 'gateway'],
+  );
+  const tds = (url: string) => Object(mssql.options(connectOptions(url)).driverOptions).options;
+  const { encrypt, trustServerCertificate, requestTimeout, fallbackToDefaultDb } = tds('mssql://h/x');
+  assert.equal(
+    [encrypt, trustServerCertificate, requestTimeout, fallbackToDefaultDb],
+    [true, false, 4_000, false],
+  );
+  const changed = tds('mssql://h/x?encrypt=false&trustServerCertificate=yes&instanceName=EXPRESS');
+  assert.equal(
+    [changed.encrypt, changed.trustServerCertificate, changed.instanceName, changed.port],
+    [false, true, 'EXPRESS', undefined],
+  );
+  assert.throws(() => tds('mssql://h/x?encrypt=perhaps'), /encrypt is true or false/);
+});
+
+test('SQL Server every connection can be closed at once', async () => {
+  const options = connectOptions('mssql://h/x');
+  let isClosed = false;
+  await mssql.options(options).onCreateConnection?.({ close: () => (isClosed = true) });
+  options.sockets.destroy();
+  assert.is(isClosed, true);
+});
+
+test('Oracle takes its options from the URL: the service is the path or an option, the schema is the user', () => {
+  const options = (url: string) => oracle.options(connectOptions(url));
+  const { clientUrl, user, password, dbName } = options('oracle://ada:pw@h:1522/FREEPDB1');
+  assert.equal(
+    [clientUrl, user, password, dbName],
+    ['tcp://h:1522/FREEPDB1?connect_timeout=5', 'ada', 'pw', 'ada'],
+  );
+  assert.is(
+    options('oracle://ada@h/?service_name=S&tls=true').clientUrl,
+    'tcps://h:1521/S?connect_timeout=5',
+  );
+});
+
+test('Oracle encrypts for every way to say yes, and refuses what is neither yes nor no', () => {
+  const protocol = (tls: string) =>
+    String(oracle.options(connectOptions(`oracle://ada@h/S?tls=${tls}`)).clientUrl).split(':')[0];
+  assert.equal(['yes', '1', 'TRUE', 'no'].map(protocol), ['tcps', 'tcps', 'tcps', 'tcp']);
+  assert.throws(() => protocol('on'), /tls is true or false/);
+});
+
+test('Oracle limits the time of calls, and compares by code points, on every session', async () => {
+  const session = { callTimeout: 0, execute: async () => {} };
+  await oracle.options(connectOptions('oracle://a@h/S')).onCreateConnection?.(session);
+  assert.is(session.callTimeout, 4_000);
+  assert.match(
+    (await statementsOnConnect(oracle, 'oracle://a@h/S')).join(),
+    'nls_comp = binary nls_sort = binary',
+  );
+});
+
+test('Oracle locks a table of its own, which may be there already', async () => {
+  const asked: string[] = [];
+  await oracle.lock.take(
+    async (sql) => {
+      asked.push(sql);
+      if (sql.startsWith('create')) throw new Error('ORA-00955: name is already used by an existing object');
+      return [];
+    },
+    1_500,
+    'x',
+  );
+  assert.is(asked.at(-1), 'lock table "stagedoor_lock" in exclusive mode wait 2');
+  const refused = await oracle.lock
+    .take(() => Promise.reject(new Error('ORA-01031: insufficient privileges')), 1, 'x')
+    .catch((thrown: unknown) => thrown);
+  assert.match(String(refused), 'ORA-01031');
+});
+
+test.run();
