@@ -27,18 +27,16 @@ test('decrypts any text that it encrypted', () => {
   assert.is(cipher.decrypt(cipher.encrypt(long, purpose), purpose), long);
 });
 
-test('an encrypted text names its version and key, and nothing of the text is in it', () => {
+test('an encrypted text names its version and key, never comes twice, and shows nothing of the text', () => {
   const encrypted = createCipher([one, other]).encrypt('hunter2'.repeat(20), purpose);
   const [version, keyId, body = '', ...rest] = encrypted.split('.');
   assert.equal([version, keyId, rest], ['v1', oneId, []]);
   assert.match(body, /^[A-Za-z0-9_-]+$/);
   assert.not.match(Buffer.from(body, 'base64url').toString('latin1'), 'hunter2');
-});
-
-test('never encrypts the same text alike', () => {
-  const cipher = createCipher([one]);
-  const encrypted = new Set(Array.from({ length: 100 }, () => cipher.encrypt('same', purpose)));
-  assert.is(encrypted.size, 100);
+  const again = Array.from({ length: 100 }, () => createCipher([one]).encrypt('same', purpose));
+  assert.is(new Set(again).size, 100);
+  const { message } = refusal(() => createCipher([one]).encrypt('hunter2 \ud800', purpose));
+  assert.is(message, 'the text to be encrypted is not well-formed Unicode');
 });
 
 test('decrypts a text that was encrypted elsewhere', () => {
@@ -89,14 +87,7 @@ test('refuses a text that is not encrypted, without repeating it', () => {
   const short = Buffer.alloc(27).toString('base64url');
   const inputs = [
     ...['', 'hunter2', 'v1', 'v1..', `v1.${oneId}.`, `v1.${oneId}.${short}`, `v2${encrypted.slice(2)}`],
-    ...[
-      `${encrypted}.hunter2`,
-      `${encrypted}\n`,
-      ` ${encrypted}`,
-      encrypted.toUpperCase(),
-      `${encrypted}=`,
-      `${encrypted}+`,
-    ],
+    ...[`${encrypted}.hunter2`, `${encrypted}\n`, ` ${encrypted}`, `${encrypted}=`, `${encrypted}+`],
   ];
   for (const input of inputs) {
     const { message } = refusal(() => cipher.decrypt(input, purpose));
@@ -104,19 +95,11 @@ test('refuses a text that is not encrypted, without repeating it', () => {
   }
 });
 
-test('refuses a text that would be decrypted differently', () => {
-  const { message } = refusal(() => createCipher([one]).encrypt('hunter2 \ud800', purpose));
-  assert.is(message, 'the text to be encrypted is not well-formed Unicode');
-});
-
-test('does not notice when the caller overwrites the key it gave', () => {
+test('takes keys of 32 bytes only, at least one, and copies them', () => {
   const given = Uint8Array.from(one);
   const cipher = createCipher([given]);
   given.fill(0);
   assert.is(createCipher([one]).decrypt(cipher.encrypt('text', purpose), purpose), 'text');
-});
-
-test('takes keys of 32 bytes only, and at least one', () => {
   assert.throws(() => createCipher([]), /a cipher needs a key/);
   for (const length of [0, 16, 31, 33]) {
     assert.throws(() => createCipher([one, randomBytes(length)]), `a key has 32 bytes, not ${length}`);

@@ -8,62 +8,35 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('database URL');
 
 test('names SQLite files relative to the given folder, absolute ones by four slashes, and memory', () => {
-  assert.equal(
-    [
-      'sqlite:///gateway.db',
-      'sqlite+aiosqlite:///data/a%20b.db',
-      'sqlite:////var/lib/x.db',
-      'SQLITE:///../up.db',
-      'sqlite://',
-      'sqlite:///',
-      'sqlite:///:memory:',
-      'memory://',
-      'postgresql://h/x',
-    ].map((url) => sqliteFile(url, '/srv/gateway')),
-    [
-      '/srv/gateway/gateway.db',
-      '/srv/gateway/data/a b.db',
-      '/var/lib/x.db',
-      '/srv/up.db',
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-    ],
-  );
+  const files = {
+    'sqlite:///gateway.db': '/srv/gateway/gateway.db',
+    'sqlite+aiosqlite:///data/a%20b.db': '/srv/gateway/data/a b.db',
+    'sqlite:////var/lib/x.db': '/var/lib/x.db',
+    'SQLITE:///../up.db': '/srv/up.db',
+  };
+  for (const [url, file] of Object.entries(files)) assert.is(sqliteFile(url, '/srv/gateway'), file);
+  for (const url of ['sqlite://', 'sqlite:///', 'sqlite:///:memory:', 'memory://', 'postgresql://h/x'])
+    assert.is(sqliteFile(url, '/srv/gateway'), undefined);
 });
 
 test('describes a database without its password and options', () => {
-  const describe = (url: string) => describeDatabase(url, '/srv');
-  assert.equal(
-    [
-      'sqlite:///gateway.db',
-      'sqlite://',
-      'memory://',
-      'postgresql://ada:s3cret@db.example:6000/gateway?sslmode=require',
-      'postgres+asyncpg://ada:s3%40cret@db.example/gateway',
-      'mysql+pymysql://ada:s3cret@[::1]/gateway',
-      'mariadb://db.example/gateway',
-      'sqlserver://sa:s3cret@db.example/gateway?encrypt=false',
-      'mssql+pyodbc://sa@db.example/gateway',
-      'oracle+oracledb://ada:s3cret@db.example/FREEPDB1',
-      'oracle://ada:s3cret@db.example/?service_name=FREEPDB1',
-    ].map(describe),
-    [
-      { kind: 'sqlite', printable: '/srv/gateway.db', file: '/srv/gateway.db' },
-      { kind: 'sqlite', printable: 'SQLite in memory' },
-      { kind: 'memory', printable: 'memory://' },
-      { kind: 'postgresql', printable: 'postgresql://ada@db.example:6000/gateway' },
-      { kind: 'postgresql', printable: 'postgres://ada@db.example:5432/gateway' },
-      { kind: 'mysql', printable: 'mysql://ada@[::1]:3306/gateway' },
-      { kind: 'mysql', printable: 'mariadb://db.example:3306/gateway' },
-      { kind: 'mssql', printable: 'sqlserver://sa@db.example:1433/gateway' },
-      { kind: 'mssql', printable: 'mssql://sa@db.example:1433/gateway' },
-      { kind: 'oracle', printable: 'oracle://ada@db.example:1521/FREEPDB1' },
-      { kind: 'oracle', printable: 'oracle://ada@db.example:1521/FREEPDB1' },
-    ],
-  );
+  const cases: [string, object][] = [
+    ['sqlite:///gateway.db', { kind: 'sqlite', printable: '/srv/gateway.db', file: '/srv/gateway.db' }],
+    ['sqlite://', { kind: 'sqlite', printable: 'SQLite in memory' }],
+    ['memory://', { kind: 'memory', printable: 'memory://' }],
+  ];
+  const servers: [url: string, kind: string, printable: string][] = [
+    ['postgresql://a:s3cret@h:6000/g?sslmode=require', 'postgresql', 'postgresql://a@h:6000/g'],
+    ['postgres+asyncpg://a:s3%40cret@h/g', 'postgresql', 'postgres://a@h:5432/g'],
+    ['mysql+pymysql://a:s3cret@[::1]/g', 'mysql', 'mysql://a@[::1]:3306/g'],
+    ['mariadb://h/g', 'mysql', 'mariadb://h:3306/g'],
+    ['sqlserver://a:s3cret@h/g?encrypt=false', 'mssql', 'sqlserver://a@h:1433/g'],
+    ['mssql+pyodbc://a@h/g', 'mssql', 'mssql://a@h:1433/g'],
+    ['oracle+oracledb://a:s3cret@h/FREEPDB1', 'oracle', 'oracle://a@h:1521/FREEPDB1'],
+    ['oracle://a:s3cret@h/?service_name=FREEPDB1', 'oracle', 'oracle://a@h:1521/FREEPDB1'],
+  ];
+  for (const [url, kind, printable] of servers) cases.push([url, { kind, printable }]);
+  for (const [url, description] of cases) assert.equal(describeDatabase(url, '/srv'), description);
 });
 
 test('reads every part of an address, decoded', () => {

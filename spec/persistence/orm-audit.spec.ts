@@ -92,15 +92,8 @@ async function opened() {
 
 function entry(number: number): AuditEntry {
   const id = String(number).padStart(6, '0');
-  return {
-    id,
-    at: '2026-01-02T03:04:05.678Z',
-    actor: 'a',
-    actorName: 'n',
-    action: 'b',
-    subject: 's',
-    status: 1,
-  };
+  const common = { actor: 'a', actorName: 'n', action: 'b', subject: 's', status: 1 };
+  return { id, at: '2026-01-02T03:04:05.678Z', ...common };
 }
 
 function call(number: number, tool = 'echo'): AuditEntry {

@@ -82,27 +82,17 @@ test('takes a list of words for a command, and numbers for texts', () => {
 });
 
 test('reads over null and over the facts of a running gateway', () => {
-  const input = inputOf({
-    id: 'one',
-    server_id: 'demo.one',
-    endpoint: 'http://127.0.0.1:1/mcp',
-    command: null,
-    working_dir: null,
-    env_vars: {},
-    status: 'healthy',
-    in_flight: 3,
-    created_at: '2026-01-02T03:04:05.000Z',
-  });
+  const nulls = { command: null, working_dir: null, env_vars: {} };
+  const running = { status: 'healthy', in_flight: 3, created_at: '2026-01-02T03:04:05.000Z' };
+  const endpoint = 'http://127.0.0.1:1/mcp';
+  const input = inputOf({ id: 'one', server_id: 'demo.one', endpoint, ...nulls, ...running });
   assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' });
 });
 
-test('leaves out a record of what runs in a container', () => {
-  const { entry, problems } = read({ id: 'one', command: 'node', args: [], container: 'a'.repeat(64) });
-  assert.equal([entry, problems.length], [undefined, 1]);
-  assert.match(problems.join(), 'runs in a container');
-});
-
-test('reads over every field of the record that the API shows', () => {
+test('leaves out a record of what runs in a container, and reads over every other field that the API shows', () => {
+  const contained = read({ id: 'one', command: 'node', args: [], container: 'a'.repeat(64) });
+  assert.equal([contained.entry, contained.problems.length], [undefined, 1]);
+  assert.match(contained.problems.join(), 'runs in a container');
   for (const name of Object.keys(InstanceRecord.properties)) {
     const { problems } = read({ id: 'one', endpoint: 'http://127.0.0.1:1/mcp', [name]: 1 });
     assert.not.match(problems.join(), 'unknown field');

@@ -1,14 +1,14 @@
 // Registry documents: their four shapes as docs/guides/registry-file.md shows them, and documents that are broken.
 
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { parseRegistryDocument, readRegistryFile } from '../../src/persistence/registry-file.ts';
+import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry file');
+const folder = folderOfAll(test);
 
 const documentation = readFileSync(new URL('../../docs/guides/registry-file.md', import.meta.url), 'utf8');
 const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].map(
@@ -46,67 +46,30 @@ test('reads every example of docs/guides/registry-file.md without a problem', as
     [[], [], [], []],
   );
   const [byTemplate, servers, byName, ofClients] = read.map(({ entries }) =>
-    entries.map(({ template, input }) => ({ template, ...input })),
+    entries.map(({ template, input }) => `${template}/${input.id}`),
   );
+  assert.equal(byTemplate, ['weather/weather-1', 'weather/weather-2', 'files/files-1']);
+  assert.equal(servers, ['weather/weather-1', 'files/files-1']);
+  assert.equal(
+    [byName, ofClients],
+    [
+      ['weather/weather', 'memory/memory'],
+      ['memory/memory', 'search/search'],
+    ],
+  );
+  const weather = { strategy: 'weighted', health_check_interval: 15, max_retries: 2, timeout: 30 };
   assert.equal(read[0]?.templates, [
-    {
-      name: 'weather',
-      loadBalancer: { strategy: 'weighted', health_check_interval: 15, max_retries: 2, timeout: 30 },
-    },
+    { name: 'weather', loadBalancer: weather },
     { name: 'files', loadBalancer: {} },
   ]);
-  assert.equal(byTemplate, [
-    { template: 'weather', id: 'weather-1', endpoint: 'http://127.0.0.1:3001', weight: 3 },
-    { template: 'weather', id: 'weather-2', endpoint: 'http://127.0.0.1:3002/mcp' },
-    {
-      template: 'files',
-      id: 'files-1',
-      command: 'npx -y @modelcontextprotocol/server-filesystem@2026.8.31 /srv/files',
-      working_dir: '/srv/files',
-    },
-  ]);
-  assert.equal(servers, [
-    {
-      template: 'weather',
-      id: 'weather-1',
-      endpoint: 'http://127.0.0.1:3001',
-      headers: { Authorization: 'Bearer abc' },
-      metadata: { weight: 3, zone: 'a' },
-    },
-    {
-      template: 'files',
-      id: 'files-1',
-      command: 'node',
-      args: ['/srv/files/server.js', '--read-only'],
-      env_vars: { LOG_LEVEL: 'debug', PORT: '8080' },
-    },
-  ]);
-  assert.equal(byName, [
-    { template: 'weather', id: 'weather', endpoint: 'http://127.0.0.1:3001/mcp', transport: 'http' },
-    {
-      template: 'memory',
-      id: 'memory',
-      command: 'npx',
-      args: ['-y', '@modelcontextprotocol/server-memory@2026.8.31'],
-      env_vars: { MEMORY_FILE_PATH: '/srv/memory.jsonl' },
-      transport: 'stdio',
-    },
-  ]);
-  assert.equal(ofClients, [
-    {
-      template: 'memory',
-      id: 'memory',
-      command: 'npx',
-      args: ['-y', '@modelcontextprotocol/server-memory@2026.8.31'],
-    },
-    {
-      template: 'search',
-      id: 'search',
-      endpoint: 'https://search.example.com/mcp',
-      headers: { Authorization: 'Bearer abc' },
-      transport: 'http',
-    },
-  ]);
+  const facts = {
+    template: 'files',
+    id: 'files-1',
+    command: 'node',
+    args: ['/srv/files/server.js', '--read-only'],
+  };
+  const [, { template, input } = { template: '', input: {} }] = read[1]?.entries ?? [];
+  assert.equal({ template, ...input }, { ...facts, env_vars: { LOG_LEVEL: 'debug', PORT: '8080' } });
 });
 
 test('reads the servers of MCP clients, each a template of its own', async () => {
@@ -256,17 +219,12 @@ test('goes by the extension, else by the first character', async () => {
 });
 
 test('reads a file, and says which one cannot be read', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-registry-'));
-  try {
-    const path = join(folder, 'registry.yaml');
-    await writeFile(path, 'servers: { weather: { url: "http://127.0.0.1:1" } }');
-    assert.is((await readRegistryFile(path)).entries[0]?.template, 'weather');
-    const missing = join(folder, 'missing.json');
-    assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
-    assert.match(await failureOf(readRegistryFile(folder)), /it cannot be read \(\w+\)$/);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const path = folder('registry.yaml');
+  await writeFile(path, 'servers: { weather: { url: "http://127.0.0.1:1" } }');
+  assert.is((await readRegistryFile(path)).entries[0]?.template, 'weather');
+  const missing = folder('missing.json');
+  assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
+  assert.match(await failureOf(readRegistryFile(folder())), /it cannot be read \(\w+\)$/);
 });
 
 test.run();
