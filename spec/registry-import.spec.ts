@@ -13,12 +13,7 @@ import { suite } from './helpers/suite.ts';
 
 const test = suite('registry import');
 const NOTHING: ImportReport = {
-  added: [],
-  changed: [],
-  removed: [],
-  unchanged: [],
-  keptAway: [],
-  settings: [],
+  ...{ added: [], changed: [], removed: [], unchanged: [], keptAway: [], settings: [] },
   problems: [],
 };
 let database = new MemoryStore();
@@ -29,10 +24,6 @@ test.before.each(() => {
   start();
 });
 test.after.each(() => harness.close());
-
-test('does nothing for an empty file', async () => {
-  assert.equal(await importAll([]), NOTHING);
-});
 
 test('adds what is new, under source file and with the fingerprint of its entry', async () => {
   assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1', { weight: 4 })]), {
@@ -46,15 +37,9 @@ test('adds what is new, under source file and with the fingerprint of its entry'
   assert.equal(await store.listInstances(), registry.active.definitions());
 });
 
-test('leaves alone what did not change', async () => {
-  await importAll([entry('a', 'f1')]);
-  const before = harness.fleet.get('r', 'a');
-  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
-  assert.is(harness.fleet.get('r', 'a'), before);
-});
-
-test('replaces what changed and removes what is gone', async () => {
+test('replaces what changed, removes what is gone, and leaves the rest alone', async () => {
   await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
+  const before = harness.fleet.get('r', 'c');
   assert.equal(await importAll([entry('a', 'f2', { weight: 7 }), entry('c', 'f1')]), {
     ...NOTHING,
     changed: ['r/a'],
@@ -65,6 +50,7 @@ test('replaces what changed and removes what is gone', async () => {
     ['c', 'file', 'f1', 1],
     ['a', 'file', 'f2', 7],
   ]);
+  assert.is(harness.fleet.get('r', 'c'), before);
 });
 
 test('forgets an entry that is gone: it comes back with the next file that has it', async () => {
@@ -85,37 +71,23 @@ test('never touches an instance of the API, not even one with the same id', asyn
   ]);
 });
 
-test('does not bring back what was deleted through the API, until its entry changes', async () => {
+test('does not bring back what was deleted through the API, also after a restart, until its entry changes', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.deregister('r', 'a');
+  await harness.close();
+  start();
+  await registry.load();
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, keptAway: ['r/a'] });
   assert.equal(facts(), []);
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: ['r/a'] });
   assert.equal(await store.listTombstones(), []);
 });
 
-test('remembers across a restart what was deleted through the API', async () => {
-  await importAll([entry('a', 'f1'), entry('b', 'f1')]);
-  await registry.deregister('r', 'a');
-  await harness.close();
-  start();
-  await registry.load();
-  assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1')]), {
-    ...NOTHING,
-    keptAway: ['r/a'],
-    unchanged: ['r/b'],
-  });
-});
-
-test('keeps a change that was made through the API, until the entry changes', async () => {
+test('keeps a change that was made through the API, and lets the API take over an instance for good', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.changeInstance('r', 'a', { weight: 9 });
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
   assert.equal(facts(), [['a', 'file', 'f1', 9]]);
-});
-
-test('lets the API take over an instance of the file for good', async () => {
-  await importAll([entry('a', 'f1')]);
   await registry.register('r', input('a'));
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, unchanged: ['r/a'] });
   assert.equal(facts(), [['a', 'api', undefined, 1]]);
@@ -127,25 +99,24 @@ test('names an entry without an id after its fingerprint', async () => {
   assert.equal(await importAll([nameless]), { ...NOTHING, unchanged: ['r/r-abcdef01'] });
 });
 
-test('settles templates, with and without instances', async () => {
+test('sets up templates, with and without instances', async () => {
   await importAll([], [{ name: 'empty', loadBalancer: { strategy: 'random' } }]);
   await importAll([entry('a', 'f1')], [{ name: 'r', loadBalancer: { max_retries: 1 } }]);
   assert.is(harness.fleet.group('empty').policy.strategy, 'random');
   assert.is(harness.fleet.group('r').policy.maxRetries, 1);
 });
 
-test('reports an entry that cannot be used, and takes in the others', async () => {
-  const bad = { ...entry('bad', 'f1'), input: { id: 'bad' } };
-  const { added, problems } = await importAll([bad, entry('a', 'f1')]);
-  assert.equal(added, ['r/a']);
-  assert.equal(problems, ['r/bad: The instance has neither "endpoint" nor "command".']);
-});
-
-test('does not remove an instance because its changed entry cannot be used', async () => {
+test('reports an entry that cannot be used, takes in the others, and removes nothing for it', async () => {
   await importAll([entry('a', 'f1')]);
-  const { removed, problems } = await importAll([{ ...entry('a', 'f2'), input: { id: 'a' } }]);
-  assert.equal([removed, problems.length], [[], 1]);
-  assert.equal(facts(), [['a', 'file', 'f1', 1]]);
+  const bad = { ...entry('a', 'f2'), input: { id: 'a' } };
+  assert.equal(await importAll([bad, entry('b', 'f1')]), {
+    ...{ ...NOTHING, added: ['r/b'] },
+    problems: ['r/a: The instance has neither "endpoint" nor "command".'],
+  });
+  assert.equal(facts(), [
+    ['a', 'file', 'f1', 1],
+    ['b', 'file', 'f1', 1],
+  ]);
 });
 
 test('takes the first of two entries with the same id, and reports the other', async () => {
@@ -227,17 +198,6 @@ test('removes nothing while some entries cannot be read: an instance may be one 
   const rest = { templates: [], entries: [entry('b', 'f1')] };
   assert.equal((await importContents(registry, { ...rest, isPartial: true })).removed, []);
   assert.equal((await importContents(registry, rest)).removed, ['r/a']);
-});
-
-test('can run twice at the same time', async () => {
-  store.turns = () => 1;
-  const file = [entry('a', 'f1'), entry('b', 'f1')];
-  await Promise.all([importAll(file), importAll(file)]);
-  assert.equal(
-    facts().map(([id]) => id),
-    ['a', 'b'],
-  );
-  assert.equal((await importAll(file)).unchanged, ['r/a', 'r/b']);
 });
 
 test.run();

@@ -333,7 +333,7 @@ async function withoutEffect(query: Promise<void>): Promise<void> {
 }
 
 /** Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node. */
-export async function untilHealthy(member: Member, waitMs: number): Promise<void> {
+async function untilHealthy(member: Member, waitMs: number): Promise<void> {
   if (!(member instanceof InstanceRef)) return;
   const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
   await firstValueFrom(race(settled$, timer(waitMs)));

@@ -1,15 +1,15 @@
 // What was stored comes into force on this node, and is told. Over stores and several nodes: registry*.spec.ts.
 
 import * as assert from 'uvu/assert';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { ActiveRegistry } from '../../src/registry/active-registry.ts';
+import { ActiveRegistry, differences } from '../../src/registry/active-registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';
-import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('registry: inventory');
+const test = suite('active registry');
 const SECRET = 'a-planted-secret';
 const http = definition('a', {
   template: 'r',
@@ -66,26 +66,6 @@ test('lists what is locked with the reason, and starts it when its secrets can b
   );
 });
 
-test('becomes what is stored, tells of it, and finds nothing to do the second time', () => {
-  const stored = { templates: [{ name: 'r', loadBalancer: { timeout: 5 } }], instances: [http, program] };
-  active.apply(stored);
-  assert.equal(active.definitions(), [http, program]);
-  assert.equal(active.settings('r'), stored.templates[0]);
-  assert.is(harness.fleet.group('r').policy.callTimeoutMs, 5_000);
-  assert.equal(
-    harness.fleet.refs('r').map(({ id }) => id),
-    ['a'],
-  );
-  const { length } = harness.events;
-  active.apply(structuredClone(stored));
-  assert.is(harness.events.length, length);
-  active.apply({ templates: [], instances: [] });
-  assert.equal(active.definitions(), []);
-  assert.is(active.has('r'), false);
-  active.apply({ templates: [], instances: [http] });
-  assert.equal(active.settings('r').loadBalancer, {}, 'nothing is left of what it had');
-});
-
 test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
   const defined = new Set(['d']);
   const { fleet, emit } = harness;
@@ -105,65 +85,68 @@ test('deletes a template that has nothing, and takes from one that has a definit
 
 test('tells no secret of what it takes in, replaces, changes and drops', () => {
   active.apply({ templates: [], instances: [http, program] });
-  active.apply({
-    templates: [],
-    instances: [
-      { ...http, headers: {} },
-      { ...program, metadata: {} },
-    ],
-  });
+  const changed = [
+    { ...http, headers: {} },
+    { ...program, metadata: {} },
+  ];
+  active.apply({ templates: [], instances: changed });
   active.apply({ templates: [], instances: [] });
   const facts = harness.events.filter(({ type }) => /registered|changed/.test(type));
   assert.equal(
     facts.map(({ type }) => type),
     [
-      'template.changed',
-      'instance.registered',
-      'instance.registered',
-      'instance.registered',
-      'instance.changed',
-      'instance.deregistered',
-      'instance.deregistered',
-      'template.changed',
+      ...['template.changed', 'instance.registered', 'instance.registered', 'instance.registered'],
+      ...['instance.changed', 'instance.deregistered', 'instance.deregistered', 'template.changed'],
     ],
   );
   assert.not(JSON.stringify(harness.events).includes(SECRET));
 });
 
-test('loads without a word', () => {
-  active.load({ templates: [{ name: 's', loadBalancer: {} }], instances: [http] });
-  assert.equal(
-    harness.events.map(({ type }) => type),
-    ['instance.starting'],
-  );
-  active.govern('s', { timeout: 1 });
-  assert.is(harness.told('template.changed').length, 1);
+const NOTHING = { removed: [], added: [], replaced: [], changed: [] };
+const remote = (id: string, fields: Partial<InstanceDefinition> = {}) =>
+  definition(id, { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
+
+test('tells what is removed, what is added, what is replaced and what is changed', () => {
+  const [stays, goes, moves, grows] = [remote('s'), remote('g'), remote('m'), remote('w')];
+  const moved = { ...moves, endpoint: 'http://127.0.0.1:8/mcp' };
+  const grown = { ...grows, weight: 3 };
+  const fresh = remote('f');
+  assert.equal(differences([stays, goes, moves, grows], [fresh, grown, moved, stays]), {
+    removed: [goes],
+    added: [fresh],
+    replaced: [moved],
+    changed: [grown],
+  });
 });
 
-test('runs what belongs to nobody or to this node, and everything without a name of its own', () => {
-  const nodes = [undefined, 'here', 'there'].map((nodeId) =>
-    nodeId === undefined ? http : { ...program, nodeId },
-  );
-  assert.equal(
-    nodes.map((one) => active.runsHere(one)),
-    [true, true, false],
-  );
-  const { fleet, emit } = harness;
-  const alone = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit });
-  assert.equal(
-    nodes.map((one) => alone.runsHere(one)),
-    [true, true, true],
-  );
+test('replaces an instance with another backend, and lets it go on after other changes', () => {
+  const backends: Partial<InstanceDefinition>[] = [
+    { endpoint: 'http://127.0.0.1:8/mcp' },
+    { command: 'run' },
+    { args: ['x'] },
+    { workingDir: '/srv' },
+    { env: { KEY: 'v' } },
+    { headers: { authorization: 'v' } },
+    { nodeId: 'other' },
+    { transport: 'stdio' },
+  ];
+  for (const fields of backends) {
+    const [before, after] = [remote('a'), remote('a', { ...fields, weight: 2 })];
+    assert.equal(differences([before], [after]), { ...NOTHING, replaced: [after] }, `${Object.keys(fields)}`);
+  }
+  const others = [{ metadata: { zone: 'x' } }, { updatedAt: '2026-01-02T00:00:00.000Z' }];
+  for (const fields of [{ weight: 2 }, ...others, { source: 'file', fingerprint: 'f' } as const]) {
+    const [before, after] = [remote('a'), remote('a', fields)];
+    assert.equal(differences([before], [after]), { ...NOTHING, changed: [after] }, `${Object.keys(fields)}`);
+  }
 });
 
-test('says what it does not know', async () => {
-  assert.is(await codeOf(() => active.settings('x')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => active.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => active.remove('t', 'a')), 'SERVER_NOT_FOUND');
-  assert.equal(
-    [active.find('x', 'a'), active.has('x'), active.hasSettings('x', {})],
-    [undefined, false, false],
-  );
+test('leaves functions alone, and what is stored under their names aside', () => {
+  const functions = [definition('a'), definition('b', { serverId: 'free' })];
+  const stored = [remote('a', { serverId: 'x' }), remote('c', { template: 's', serverId: 'free' })];
+  assert.equal(differences(functions, stored), NOTHING);
+  assert.equal(differences(functions, []), NOTHING);
+  assert.equal(differences([], stored), { ...NOTHING, added: stored });
 });
 
 test.run();
