@@ -42,28 +42,23 @@ const refusedTSql: readonly (readonly [what: string, sql: string, number: number
   ['a text that is too long', `insert into [t] ([id]) values (N'123456789');`, 2628],
   ['a second row with one key', `insert into [t] ([id]) values (N'a'), (N'a');`, 2627],
   ['no value where one must be', 'insert into [t] ([id]) values (null);', 515],
-  ['a date that is none', `insert into [t] ([id], [at]) values (N'a', 'yesterday');`, 241],
-  ['a number that is none', `insert into [t] ([id], [n]) values (N'a', 'x');`, 8114],
   ['a table that is not there', 'select [id] from [u]', 208],
   ['a column that is not there', 'select [x] from [t]', 207],
   ['a table that is there', tSqlTable, 2714],
-  ['no T-SQL at all', 'select from where', 102],
-  ['a bracket too few', `insert into [t] ([id] values (N'a');`, 102],
   ['the limit of other databases', 'select [id] from [t] limit 1', 50_000],
-  ['fetch without offset', 'select [id] from [t] order by [id] fetch next 1 rows only', 50_000],
   ['offset without order', 'select [id] from [t] offset 1 rows fetch next 1 rows only', 50_000],
   ['returning', `delete from [t] where [id] = N'a' returning [id]`, 50_000],
   ['a merge that changes nothing', `${mergeIntoT()} when matched then update set ;`, 102],
 ];
-for (const [what, sql, number] of refusedTSql) {
-  test(`SQL Server refuses ${what}`, async () => {
+test('SQL Server refuses what the real one refuses', async () => {
+  for (const [what, sql, number] of refusedTSql) {
     const session = await tSql();
     const failure = await executeBatch(session, sql).catch((thrown: unknown) => thrown);
-    assert.instance(failure, BatchError);
-    assert.is(failure instanceof BatchError && failure.error.number, number, String(failure));
+    assert.instance(failure, BatchError, what);
+    assert.is(failure instanceof BatchError && failure.error.number, number, `${what}: ${failure}`);
     assert.equal(await rows(session, 'select [id] from [t]'), []);
-  });
-}
+  }
+});
 
 test('Oracle: an empty text is null, and a moment is one in UTC', async () => {
   const session = await oracle();
@@ -97,27 +92,23 @@ const refusedByOracle: readonly (readonly [what: string, sql: string, number: nu
   ['a text of too many bytes', `insert into "t" ("id") values ('äöüäö')`, 12899],
   ['a second row with one key', `insert into "t" ("id") values ('there')`, 1],
   ['an empty text where one must be', `insert into "t" ("id") values ('')`, 1400],
-  ['a number that is none', `insert into "t" ("id", "n") values ('a', 'x')`, 1722],
   ['a table that is not there', 'select "id" from "u"', 942],
   ['a column that is not there', 'select "x" from "t"', 904],
   ['a table that is there', oracleTable, 955],
-  ['no SQL at all', 'select from where', 900],
-  ['a select from nothing', 'select 1', 923],
   ['several rows in one insert', `insert into "t" ("id") values ('a'), ('b')`, 20_000],
-  ['if exists', 'drop table if exists "t"', 900],
   ['the limit of other databases', 'select "id" from "t" limit 1', 20_000],
   ['names in brackets', 'select [id] from [t]', 900],
 ];
-for (const [what, sql, number] of refusedByOracle) {
-  test(`Oracle refuses ${what}`, async () => {
+test('Oracle refuses what the real one refuses', async () => {
+  for (const [, sql, number] of refusedByOracle) {
     const session = await oracle();
     await executeStatement(session, `insert into "t" ("id") values ('there')`);
     session.commit();
     await refusesOracle(session, sql, number);
     if (session.isInTransaction) session.rollback();
     assert.equal((await executeStatement(session, 'select "id" from "t"')).rows, [['there']]);
-  });
-}
+  }
+});
 
 test('sessions wait for a transaction, and do not see what it undoes', async () => {
   const engine = new Engine('mssql');

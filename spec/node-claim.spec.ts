@@ -2,9 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { statSync, writeFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -12,19 +10,18 @@ import { ConfigError } from '../src/config/config-error.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from '../src/node-claim.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import type { SettingStore } from '../src/persistence/store.ts';
+import { folderOfEach } from './helpers/folder.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('claim of a node in a file', { timeoutMs: 60_000 });
 const processes: ChildProcess[] = [];
-let folder = '';
+const folder = folderOfEach(test);
 let file = '';
 test.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-claim-'));
-  file = join(folder, 'gateway.db');
+  file = folder('gateway.db');
 });
 test.after.each(async () => {
   for (const process of processes.splice(0)) await killed(process);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 test('holds a node until it is released, for one claim of this process, too', async () => {
@@ -54,21 +51,13 @@ test('gives one of many that start at once the node, whatever the file holds', a
   assert.equal(outcomes.map(({ outcome }) => outcome).toSorted(), ['held', 'refused', 'refused', 'refused']);
 });
 
-test('does not ask which process has a number that an older version left behind', async () => {
-  // The parent of this process lives and is no gateway.
-  writeFileSync(`${file}.local.pid`, `${process.ppid}\n`);
-  const claim = await claimNodeOfFile(file, 'local');
-  await claim.release();
-});
-
-test('writes a name that is no file name as one', async () => {
+test('writes a name that is no file name as one, and ignores the number of a process that is left there', async () => {
+  // Of an older version; the parent of this process lives and is no gateway.
+  writeFileSync(`${file}.web-1%3A8080.pid`, `${process.ppid}\n`);
   const claim = await claimNodeOfFile(file, 'web-1:8080');
-  assert.ok(statSync(join(folder, 'gateway.db.web-1%3A8080.claim')));
+  assert.ok(statSync(folder('gateway.db.web-1%3A8080.claim')));
   await claim.release();
-});
-
-test('says in one line when the folder cannot be written to', async () => {
-  const refused = await refusal(claimNodeOfFile(join(folder, 'missing', 'gateway.db'), 'local'));
+  const refused = await refusal(claimNodeOfFile(folder('missing', 'gateway.db'), 'local'));
   assert.instance(refused, ConfigError);
   assert.match(String(refused), 'ENOENT');
 });

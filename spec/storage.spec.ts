@@ -1,57 +1,41 @@
 // Where the secret and the keys come from for each kind of database, and what is made on the way.
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../src/config.ts';
-import type { InstanceDefinition } from '../src/domain/instance.ts';
 import { StoreOpenError } from '../src/persistence/store-errors.ts';
 import { openStorage } from '../src/storage.ts';
+import { definition as instance } from './helpers/failing-backend.ts';
+import { folderOfEach } from './helpers/folder.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('storage');
-let folder = '';
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-storage-'));
+const folder = folderOfEach(test);
+const definition = instance('far', {
+  ...{ transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', headers: { 'X-Key': 'planted-header' } },
 });
-test.after.each(() => rm(folder, { recursive: true, force: true }));
-
-const definition: InstanceDefinition = {
-  id: 'far',
-  serverId: 'far',
-  template: 'demo',
-  transport: 'http',
-  endpoint: 'http://127.0.0.1:9/mcp',
-  args: [],
-  env: {},
-  headers: { 'X-Key': 'planted-header' },
-  weight: 1,
-  metadata: {},
-  source: 'api',
-  createdAt: '2026-01-02T03:04:05.678Z',
-  updatedAt: '2026-01-02T03:04:05.678Z',
-};
 
 test('makes a database with its secret beside it, and finds both again', async () => {
   const first = await open({}, 'apply');
   await first.store.saveInstance(definition);
   await first.store.close();
-  assert.ok((await readdir(folder)).includes('gateway.key'));
-  assert.is(first.initialPasswordFile, join(folder, 'initial-admin-password'));
+  assert.ok((await readdir(folder())).includes('gateway.key'));
+  assert.is(first.initialPasswordFile, folder('initial-admin-password'));
 
   const second = await open({}, 'require');
   assert.equal(await second.signingSecret(), await first.signingSecret());
   assert.equal(await second.store.listInstances(), [definition]);
   await second.store.close();
-  for (const name of await readdir(folder))
-    assert.not.match(await readFile(join(folder, name), 'latin1'), 'planted-header');
+  for (const name of await readdir(folder()))
+    assert.not.match(await readFile(folder(name), 'latin1'), 'planted-header');
 });
 
 test('makes nothing where a database is required and there is none', async () => {
   const error = await open({}, 'require').catch((thrown: unknown) => thrown);
   assert.instance(error, StoreOpenError);
-  assert.equal(await readdir(folder), []);
+  assert.equal(await readdir(folder()), []);
 });
 
 test('signs with the configured secret, and still decrypts what the first encryption key encrypted after a rotation', async () => {
@@ -62,7 +46,7 @@ test('signs with the configured secret, and still decrypts what the first encryp
   assert.is(Buffer.from(secret).toString(), 's'.repeat(40));
   await first.store.saveInstance(definition);
   await first.store.close();
-  assert.not.ok((await readdir(folder)).includes('gateway.key'));
+  assert.not.ok((await readdir(folder())).includes('gateway.key'));
 
   const second = await open({ ...env, GATEWAY_ENCRYPTION_KEY: `${other},${one}` }, 'apply');
   assert.equal(await second.store.listInstances(), [definition]);
@@ -73,7 +57,7 @@ test('names the instance, the field and what to give when a secret cannot be rea
   const first = await open({}, 'apply');
   await first.store.saveInstance(definition);
   await first.store.close();
-  await rm(join(folder, 'gateway.key'));
+  await rm(folder('gateway.key'));
   const second = await open({}, 'apply');
   const [listed] = await second.store.listInstances();
   await second.store.close();
@@ -94,8 +78,8 @@ test('gives each database a file of its own for the first password, in the folde
     [memory, named, other, plain].map(({ initialPasswordFile }) => initialPasswordFile),
     [
       join('/var/xdg', 'stagedoor', name),
-      join(folder, 'state', name),
-      join(folder, 'initial-admin-password-other.db'),
+      folder('state', name),
+      folder('initial-admin-password-other.db'),
       join(homedir(), '.local', 'state', 'stagedoor', name),
     ],
   );
@@ -110,5 +94,5 @@ function open(
   migrations: 'apply' | 'require',
   environment: Readonly<Record<string, string>> = {},
 ) {
-  return openStorage(loadConfig({ env, cwd: folder }), { folder, migrations, env: environment });
+  return openStorage(loadConfig({ env, cwd: folder() }), { folder: folder(), migrations, env: environment });
 }
