@@ -1,0 +1,122 @@
+// What opening a database meets on real servers: refusals, a server that is lost meanwhile, and the clock of the server. That
+// databases are made, also by several at once, is in server-behaviour.ts.
+
+import * as assert from 'uvu/assert';
+import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
+import { mssql } from '../../../src/persistence/databases/mssql.ts';
+import { oracle } from '../../../src/persistence/databases/oracle.ts';
+import { databaseClock, migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { createDatabase, explain } from '../../../src/persistence/open-failures.ts';
+import { connectOrm } from '../../../src/persistence/orm.ts';
+import { grammarFault } from '../../fixtures/sql/grammar.ts';
+import { executeSql } from '../../helpers/services/sql.ts';
+import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { connectOptions } from '../../persistence/connect-options.ts';
+import { silentProxy } from '../../persistence/silent-proxy.ts';
+import { reachable } from './server-stores.ts';
+
+const test = suite('opening a database on a server', { timeoutMs: 60_000 });
+const [maria, postgres] = [await mariadb(), await postgresql()];
+const onMariadb = test.needs(maria.url, maria.skip);
+const onPostgresql = test.needs(postgres.url, postgres.skip);
+
+onMariadb('a user who is refused is named', async () => {
+  const url = new URL(maria.url ?? '');
+  url.username = 'nobody_here';
+  url.password = 's3cret';
+  const message = await failureOf(openStore(url.href, { cwd: '/', migrations: 'apply' }));
+  assert.match(message, 'refuses the user "nobody_here"');
+});
+
+onPostgresql('the status names a database that is missing', async () => {
+  const url = new URL(postgres.url ?? '');
+  url.pathname = '/stagedoor_never_made';
+  const message = await failureOf(migrationStatus(url.href, { cwd: '/' }));
+  assert.match(message, 'has no database "stagedoor_never_made"');
+});
+
+onPostgresql('a user who may not make the database is told so', async () => {
+  const { url, drop } = await freshDatabase(reachable(postgres));
+  const role = new URL(url).pathname.slice(1).replace('spec', 'role');
+  await executeSql(url, `create role ${role} login password 's3cret'`);
+  try {
+    const own = new URL(url);
+    own.username = role;
+    own.password = 's3cret';
+    own.pathname = '/stagedoor_not_for_you';
+    const message = await failureOf(createDatabase(parsed(own.href), (address) => connect(own, address)));
+    assert.match(message, `has no database "stagedoor_not_for_you", and "${role}" may not create it`);
+  } finally {
+    await executeSql(url, `drop role ${role}`);
+    await drop();
+  }
+});
+
+onPostgresql('a server that is lost while a database is made is away, and keeps nobody waiting', async () => {
+  const { url, drop } = await freshDatabase(reachable(postgres));
+  const proxy = await silentProxy(url);
+  const own = new URL(proxy.url);
+  own.pathname = '/stagedoor_never_made';
+  const failure = await createDatabase(parsed(own.href), async (address) => {
+    const orm = await connect(own, address);
+    await proxy.close();
+    return orm;
+  }).catch((thrown: unknown) => thrown);
+  assert.not.instance(failure, StoreOpenError, String(failure));
+  assert.match(explain(parsed(own.href), failure).message, 'cannot be reached');
+  await drop();
+});
+
+test('no database is made where only an administrator can', async () => {
+  const never = () => Promise.reject(new Error('nobody should connect'));
+  assert.is(await createDatabase(parsed('oracle://a@h/S'), never), 'refused');
+});
+
+for (const service of [maria, postgres]) {
+  test.needs(service.url, service.skip)('the clock of the server tells ms since 1970', async () => {
+    const { url, drop } = await freshDatabase(reachable(service));
+    try {
+      const clock = (await databaseClock(url, { cwd: '/' })) ?? 0;
+      // It runs on this machine or near it.
+      assert.ok(Math.abs(clock - Date.now()) < 3_600_000, String(clock));
+    } finally {
+      await drop();
+    }
+  });
+}
+
+test('the clock is ours for a file and for memory, and fails in one line when nobody answers', async () => {
+  assert.is(await databaseClock('memory://', { cwd: '/' }), undefined);
+  assert.is(await databaseClock('sqlite:///none.db', { cwd: '/nowhere' }), undefined);
+  await failureOf(databaseClock('postgresql://127.0.0.1:2/x', { cwd: '/' }));
+});
+
+test('the clock is asked for in the grammar of servers that are not at hand', () => {
+  assert.is(grammarFault(mssql.clockSql ?? '', 'mssql'), undefined);
+  assert.is(grammarFault(oracle.clockSql ?? '', 'oracle'), undefined);
+});
+
+test.run();
+
+function parsed(url: string): ParsedDatabaseUrl {
+  const found = parseDatabaseUrl(url, '/');
+  if (found === undefined) throw new Error('no database');
+  return found;
+}
+
+function connect({ href }: URL, address: ParsedDatabaseUrl['address']) {
+  return connectOrm(parsed(href).database, { ...connectOptions(href), address });
+}
+
+/** The message of the StoreOpenError that it rejects with: one line, without a password. */
+async function failureOf(opening: Promise<unknown>): Promise<string> {
+  const failure = await opening.then(
+    () => new Error('it was opened'),
+    (thrown: unknown) => thrown,
+  );
+  assert.instance(failure, StoreOpenError, String(failure));
+  const message = failure instanceof Error ? failure.message : '';
+  assert.not.match(message, /s3cret|\n/);
+  return message;
+}
