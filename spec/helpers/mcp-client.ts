@@ -210,7 +210,7 @@ export function textOf({ result }: { readonly result?: Json | undefined }): stri
 }
 
 /** What a modern client says of itself with every request. */
-export function envelope(capabilities: Json = {}): Json {
+function envelope(capabilities: Json = {}): Json {
   return { [META.protocolVersion]: MODERN_VERSION, [META.clientCapabilities]: capabilities };
 }
 

@@ -233,7 +233,7 @@ function killNow(pid: number): void {
 }
 
 /** Living processes whose environment names this home folder. */
-function processesWithHome(home: string): number[] {
+export function processesWithHome(home: string): number[] {
   const wanted = `HOME=${home}`;
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { binPath, PLAIN } from '../../helpers/program.ts';
+import { binPath, PLAIN, processesWithHome } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: output', { timeoutMs: 60_000 });
@@ -31,7 +31,7 @@ test.before.each(async () => {
 });
 test.after.each(async () => {
   for (const child of running.splice(0)) child.kill('SIGKILL');
-  if (isLinux) for (const pid of processesOf(home)) process.kill(pid, 'SIGKILL');
+  if (isLinux) for (const pid of processesWithHome(home)) process.kill(pid, 'SIGKILL');
   await rm(home, { recursive: true, force: true, maxRetries: 5 });
 });
 
@@ -84,7 +84,7 @@ onTerminal('stops in order when its terminal is closed', async () => {
   const said = text(child.stdout);
   await once(child, 'close');
   assert.match(await said, /^5 of 5 servers are healthy.*ended with 0 within 15 s$/s);
-  assert.equal(processesOf(home), []);
+  assert.equal(processesWithHome(home), []);
   assert.equal(
     readdirSync(home).filter((name) => name.startsWith('stagedoor-demo')),
     [],
@@ -145,17 +145,4 @@ async function serves(url: string, times: number, status = 200): Promise<void> {
 async function endOf(child: ChildProcess): Promise<unknown[]> {
   const ended = once(child, 'exit');
   return Promise.race([ended, delay(15_000, ['it does not end'], { ref: false })]);
-}
-
-/** Living processes that inherited this home folder. */
-function processesOf(folder: string): number[] {
-  const isTheirs = (pid: number): boolean => {
-    try {
-      return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`HOME=${folder}`);
-    } catch {
-      return false; // gone, or somebody else's
-    }
-  };
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter(isTheirs);
 }

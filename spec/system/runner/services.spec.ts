@@ -5,11 +5,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/demo-servers.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { answers } from '../../helpers/services/find.ts';
 import { startPrivate } from '../../helpers/services/private-server.ts';
@@ -92,7 +93,8 @@ for (const name of names) {
       await answers(name, url);
       if (end === 'is killed') owner.kill();
       else await owner.close();
-      await until(() => !isRunning(supervisor) && !existsSync(run));
+      const isGone = async () => !isRunning(supervisor) && !existsSync(run);
+      assert.ok(await eventually(isGone, Boolean, 60_000), 'not within 60 s');
       assert.is.not(await messageOf(answers(name, url)), 'it did not reject');
     });
   }
@@ -128,7 +130,7 @@ test('a skip says why, and is a failure where services are required', async () =
 
 test('rejects when a server was named and nothing answers there', async () => {
   const run = openRunFolder();
-  const port = await closedPort();
+  const port = await freePort();
   const environment = { ...process.env, ...variablesOf(run), TEST_REDIS_URL: `redis://127.0.0.1:${port}` };
   assert.match(await messageOf(findService('redis', environment)), /^redis: /);
   await closeRunFolder(run);
@@ -173,14 +175,6 @@ async function startOwner(name: ServiceName): Promise<Owner> {
   };
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  const giveUpAtMs = performance.now() + 60_000;
-  while (!condition() && performance.now() < giveUpAtMs) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  assert.is(condition(), true, 'not within 60 s');
-}
-
 async function messageOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
@@ -188,12 +182,4 @@ async function messageOf(promise: Promise<unknown>): Promise<string> {
     return thrown instanceof Error ? thrown.message : String(thrown);
   }
   return 'it did not reject';
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  await once(server.close(), 'close');
-  return typeof address === 'object' && address ? address.port : 0;
 }

@@ -1,11 +1,10 @@
 // server-everything in its `sse` mode, run by the gateway: what it lists depends on what a client declared, and it asks.
 
-import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
 import { sse } from '../../../src/transports/sse/sse.ts';
@@ -21,15 +20,6 @@ const everything = join(
   dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/package.json')),
   'dist/index.js',
 );
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 async function toolNames(conversation: Upstream): Promise<readonly unknown[]> {
   const { events } = await see(conversation.exchange({ method: 'tools/list' }));
