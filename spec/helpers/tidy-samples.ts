@@ -18,22 +18,18 @@ export const samples: Readonly<Record<string, Sample>> = {
   'imports go downward through the layers only': {
     bad: [
       ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],
-      ['src/balancing/a.ts', `import type { B } from '../transports/b.ts';`],
       ['src/actors/a.ts', `export { b } from '../auth/b.ts';`],
       ['src/actors/a.ts', `const b = await import('../gateway.ts');`],
       ['src/actors/a.ts', `export type A = import('../http/b.ts').B;`],
-      ['src/http/routes/a.ts', `import '../../cli/b.ts';`],
       ['src/config.ts', `import { b } from './persistence/store.ts';`],
       ['src/gateway.ts', `import {\n  b,\n  c,\n} from './server.ts';`],
       ['src/index.ts', `import { b } from './http/app.ts';`],
-      ['src/server.ts', `import { b } from './index.ts';`],
       ['src/cli/a.ts', `import b from '../../package.json' with { type: 'json' };`],
       ['src/attic/a.ts', ''],
     ],
     good: [
       ['src/cli/a.ts', `import { b } from '../server.ts'; import { c } from '../domain/c.ts';`],
       ['src/actors/a.ts', `import { b } from './b.ts'; import { c } from '../balancing/pool.ts';`],
-      ['src/server.ts', `import { b } from './config.ts';`],
       [
         'src/domain/a.ts',
         `// import { b } from '../balancing/b.ts';\nexport const text = "import '../http/b.ts'";`,
@@ -44,23 +40,15 @@ export const samples: Readonly<Record<string, Sample>> = {
   'a library stays in its room': {
     bad: [
       ['src/http/a.ts', `import { setup } from 'xstate';`],
-      ['src/server.ts', `import Koa from 'koa';`],
       ['src/actors/a.ts', `import type { Context } from '@koa/router';`],
-      ['src/http/a.ts', `import cac from 'cac';`],
       ['src/gateway.ts', `const { MikroORM } = await import('@mikro-orm/core');`],
-      ['src/cli/a.ts', `import { Pool } from 'undici';`],
-      ['src/http/a.ts', `import { jwtVerify } from 'jose';`],
-      ['src/http/a.ts', `import { parse } from 'yaml';`],
       ['src/domain/a.ts', `import { map } from 'rxjs/operators';`],
       ['src/domain/a.ts', `import { join } from 'node:path';`],
-      ['src/balancing/a.ts', `import { Type } from 'typebox';`],
       ['src/gateway.ts', `import pad from 'left-pad';`],
     ],
     good: [
       ['src/domain/a.ts', `import { Compile } from 'typebox/compile';`],
-      ['src/balancing/a.ts', `import { map } from 'rxjs/operators';`],
       ['src/http/a.ts', `import Router from '@koa/router'; import { join } from 'node:path';`],
-      ['src/transports/a.ts', `import { createParser } from 'eventsource-parser';`],
       ['spec/a.spec.ts', `import { createActor } from 'xstate';`],
     ],
   },
