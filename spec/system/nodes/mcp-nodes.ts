@@ -22,6 +22,7 @@ const secret = 'a secret of these nodes, 32 bytes or more';
 /** One gateway process. */
 export interface McpNode {
   readonly program: Program;
+  readonly port: number;
   readonly url: string;
   readonly wire: Wire;
   readonly admin: Caller;
@@ -30,10 +31,29 @@ export interface McpNode {
 }
 
 export interface NodeOptions {
+  /** Default: a free one. */
+  readonly port?: number;
   /** Default: the same for all. */
   readonly secret?: string;
   /** Its name; nodes on one file need one each. Default: made from its port. */
   readonly id?: string;
+}
+
+/** A node that starts; it may fail to. */
+export function nodeProgram(
+  database: Pick<FreshDatabase, 'url'>,
+  port: number,
+  env: Readonly<Record<string, string>> = {},
+): Program {
+  return new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: database.url,
+      GATEWAY_SECRET_KEY: secret,
+      GATEWAY_ADMIN_PASSWORD: password,
+      ...env,
+    },
+  });
 }
 
 /** Starts a node on a port of its own, which is a part of its name. */
@@ -41,21 +61,17 @@ export async function startNode(
   database: Pick<FreshDatabase, 'url'>,
   options: NodeOptions = {},
 ): Promise<McpNode> {
-  const port = await freePort();
-  const program = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
-    env: {
-      GATEWAY_AUTH_ENABLED: 'true',
-      GATEWAY_DATABASE_URL: database.url,
-      GATEWAY_SECRET_KEY: options.secret ?? secret,
-      GATEWAY_ADMIN_PASSWORD: password,
-      GATEWAY_NODE_ID: options.id ?? '',
-    },
+  const port = options.port ?? (await freePort());
+  const program = nodeProgram(database, port, {
+    GATEWAY_SECRET_KEY: options.secret ?? secret,
+    GATEWAY_NODE_ID: options.id ?? '',
   });
   try {
     const [, url = ''] = await program.sees(/listening on .*?(http[^\s)]+)/, startsWithinMs);
     const wire = new Wire(url);
     return {
       program,
+      port,
       url,
       wire,
       admin: caller(url, await tokenOf(url, 'admin', password)),

@@ -20,23 +20,21 @@ import {
 } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { isRunning } from '../../helpers/is-running.ts';
-import { Program } from '../../helpers/program.ts';
+import type { Program } from '../../helpers/program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
+import { heardWithinMs, type McpNode, nodeProgram, password, startNode } from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: two gateways', { timeoutMs: 90_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-/** What one gateway does is in force on the others after this at the latest. Source: decisions, "Nodes on one database". */
-const heardWithinMs = 10_000;
-const password = 'correct horse';
 /** More than two cores like; each has a port and a home of its own. */
 const crowd = 8;
 const crowdStartsWithinMs = 60_000;
 
 let database: FreshDatabase;
-const programs: Program[] = [];
+const programs: { remove(): Promise<void> }[] = [];
 const backends: { close(): Promise<void> }[] = [];
 test.before.each(async () => {
   if (server.url !== undefined) database = await freshDatabase(server);
@@ -176,7 +174,7 @@ onPostgresql(
     );
     assert.is(isRunning(child), false, 'its input ended with its gateway');
 
-    const again = await gatewayOn(a.port);
+    const again = await node(a.port);
     const back = await soonListed(again, 'near/program', (instance) => instance?.healthy === true);
     assert.equal([back?.state, back?.node_id], ['healthy', `${hostname()}:${a.port}`]);
     const pid = Number(
@@ -238,41 +236,25 @@ onPostgresql(
 
 test.run();
 
-interface Gateway {
-  readonly program: Program;
-  readonly port: number;
-  readonly url: string;
-  readonly admin: Caller;
-}
-
-function start(port: number, env: Readonly<Record<string, string>> = {}): Program {
-  const program = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
-    env: {
-      GATEWAY_AUTH_ENABLED: 'true',
-      GATEWAY_DATABASE_URL: database.url,
-      GATEWAY_SECRET_KEY: 'a secret of this journey, 32 bytes or more',
-      GATEWAY_ADMIN_PASSWORD: password,
-      ...env,
-    },
-  });
+function start(port: number, env?: Readonly<Record<string, string>>): Program {
+  const program = nodeProgram(database, port, env);
   programs.push(program);
   return program;
 }
 
-async function gatewayOn(port: number): Promise<Gateway> {
-  const program = start(port);
-  const url = await program.url();
-  return { program, port, url, admin: caller(url, await tokenOf(url, 'admin', password)) };
+async function node(port?: number): Promise<McpNode> {
+  const started = await startNode(database, port === undefined ? {} : { port });
+  programs.push(started);
+  return started;
 }
 
 /** They start at once: whichever is first makes the tables and the admin. */
-async function twoGateways(): Promise<[Gateway, Gateway]> {
-  const [one, other] = await Promise.all([freePort(), freePort()]);
-  return Promise.all([gatewayOn(one), gatewayOn(other)]);
+function twoGateways(): Promise<[McpNode, McpNode]> {
+  return Promise.all([node(), node()]);
 }
 
 /** Registers the stdio fixture as `near/program` and answers its process id. */
-async function registerProgram({ admin, program }: Gateway): Promise<number> {
+async function registerProgram({ admin, program }: McpNode): Promise<number> {
   const instance = { id: 'program', command: process.execPath, args: [stdioServerPath] };
   const made = await admin('POST /gateway/register?wait=20', { template_name: 'near', instance });
   assert.equal([made.status, field(made, 'healthy')], [201, true]);
@@ -292,14 +274,14 @@ function soon<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promi
 }
 
 function soonListed(
-  { admin }: Gateway,
+  { admin }: McpNode,
   name: string,
   isWanted: (instance: Listed | undefined) => boolean,
 ): Promise<Listed | undefined> {
   return soon(async () => (await listed(admin))[name], isWanted);
 }
 
-async function loadBalancer({ admin }: Gateway, template: string): Promise<Record<string, unknown>> {
+async function loadBalancer({ admin }: McpNode, template: string): Promise<Record<string, unknown>> {
   return Object(field(await admin('GET /gateway/registry'), 'templates'))[template].load_balancer;
 }
 
