@@ -79,15 +79,6 @@ test('is accepted with force, which is stored with it', async () => {
   await exists('first');
 });
 
-test('is refused on the other surface, too', async () => {
-  const { urls } = await start();
-  const config = { command: 'node', args: ['.'] };
-  assert.equal(
-    (await post(`${urls[0]}/servers`, { template_name: 'demo', config })).error_code,
-    'COMMAND_NOT_ALLOWED',
-  );
-});
-
 test('is accepted with force among the fields of the instance or beside them; what is among them counts', async () => {
   const { urls } = await start();
   const program = { command: 'node', args: ['.'] };

@@ -34,32 +34,6 @@ const needed = test.needs(service.url, service.skip);
 /** A backslash before a quote: escaped by one who escapes with backslashes, and a way out where they mean nothing. */
 const hostile = String.raw`\\' union select 1; drop table templates; -- \\`;
 
-needed('where backslashes mean nothing, a value that is written with them becomes SQL', async () => {
-  // The proof of the danger: the same value, through the same library, without what the store does on each connection.
-  const orm = new MikroORM({
-    driver: MySqlDriver,
-    entities: [],
-    discovery: { warnWhenNoEntities: false },
-    clientUrl: reachable(service).url,
-    ensureDatabase: false,
-    pool: { min: 1, max: 1 },
-  });
-  const read = async () => {
-    const rows = await orm.em.getConnection().execute('select ? as text', [hostile]);
-    return rows[0]?.text;
-  };
-  try {
-    // Whatever the server was told: a run that was interrupted may have left it so.
-    await orm.em.getConnection().execute(`set session sql_mode = ''`);
-    assert.is(await read(), hostile);
-    await orm.em.getConnection().execute(`set session sql_mode = 'NO_BACKSLASH_ESCAPES'`);
-    const outcome = await read().catch((thrown: unknown) => thrown);
-    assert.is.not(outcome, hostile);
-  } finally {
-    await orm.close(true);
-  }
-});
-
 needed('the store is safe on a server that was told so, and keeps what it is given', async () => {
   const { url } = reachable(service);
   const mode = await globalMode(url);

@@ -189,15 +189,6 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
-  declare('sees at once what another gateway wrote, and its revision', async (url) => {
-    const [one, other] = await Promise.all([openStore(url, openOptions), openStore(url, openOptions)]);
-    const before = await other.revision();
-    await one.saveTemplate(template);
-    assert.equal(await other.listTemplates(), [template]);
-    assert.ok((await other.revision()) > before);
-    await Promise.all([one.close(), other.close()]);
-  });
-
   declare('two gateways that change at once lose nothing and keep an admin', async (url) => {
     const stores = await Promise.all([1, 2, 3].map(() => openStore(url, openOptions)));
     const [first] = stores;

@@ -105,18 +105,6 @@ needsProcesses('finishes calls in flight after SIGTERM and leaves no process beh
   assert.equal(await gateway.survivors(), []);
 });
 
-needsProcesses('ends by itself when a call outlives the grace time', async () => {
-  await begin('--grace-seconds', '0.5');
-  const url = await gateway.url();
-  await register('slow', 'one', '');
-  const call = callTool(url, 'slow', 'sleep', { ms: 60_000 });
-  await inFlight(url, 1);
-  gateway.signal('SIGTERM');
-  assert.is((await call).status, 503);
-  assert.equal(await gateway.end(), { code: 0, signal: null });
-  assert.equal(await gateway.survivors(), []);
-});
-
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   needsProcesses(`kills everything at once after a second ${signal}`, async () => {
     await begin();
@@ -133,18 +121,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     assert.instance(await call, Error);
   });
 }
-
-test('takes one Ctrl-C that arrives twice as one', async () => {
-  await begin();
-  const url = await gateway.url();
-  await register('slow', 'one', '');
-  const call = callTool(url, 'slow', 'sleep', { ms: 1_000 });
-  await inFlight(url, 1);
-  gateway.signal('SIGINT');
-  gateway.signal('SIGINT');
-  assert.is(textOf(await call), 'slept 1000');
-  assert.equal(await gateway.end(), { code: 0, signal: null });
-});
 
 needsProcesses('stops in order when a defect of its own surfaces', async () => {
   const defect = 'process.on("SIGUSR2", () => { throw new Error("a defect on purpose"); })';
@@ -174,17 +150,6 @@ needsProcesses('leaves nothing behind even when it is killed', async () => {
   gateway.signal('SIGKILL');
   assert.equal(await gateway.end(), { code: null, signal: 'SIGKILL' });
   assert.equal(await gateway.survivors(15_000), []);
-});
-
-test('goes on when nobody reads what it prints any more', async () => {
-  await begin();
-  const url = await gateway.url();
-  gateway.process.stdout?.destroy();
-  gateway.process.stderr?.destroy();
-  await register('demo', 'one', '');
-  assert.is(textOf(await callTool(url, 'demo', 'echo', { text: 'still here' })), 'still here');
-  gateway.signal('SIGTERM');
-  assert.equal(await gateway.end(), { code: 0, signal: null });
 });
 
 test.run();

@@ -8,7 +8,6 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url';
 import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -16,9 +15,6 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../../src/gateway.ts';
 import { until } from '../../conformance/transport.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { objectOr } from '../../fixtures/wire.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { register as enlist, startHarness } from '../../helpers/mcp-program.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -61,44 +57,6 @@ test('a call that may be made twice is made again elsewhere', async () => {
   gateway.resume('t', 'b');
   await killed(child);
   assert.is(await call, 'b');
-});
-
-test('a server that the gateway runs takes its calls with it, and comes back', async () => {
-  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
-  await register('a', { endpoint, command: process.execPath, args: ARGS });
-  const [down, back] = [unhealthy(), firstValueFrom(gateway.on('instance.healthy'))];
-  const call = outcomeOf('count', { ms: 60_000 });
-  await underWay('a');
-  const killedAt = performance.now();
-  process.kill(gateway.instance('t', 'a').snapshot.pid ?? 0, 'SIGKILL');
-  assert.equal(await call, ['BACKEND_UNAVAILABLE', 'unknown', undefined]);
-  await down;
-  assert.ok(performance.now() - killedAt < SOON_MS);
-  await back;
-  assert.is(await outcomeOf('echo', { text: 'x' }), 'a');
-});
-
-test('the session of a client goes elsewhere with such a call, or ends with another', async () => {
-  const harness = await startHarness();
-  try {
-    const [one, two] = [await launched(), await launched()];
-    await enlist(harness.admin, 't', [{ id: 'a', endpoint: one.endpoint }]);
-    const open = () => LegacyClient.open(harness.wire, '/mcp/t');
-    const [reader, actor, other] = [await open(), await open(), await open()];
-    await reader.ask('tools/list');
-    const [read, acted] = [reader.call('sleep', { ms: 200 }), actor.call('count', { ms: 60_000 })];
-    await other.call('echo', { text: 'x' });
-    await enlist(harness.admin, 't', [{ id: 'b', endpoint: two.endpoint }]);
-    const killedAt = performance.now();
-    await killed(one.child);
-    const [isRead, isLost] = await Promise.all([read, acted]);
-    assert.ok(performance.now() - killedAt < SOON_MS);
-    assert.equal([isRead.error, isRead.instanceId], [undefined, 'b']);
-    assert.is(objectOr(isLost.error?.data).error_code, 'BACKEND_UNAVAILABLE');
-    assert.equal([(await actor.call('echo', { text: 'x' })).status, isLost.status], [404, 200]);
-  } finally {
-    await harness.remove();
-  }
 });
 
 test('a server whose connection only broke is asked for the rest, probed, and stays healthy', async () => {

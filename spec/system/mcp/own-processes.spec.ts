@@ -60,27 +60,6 @@ for (const [what, loss] of Object.entries(LOSSES)) {
   });
 }
 
-test('a session keeps its process through several lives of the shared one', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client();
-  const pid = await pidOf(client);
-  for (const expected of ['1', '2', '3']) {
-    await harness.loseAndRegain();
-    assert.equal([await count(client), await pidOf(client)], [expected, pid]);
-  }
-});
-
-test('a session that was opened between two deaths keeps its process, like one from before', {}, async (harness) => {
-  await harness.add();
-  const first = await harness.client();
-  await harness.loseAndRegain();
-  const second = await harness.client();
-  const pids = [await pidOf(first), await pidOf(second)];
-  await harness.lose();
-  assert.equal([await pidOf(first), await pidOf(second)], pids);
-  assert.equal(new Set(pids).size, 2);
-});
-
 for (const sessionFailover of ['auto', 'always', 'never'] as const) {
   test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, {
     policy: { sessionFailover },

@@ -2,7 +2,6 @@
 
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
@@ -71,24 +70,5 @@ test('lists, calls, reports progress, and asks the client whose stream it is', a
     await transport.close();
   }
 });
-
-for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-  test(`ends with its program, and says why (${signal})`, async () => {
-    const endpoint = `http://127.0.0.1:${await freePort()}/sse`;
-    const script = `process.on('SIGTERM', () => process.exit(7)); await import(${JSON.stringify(everything)})`;
-    const definition = httpDefinition(endpoint, {
-      transport: 'sse',
-      command: process.execPath,
-      args: ['--input-type=module', '-e', script, 'index.js', 'sse'],
-    });
-    const transport = await sse.open(definition, openOptions({ handshakeTimeoutMs: 20_000 }));
-    const closed = firstValueFrom(transport.closed$);
-    process.kill(Number(transport.facts().pid), signal);
-    const { expected, reason } = await closed;
-    assert.is(expected, false);
-    assert.match(reason, signal === 'SIGKILL' ? 'SIGKILL' : 'code');
-    await transport.close();
-  });
-}
 
 test.run();

@@ -179,41 +179,6 @@ test('hold together from the client through the gateway to servers over a pipe a
   assert.not.match(shown, 'planted');
 });
 
-test('show both attempts of a failover, the first as an error', async () => {
-  const { send, register, stop } = await start();
-  const [one, two] = [await startHttpServer({ name: 'one' }), await startHttpServer({ name: 'two' })];
-  await register('pair', { id: 'one', endpoint: one.url });
-  await register('pair', { id: 'two', endpoint: two.url });
-  await one.refuse();
-  for (const letter of ['a', 'b']) {
-    const { status } = await send(
-      '/mcp/pair/tools/call',
-      { name: 'name' },
-      { traceparent: traceparent(letter) },
-    );
-    assert.is(status, 200);
-  }
-  await stop();
-  await two.close();
-  const spans = collector.spans();
-  const attempts = ['a', 'b']
-    .flatMap((letter) => spans.filter(({ parentSpanId }) => parentSpanId === letter.repeat(16)))
-    .map((server) => children(server, spans))
-    .find(({ length }) => length === 2);
-  assert.equal(
-    attempts?.map(({ attributes, status }) => [
-      attributes['stagedoor.instance'],
-      attributes['stagedoor.attempt'],
-      attributes['error.type'],
-      status,
-    ]),
-    [
-      ['one', 1, 'BACKEND_UNAVAILABLE', 2],
-      ['two', 2, undefined, 0],
-    ],
-  );
-});
-
 test('are sent as protobuf while nothing else is asked for, and a collector that is away holds nothing up', async () => {
   const { send, stop } = await start({ OTEL_EXPORTER_OTLP_PROTOCOL: '' });
   await send('/mcp/none/tools/call', { name: 'x' });
