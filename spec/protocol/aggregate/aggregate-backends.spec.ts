@@ -94,7 +94,7 @@ test('sends a request to its template, with the name that the template knows', a
   const prompt = { type: 'ref/prompt', name: 'p' };
   const uri = { uri: 'a:1' };
   const byUri = { argument, ref: { type: 'ref/resource', ...uri } };
-  const table: readonly [method: string, template: Telling, asked: JsonObject, sent: JsonObject][] = [
+  const table: (readonly [method: string, template: Telling, asked: JsonObject, sent: JsonObject])[] = [
     ['tools/call', a, { ...rest, name: 'a__x' }, { ...rest, name: 'x' }],
     ['prompts/get', b, { name: 'b__p' }, { name: 'p' }],
     ['completion/complete', b, { argument, ref: { ...prompt, name: 'b__p' } }, { argument, ref: prompt }],
