@@ -1,6 +1,9 @@
-// Headers of requests: reading them, media types, and the headers that repeat fields of the body.
+// Headers of requests: reading them, media types, and the headers that repeat fields of the body or arguments of a tool. The list of
+// tools that decides is in modern/modern-endpoint.spec.ts.
 
 import * as assert from 'uvu/assert';
+import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
+import type { Tool } from '../../src/domain/mcp.ts';
 import {
   checkGetTypes,
   checkMirroredHeaders,
@@ -9,8 +12,10 @@ import {
   headerOf,
   type RequestHeaders,
 } from '../../src/protocol/headers.ts';
+import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
+import { ScriptedBackends } from './scripted-backends.ts';
 
 const test = suite('headers');
 
@@ -161,6 +166,86 @@ test('that repeat the body may be missing beside a notification, but not wrong',
       outcome(() => checkSentHeaders({ ...right, [name]: 'x' }, said)),
       /than the body/,
     );
+});
+
+const toolWith = (properties: JsonObject, more: JsonObject = {}): Tool => ({
+  name: 't',
+  inputSchema: { type: 'object', properties, ...more },
+});
+
+const tool = toolWith({
+  region: { type: 'string', 'x-mcp-header': 'Region' },
+  size: { type: 'integer', 'x-mcp-header': 'size' },
+  dry: { type: 'boolean', 'x-mcp-header': 'Dry' },
+  ratio: { type: 'number', 'x-mcp-header': 'Ratio' },
+  other: { type: 'string' },
+  deep: { type: 'object', properties: { er: { type: 'string', 'x-mcp-header': 'Deep-Er' } } },
+});
+
+const args = { region: 'grüße', size: 42, dry: false, ratio: 0.5, other: 'x', deep: { er: ' y' } };
+const written = {
+  'mcp-param-region': '=?base64?Z3LDvMOfZQ==?=',
+  'mcp-param-size': '42',
+  'mcp-param-dry': 'false',
+  'mcp-param-ratio': '0.5',
+  'mcp-param-deep-er': '=?base64?IHk=?=',
+};
+
+function paramOutcome(
+  headers: Record<string, string | undefined>,
+  given: JsonFields[string] = args,
+  of: Tool = tool,
+): string {
+  const backends = new ScriptedBackends();
+  backends.tools.set('t', of);
+  backends.onRelist = () => [of];
+  const params: JsonFields = { name: 't', arguments: given };
+  const call = { id: 1, method: 'tools/call', params, owner: { id: 'ann' }, template: 't', backends };
+  try {
+    assert.is(new ListedHeaders().check({ ...call, envelope: Object({}) }, headers), undefined);
+    return 'passes';
+  } catch (thrown) {
+    if (!(thrown instanceof RpcFailure)) throw thrown;
+    assert.equal([thrown.status, thrown.error.code], [400, -32020]);
+    return thrown.message.replace(/^.*disagree: /, '');
+  }
+}
+
+test('with arguments are found among others', () => {
+  assert.equal(paramHeadersIn({ accept: 'x', ...written, 'mcp-name': 'y' }), written);
+  assert.is(paramHeadersIn({ accept: 'x', 'mcp-parameter': 'y' }), undefined);
+});
+
+test('with arguments pass when they equal the body', () => {
+  assert.is(paramOutcome(written), 'passes');
+  assert.is(paramOutcome({ ...written, 'mcp-param-size': '42.0' }), 'passes');
+  assert.is(paramOutcome({ ...written, 'mcp-param-size': ' 42 ' }), 'passes');
+  assert.is(paramOutcome({ ...written, 'mcp-param-dry': '=?base64?ZmFsc2U=?=' }), 'passes');
+  assert.is(paramOutcome({ 'mcp-param-region': 'ignored' }, {}), 'passes');
+  assert.is(paramOutcome({}, { region: null }), 'passes');
+  assert.is(paramOutcome({}, 'no arguments at all'), 'passes');
+  assert.is(
+    paramOutcome({}, args, toolWith({ region: { type: 'array', 'x-mcp-header': 'Region' } })),
+    'passes',
+  );
+});
+
+test('with arguments are refused when they are missing, differ, or are badly encoded', () => {
+  const missing = { ...written, 'mcp-param-region': undefined };
+  assert.is(paramOutcome(missing), 'mcp-param-region is missing, but the body has "region"');
+  assert.match(paramOutcome({ ...written, 'mcp-param-size': '43' }), /differs from "size"/);
+  assert.match(paramOutcome({ ...written, 'mcp-param-size': '0x2a' }), /differs from/);
+  assert.match(paramOutcome({ ...written, 'mcp-param-dry': 'False' }), /differs from/);
+  assert.match(paramOutcome({ ...written, 'mcp-param-deep-er': 'y' }), /differs from "deep.er"/);
+  assert.match(paramOutcome({ ...written, 'mcp-param-region': '=?base64?Z3LDvMOfZQ?=' }), /not canonical/);
+  assert.match(paramOutcome({ ...written, 'mcp-param-region': '=?base64?Z3!LD?=' }), /not canonical/);
+});
+
+test('with arguments that are not Base64 are compared as they are', () => {
+  const only = toolWith({ a: { type: 'string', 'x-mcp-header': 'A' } });
+  for (const text of ['SGVsbG8=', '=?base64?SGVsbG8=', 'SGVsbG8=?=']) {
+    assert.is(paramOutcome({ 'mcp-param-a': text }, { a: text }, only), 'passes', text);
+  }
 });
 
 test.run();

@@ -1,13 +1,16 @@
-// Which requests are answered from the cache, per capabilities and caller, and the notices when a list changes.
+// Lists in memory: which requests are answered from the cache, freshness, owners, stale answers, the budget that all caches share, and
+// the notices when a list changes.
 
 import { mock } from 'node:test';
-import { firstValueFrom, of, Subject, throwError } from 'rxjs';
+import { firstValueFrom, type Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
 import { CachedLists, listNotices } from '../../../src/protocol/lists/cached-lists.ts';
+import { ListCache, type ListKey, ListMemory, StoredLists } from '../../../src/protocol/lists/list-cache.ts';
 import type { McpSession, SessionlessOptions } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
@@ -171,6 +174,221 @@ test('leaves no timer behind without a subscriber', () => {
   subscription.unsubscribe();
   mock.timers.tick(5_000);
   assert.equal([received, changes$.observed], [[], false]);
+});
+
+const keyOf = (who: string): ListKey => ({ list: 'tools', everyone: 'everyone', own: who });
+
+/** A cache whose loads the spec answers by hand. */
+function caching() {
+  const clock = { nowMs: 0 };
+  const loads: Subject<Answer>[] = [];
+  const gone = new Set<string>();
+  const cache = new ListCache({ now: () => clock.nowMs, isThere: (id) => !gone.has(id) });
+  const load = (): Observable<Answer> => {
+    const source = new Subject<Answer>();
+    loads.push(source);
+    return source;
+  };
+  const ask = (who = 'ada') => {
+    const received: unknown[] = [];
+    const subscription = cache.serve(keyOf(who), load).subscribe({
+      next: ({ event }) => received.push(event.kind === 'result' ? event.result.value : event.kind),
+      error: (thrown: Error) => received.push(thrown.message),
+    });
+    return { received, subscription };
+  };
+  const answer = (result: JsonObject) => {
+    loads.at(-1)?.next(answered(result));
+    loads.at(-1)?.complete();
+  };
+  return { clock, loads, cache, ask, answer, gone };
+}
+
+test('loads once for all callers at the same time', () => {
+  const { loads, ask, answer } = caching();
+  const [first, second] = [ask(), ask()];
+  assert.is(loads.length, 1);
+  answer({ tools: [] });
+  assert.equal([first.received, second.received], [[{ tools: [] }], [{ tools: [] }]]);
+});
+
+test('a shared load continues when one subscriber leaves, and stops when all have left', () => {
+  const { loads, ask } = caching();
+  const [first, second] = [ask(), ask()];
+  first.subscription.unsubscribe();
+  assert.is(loads[0]?.observed, true);
+  second.subscription.unsubscribe();
+  assert.is(loads[0]?.observed, false);
+  ask();
+  assert.is(loads.length, 2);
+});
+
+test('stores a list for half a minute, or for its own `ttlMs`', () => {
+  const { clock, loads, ask, answer } = caching();
+  ask();
+  answer({ tools: [] });
+  clock.nowMs = 29_999;
+  assert.equal(ask().received, [{ tools: [] }]);
+  clock.nowMs = 30_000;
+  ask();
+  assert.is(loads.length, 2);
+  answer({ tools: [], ttlMs: 1_000 });
+  clock.nowMs = 30_999;
+  ask();
+  assert.is(loads.length, 2);
+  clock.nowMs = 31_000;
+  ask();
+  assert.is(loads.length, 3);
+  answer({ tools: [], ttlMs: 0 });
+  ask();
+  assert.is(loads.length, 4);
+});
+
+test('serves only public lists to other owners', () => {
+  const { loads, ask, answer } = caching();
+  ask('ada');
+  answer({ tools: [{ name: 'hers' }] });
+  assert.equal(ask('bo').received, []);
+  assert.is(loads.length, 2);
+  answer({ tools: [], ttlMs: 5_000, cacheScope: 'public' });
+  assert.equal(ask('cy').received, [{ tools: [], ttlMs: 5_000, cacheScope: 'public' }]);
+});
+
+test('drops a list that changed, also while it loads', () => {
+  const { loads, cache, ask, answer } = caching();
+  const early = ask();
+  cache.change('tools');
+  const late = ask();
+  assert.is(loads.length, 2);
+  loads[0]?.next(answered({ tools: [{ name: 'old' }] }));
+  answer({ tools: [{ name: 'new' }] });
+  assert.equal(
+    [early.received, late.received],
+    [[{ tools: [{ name: 'old' }] }], [{ tools: [{ name: 'new' }] }]],
+  );
+  assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
+  cache.change('prompts');
+  assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
+});
+
+test('serves a stale list for ten minutes when no instance answers', () => {
+  const { clock, loads, ask, answer } = caching();
+  ask();
+  answer({ tools: [{ name: 'a' }] });
+  clock.nowMs = 599_999;
+  const served = ask();
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.equal(served.received, [{ tools: [{ name: 'a' }] }]);
+  clock.nowMs = 600_000;
+  const refused = ask();
+  loads.at(-1)?.error(new Error('gone'));
+  assert.equal(refused.received, ['gone']);
+});
+
+test('loads again when the listing instance is gone, and serves the stale list if no other answers', () => {
+  const { gone, loads, ask, answer } = caching();
+  ask();
+  answer({ tools: [{ name: 'a' }], nextCursor: 'of one' });
+  gone.add('one');
+  const served = ask();
+  assert.is(loads.length, 2);
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.equal(served.received, [{ tools: [{ name: 'a' }], nextCursor: 'of one' }]);
+});
+
+test('marks an answer from the cache, and not one that is shared while it loads', async () => {
+  const { cache, clock } = caching();
+  const source = new Subject<Answer>();
+  const ask = () => firstValueFrom(cache.serve(keyOf('ada'), () => source));
+  const both = [ask(), ask()];
+  source.next(answered({ tools: [] }));
+  const flags = (await Promise.all(both)).map(({ isRemembered }) => isRemembered);
+  assert.equal([...flags, (await ask()).isRemembered], [undefined, undefined, true]);
+  clock.nowMs = 30_000;
+  const standIn = ask();
+  source.error(noHealthyInstance('t', 'none'));
+  assert.is((await standIn).isRemembered, true);
+});
+
+test('keeps no error and no list that is too large', () => {
+  const { loads, ask, answer } = caching();
+  ask();
+  loads.at(-1)?.next({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
+  loads.at(-1)?.complete();
+  ask();
+  answer({ tools: [{ name: 'x'.repeat(1024 * 1024) }] });
+  ask();
+  assert.is(loads.length, 3);
+});
+
+test('remembers a thousand lists, and forgets the one that was used least', () => {
+  const { loads, ask, answer } = caching();
+  for (let who = 0; who < 1_000; who += 1) {
+    ask(`${who}`);
+    answer({ tools: [] });
+  }
+  ask('0');
+  ask('one more');
+  answer({ tools: [] });
+  assert.is(loads.length, 1_001);
+  ask('0');
+  assert.is(loads.length, 1_001);
+  ask('1');
+  assert.is(loads.length, 1_002);
+});
+
+const KIB = 1024;
+
+/** Room for four lists of one KiB, in two caches. */
+function sharing(most = 10) {
+  const memory = new ListMemory(8 * KIB);
+  return { memory, a: new StoredLists<string>(most, memory), b: new StoredLists<string>(most, memory) };
+}
+
+test('lists of all caches share the room, and the one used least recently goes', () => {
+  const { memory, a, b } = sharing();
+  for (const key of ['1', '2']) {
+    a.set(key, `a${key}`, KIB);
+    b.set(key, `b${key}`, KIB);
+  }
+  assert.is(memory.bytes, 8 * KIB);
+  a.get('1');
+  b.set('3', 'b3', KIB);
+  assert.equal([...a.values()], ['a2', 'a1']);
+  assert.equal([...b.values()], ['b2', 'b3']);
+  assert.is(b.get('1'), undefined);
+  assert.is(memory.bytes, 8 * KIB);
+});
+
+test('a list that exceeds the whole budget is not stored', () => {
+  const { memory, a } = sharing();
+  a.set('1', 'small', KIB);
+  a.set('2', 'large', 8 * KIB);
+  assert.equal([a.get('1'), a.get('2')], ['small', undefined]);
+  a.set('1', 'large', 8 * KIB);
+  assert.equal([a.get('1'), memory.bytes], [undefined, 0]);
+});
+
+test('gives room back for lists that are replaced, removed or evicted', () => {
+  const { memory, a } = sharing(2);
+  a.set('1', 'x', KIB);
+  a.set('1', 'y', 0);
+  assert.equal([a.get('1'), memory.bytes], ['y', KIB]);
+  a.set('2', 'x', 0);
+  a.set('3', 'x', 0);
+  assert.equal([a.get('1'), memory.bytes], [undefined, 2 * KIB]);
+  a.delete('2');
+  a.delete('3');
+  a.delete('4');
+  assert.is(memory.bytes, 0);
+});
+
+test('forgets the lists of one cache, and gives their room back', () => {
+  const { memory, a, b } = sharing();
+  for (const key of ['1', '2']) a.set(key, key, 0);
+  b.set('1', 'other', 0);
+  a.clear();
+  assert.equal([[...a.values()], [...b.values()], memory.bytes], [[], ['other'], KIB]);
 });
 
 test.run();
