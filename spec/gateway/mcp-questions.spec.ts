@@ -4,8 +4,17 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
-import { LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED, settled } from './rounds-harness.ts';
+import {
+  type Backend,
+  LEGACY,
+  LegacyClient,
+  ModernClient,
+  OWN,
+  pass,
+  RoundsHarness,
+  SHARED,
+  settled,
+} from './rounds-harness.ts';
 
 const test = suite('mcp: questions under failure');
 let harness: RoundsHarness;

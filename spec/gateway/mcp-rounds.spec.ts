@@ -6,8 +6,17 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
-import { type AskedClient, LegacyClient, ModernClient } from './rounds-clients.ts';
-import { type Backend, LEGACY, OWN, pass, RoundsHarness, SHARED } from './rounds-harness.ts';
+import {
+  type AskedClient,
+  type Backend,
+  LEGACY,
+  LegacyClient,
+  ModernClient,
+  OWN,
+  pass,
+  RoundsHarness,
+  SHARED,
+} from './rounds-harness.ts';
 
 const test = suite('mcp: calls between two rounds');
 let harness: RoundsHarness;
