@@ -82,8 +82,11 @@ export interface Database {
   readonly clockSql?: string;
   /** Reads the whole file; throws an error of the driver that means `damaged`. Absent for servers. */
   check?(execute: Execute): Promise<void>;
-  /** Inserts rows by the driver's own client, on the connection of the transaction that is open. Absent for servers. */
-  insert?(client: unknown, rows: Rows): void;
+  /**
+   * Returns a function that inserts rows by the driver's own client, on the connection of the transaction that is open, and keeps its
+   * statements. Absent for servers.
+   */
+  rowInserter?(client: unknown): (rows: Rows) => void;
   readonly writeBehind?: WriteBehind;
   /** Undefined when the error concerns the statement itself. */
   failure(error: DriverError): Failure | undefined;

@@ -7,7 +7,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type AuditEntry, type AuditedCall, CALL_ACTION } from '../domain/audit.ts';
 import type { CallOutcome } from '../domain/call-report.ts';
 import { hasCode } from '../domain/errors.ts';
-import type { Database } from './database.ts';
+import type { Rows } from './database.ts';
 import { type AuditCallRow, type AuditRow, fromDocument, type Tables, toDocument } from './entities.ts';
 import type { OrmSession, Work } from './orm-session.ts';
 import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
@@ -19,6 +19,8 @@ const WINDOW = 5_000;
 
 export class OrmAudit implements AuditStore {
   readonly #session: OrmSession;
+  /** Of the present connection to a file. */
+  #inserter: { readonly client: unknown; readonly insert: (rows: Rows) => void } | undefined;
 
   constructor(session: OrmSession) {
     this.#session = session;
@@ -50,15 +52,36 @@ export class OrmAudit implements AuditStore {
     batch: readonly AuditEntry[],
     known: ReadonlySet<string>,
   ): Promise<void> {
-    const { insertsRows: isMany, insert } = this.#session.database;
+    const isMany = this.#session.database.insertsRows;
     const missing = batch.filter(({ id }) => !known.has(id));
     const changes = missing.filter(({ call }) => call === undefined).map(rowOfChange);
     const calls = missing.flatMap(rowsOfCall);
     if (isMany && changes.length > 0) await em.insertMany(audit, changes);
-    if (isMany && calls.length > 0) await insertCalls(em, calls, insert);
+    if (isMany && calls.length > 0) await this.#insertCalls(em, calls);
     if (isMany) return;
     for (const row of changes) await em.insert(audit, row);
     for (const row of calls) await em.insert(auditCalls, row);
+  }
+
+  /** One statement that is made here, if not by the driver: `insertMany` takes twice the time for each row. */
+  async #insertCalls(em: SqlEntityManager, rows: readonly NewCallRow[]): Promise<void> {
+    const { rowInserter } = this.#session.database;
+    if (rowInserter !== undefined) {
+      const client = await em.getConnection().getNativeClient();
+      const present = this.#inserter?.client === client ? this.#inserter : undefined;
+      const inserter = present ?? { client, insert: rowInserter(client) };
+      this.#inserter = inserter;
+      const columns = CALL_COLUMNS.map(([, column]) => column);
+      inserter.insert({ table: CALLS, columns, values: rows.map(valuesOf) });
+      return;
+    }
+    const platform = em.getPlatform();
+    const columns = CALL_COLUMNS.map(([, column]) => platform.quoteIdentifier(column)).join(', ');
+    const row = `(${CALL_COLUMNS.map(() => '?').join(', ')})`;
+    const values = rows.map(() => row).join(', ');
+    const parameters = rows.flatMap((each) => CALL_COLUMNS.map(([property]) => each[property]));
+    const statement = `insert into ${platform.quoteIdentifier(CALLS)} (${columns}) values ${values}`;
+    await em.execute(statement, parameters, 'run');
   }
 
   async list({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
@@ -171,26 +194,6 @@ function nth(number: number, order: 'asc' | 'desc') {
     fields: ['id'],
     disableIdentityMap: true,
   } as const;
-}
-
-/** One statement that is made here, if not by the driver: `insertMany` takes twice the time for each row. */
-async function insertCalls(
-  em: SqlEntityManager,
-  rows: readonly NewCallRow[],
-  insert: Database['insert'],
-): Promise<void> {
-  if (insert !== undefined) {
-    const columns = CALL_COLUMNS.map(([, column]) => column);
-    insert(await em.getConnection().getNativeClient(), { table: CALLS, columns, values: rows.map(valuesOf) });
-    return;
-  }
-  const platform = em.getPlatform();
-  const columns = CALL_COLUMNS.map(([, column]) => platform.quoteIdentifier(column)).join(', ');
-  const row = `(${CALL_COLUMNS.map(() => '?').join(', ')})`;
-  const values = rows.map(() => row).join(', ');
-  const parameters = rows.flatMap((each) => CALL_COLUMNS.map(([property]) => each[property]));
-  const statement = `insert into ${platform.quoteIdentifier(CALLS)} (${columns}) values ${values}`;
-  await em.execute(statement, parameters, 'run');
 }
 
 type NewCallRow = ReturnType<typeof rowOfCall>;

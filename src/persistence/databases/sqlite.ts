@@ -41,7 +41,7 @@ export const sqlite: Database = {
     const found = Object.values(row ?? {})[0];
     if (found !== 'ok') throw Object.assign(new Error(String(found)), { code: 'SQLITE_CORRUPT' });
   },
-  insert: (client, rows) => insert(betterSqlite(client), rows),
+  rowInserter: (client) => rowInserter(betterSqlite(client)),
   writeBehind: {
     begin: (client) => betterSqlite(client).pragma('synchronous = normal'),
     // After an operation that took too long its connection is closed.
@@ -95,26 +95,23 @@ function isBetterSqlite(client: unknown): client is BetterSqlite {
   return typeof client === 'object' && client !== null && 'pragma' in client && 'prepare' in client;
 }
 
-/** A statement with parameters is twice as fast as one with literals, and one for many rows faster than one for each. */
-function insert(client: BetterSqlite, { table, columns, values }: Rows): void {
-  const row = `(${columns.map(() => '?').join()})`;
-  const run = (rows: Rows['values']) => {
-    const sql = `insert into ${table} (${columns.join()}) values ${Array(rows.length).fill(row).join()}`;
-    statementOf(client, sql).run(rows.flat());
+/**
+ * A statement with parameters is twice as fast as one with literals, and one for many rows faster than one for each. To prepare one
+ * takes as long as to insert ten rows, so each is prepared once.
+ */
+function rowInserter(client: BetterSqlite): (rows: Rows) => void {
+  const statements = new Map<string, Statement>();
+  return ({ table, columns, values }) => {
+    const row = `(${columns.map(() => '?').join()})`;
+    const run = (rows: Rows['values']): void => {
+      const sql = `insert into ${table} (${columns.join()}) values ${Array(rows.length).fill(row).join()}`;
+      const statement = statements.get(sql) ?? client.prepare(sql);
+      statements.set(sql, statement);
+      statement.run(rows.flat());
+    };
+    const inFull = values.length - (values.length % STATEMENT_ROWS);
+    for (let start = 0; start < inFull; start += STATEMENT_ROWS)
+      run(values.slice(start, start + STATEMENT_ROWS));
+    for (const rest of values.slice(inFull)) run([rest]);
   };
-  const inFull = values.length - (values.length % STATEMENT_ROWS);
-  for (let start = 0; start < inFull; start += STATEMENT_ROWS)
-    run(values.slice(start, start + STATEMENT_ROWS));
-  for (const rest of values.slice(inFull)) run([rest]);
 }
-
-/** Prepared once per connection: that takes as long as inserting ten rows. */
-function statementOf(client: BetterSqlite, sql: string): Statement {
-  const statements = STATEMENTS.get(client) ?? new Map<string, Statement>();
-  STATEMENTS.set(client, statements);
-  const statement = statements.get(sql) ?? client.prepare(sql);
-  statements.set(sql, statement);
-  return statement;
-}
-
-const STATEMENTS = new WeakMap<BetterSqlite, Map<string, Statement>>();
