@@ -45,12 +45,6 @@ test('knows the templates it was told, stores nothing of them, and has nobody to
   await known.close();
 });
 
-test('resolves with a result that says isError: it is one', async () => {
-  const handler = serving({ fails: () => ({ ...text('it failed'), isError: true }) });
-  await gateway.register('t', { handler }, WAIT);
-  assert.equal((await gateway.call('t', 'fails')).result, { ...text('it failed'), isError: true });
-});
-
 test('rejects with what an error answer means', async () => {
   const handler = serving({
     refuses: () => {
@@ -134,21 +128,6 @@ test('shows templates, instances and servers as registered and as they are', asy
   const view = gateway.template('t');
   assert.equal(view.settings, { name: 't', loadBalancer: { timeout: 7 } });
   assert.equal([view.policy.callTimeoutMs, view.instances], [7_000, [definition]]);
-});
-
-test('says what it does not know', async () => {
-  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
-  for (const [look, code] of [
-    [() => gateway.template('x'), 'TEMPLATE_NOT_FOUND'],
-    [() => gateway.instance('x', 'a'), 'TEMPLATE_NOT_FOUND'],
-    [() => gateway.instance('t', 'b'), 'SERVER_NOT_FOUND'],
-    [() => gateway.server('b'), 'SERVER_NOT_FOUND'],
-    [() => gateway.health('x'), 'TEMPLATE_NOT_FOUND'],
-    [() => gateway.drain('t', 'b'), 'SERVER_NOT_FOUND'],
-    [() => gateway.deregister('t', 'b'), 'SERVER_NOT_FOUND'],
-  ] as const) {
-    assert.is(await codeOf(look), code);
-  }
 });
 
 test('gives no calls to an instance that drains, until it resumes', async () => {

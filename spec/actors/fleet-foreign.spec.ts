@@ -4,7 +4,6 @@ import * as assert from 'uvu/assert';
 import { noneHealthy } from '../../src/actors/calls/no-instance-error.ts';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
 import { viewsOf } from '../../src/actors/member-views.ts';
-import { healthOf } from '../../src/actors/template-health.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { answers, definition, Harness, settled, told } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -37,14 +36,6 @@ test('stands in the lists, and in none of what runs', async () => {
     harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b'),
     [],
   );
-});
-
-test('is not counted in the health of its template', async () => {
-  await harness.add('a', answers());
-  harness.fleet.addForeign(foreign('b'));
-  const snapshots = views().map(({ snapshot }) => snapshot);
-  const { total, healthy, healthPercentage, instances } = healthOf('t', 'random', snapshots);
-  assert.equal([total, healthy, healthPercentage, instances.length], [1, 1, 100, 2]);
 });
 
 test('is never picked, and refuses a call that is meant for it with the reason', async () => {
@@ -109,12 +100,6 @@ test('is stopped, and its reason names the node', () => {
     stderr: [],
     unmatchedMessages: 0,
   });
-});
-
-test('takes another weight', () => {
-  const foreign = new ForeignInstance(registered);
-  foreign.change({ ...registered, weight: 9 });
-  assert.equal([foreign.definition.weight, foreign.snapshot().weight], [9, 9]);
 });
 
 test.run();

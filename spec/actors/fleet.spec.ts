@@ -87,6 +87,16 @@ test('waits for the one with its endpoint under any id, and for several in turn'
   assert.equal([third.state, harness.backends.has('b')], ['healthy', true]);
 });
 
+test('can be closed while one waits for its endpoint', async () => {
+  await harness.add('a', silent, { fields: MANAGED });
+  harness.call('write');
+  const successor = harness.fleet.add(definition('a', MANAGED));
+  const closed = harness.fleet.close(1_000);
+  mock.timers.tick(1_000);
+  await closed;
+  assert.is(successor.state, 'stopped');
+});
+
 test('restarts the instance after half a second', async () => {
   const broken = await harness.add('a', answers());
   await crash('a');
@@ -111,6 +121,22 @@ test('reports the crash and its reason, without a stack', async () => {
     serverId: 'a',
     reason: 'no randomness',
   });
+});
+
+test('answers the calls of a crashed instance, which is stopped and refuses new ones', async () => {
+  const ref = await harness.add('a', silent);
+  const states: string[] = [];
+  ref.state$.subscribe({ next: (state) => states.push(state), complete: () => states.push('completed') });
+  const running = harness.call('write', { instanceId: 'a' });
+  const backend = harness.backend('a');
+  await crash('a');
+  assert.equal(told(await running.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal([states, backend.isClosed], [['healthy', 'stopped', 'completed'], true]);
+  for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
+    command();
+  let delivered: unknown;
+  ref.exchange({ method: 'ping' }).subscribe({ error: (thrown) => (delivered = thrown.delivered) });
+  assert.equal([ref.state, ref.inFlight, delivered], ['stopped', 0, 'no']);
 });
 
 test('waits for what a program of its own left on the endpoint', async () => {

@@ -85,21 +85,6 @@ test('survives a crashed instance, removes and reports it', async () => {
   supervised.actor.stop();
 });
 
-test('answers the calls of an instance that breaks, and closes its session', async () => {
-  const supervised = new Supervised();
-  const { ref, transport, breakDown } = await supervised.addHealthy('a#1');
-  const ends: string[] = [];
-  for (let call = 0; call < 3; call += 1) {
-    ref.exchange({ method: 'tools/call' }).subscribe({
-      error: (thrown: unknown) => ends.push(asGatewayError(thrown).delivered),
-    });
-  }
-  breakDown();
-  await settled();
-  assert.equal([ends, transport.isClosed, ref.inFlight], [['unknown', 'unknown', 'unknown'], true, 0]);
-  supervised.actor.stop();
-});
-
 test('closes what an instance opened that crashes at that moment', async () => {
   const supervised = new Supervised();
   const { opener, ref, breakDown } = supervised.add('a#1');
@@ -108,43 +93,6 @@ test('closes what an instance opened that crashes at that moment', async () => {
   const transport = opener.last.succeed();
   await settled();
   assert.equal([supervised.crashes, ref.state, transport.isClosed], [['a#1'], 'stopped', true]);
-  supervised.actor.stop();
-});
-
-test('shows an instance that broke as stopped, which refuses what comes', async () => {
-  const supervised = new Supervised();
-  const { ref, heard, breakDown } = await supervised.addHealthy('a#1');
-  breakDown();
-  assert.equal(heard, ['starting', 'healthy', 'stopped', 'completed']);
-  let delivered: string | undefined;
-  ref.exchange({ method: 'ping' }).subscribe({
-    error: (thrown: unknown) => {
-      delivered = asGatewayError(thrown).delivered;
-    },
-  });
-  assert.is(delivered, 'no');
-  for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
-    command();
-  assert.is(ref.state, 'stopped');
-  supervised.actor.stop();
-});
-
-test('outlives an instance that breaks while it starts', () => {
-  const supervised = new Supervised();
-  const opener = new ScriptedOpener();
-  const input = {
-    definition: definition(),
-    policy: DEFAULT_POLICY,
-    open: opener.open,
-    now: () => {
-      throw new Error('the clock is broken from the start');
-    },
-    random: () => 0.5,
-    alarm: () => () => undefined,
-  };
-  supervised.actor.send({ type: 'instance.add', actorId: 'a#1', input });
-  assert.equal([supervised.crashes, supervised.children], [['a#1'], []]);
-  assert.is(supervised.actor.getSnapshot().status, 'active');
   supervised.actor.stop();
 });
 

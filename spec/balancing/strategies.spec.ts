@@ -144,6 +144,11 @@ test('falls with the latency against the best, both with 5 ms added', () => {
   assert.is(healthScore(measured(1, 195), 45), 25);
 });
 
+test('does not punish an unknown latency', () => {
+  assert.is(healthScore(measured(1), 10), 100);
+  assert.is(healthScore(measured(1, 10), undefined), 100);
+});
+
 test('is from 0 to 100, and no lower for a faster or more reliable one', () => {
   const rate = fc.double({ min: 0, max: 1, noNaN: true });
   const latency = fc.double({ min: 0, max: 600_000, noNaN: true });

@@ -156,20 +156,6 @@ test('leaves the line when the caller goes away', async () => {
   assert.is(harness.told('exchange.refused').length, 0);
 });
 
-test('answers every one of a burst, and spreads it evenly: 500 of 2,000 for each of four', async () => {
-  await harness.close();
-  harness = new Harness({ strategy: 'least_connections' });
-  for (const id of ['a', 'b', 'c', 'd']) await harness.add(id, answers());
-  const calls = Array.from({ length: 2_000 }, () => harness.call('write'));
-  assert.equal(inFlight(), [256, 256, 256, 256]);
-  assert.is(waiting(), 2_000 - 4 * 256);
-  const answered = await Promise.all(ends(calls));
-  const shares = ['a', 'b', 'c', 'd'].map((id) => answered.filter((end) => end === id).length);
-  assert.equal(shares, [500, 500, 500, 500]);
-  await settled();
-  assert.equal([inFlight(), waiting()], [[0, 0, 0, 0], 0]);
-});
-
 test('uses all places and the whole queue for one owner while no other calls', async () => {
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');

@@ -79,14 +79,6 @@ test('when the time is over the one is named that was silent for longest', async
   }
 });
 
-test('there is none with max_retries 0', async () => {
-  harness = new Harness({ callTimeoutMs: 6_000, maxRetries: 0 });
-  await addAll({ a: silent, b: silent });
-  harness.call('read');
-  mock.timers.tick(3_000);
-  assert.is(harness.told('exchange.retried').length, 0);
-});
-
 test('there are no more than the retry budget allows', async () => {
   await addAll({ a: silent });
   for (let call = 0; call < 40; call += 1) harness.call('read');

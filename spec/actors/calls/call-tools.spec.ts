@@ -32,12 +32,6 @@ test.after.each(() => {
   return harness.close();
 });
 
-test('names the tool and the template', async () => {
-  await harness.add('a', answers());
-  const end = await harness.call('new').end;
-  assert.is(end instanceof Error && end.message, '"t" has no tool named "new".');
-});
-
 test('lists at most once a second, however many callers ask for a tool that is not there', async () => {
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
@@ -122,17 +116,6 @@ test('starts no second attempt when the caller leaves while that is reported', a
   const call = listen(dispatcher.exchange('t', toolCall('write')));
   harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
   assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
-  await nothingIsLeft();
-});
-
-test('does not run a tool whose caller goes while it is looked up', async () => {
-  await harness.add('a', answers());
-  harness.rewrite('a', answers(), [{ name: 'new' }]);
-  mock.timers.tick(LIMITS.toolListAgeMs);
-  const call = harness.call('new');
-  call.subscription.unsubscribe();
-  await settled();
-  assert.equal([harness.asked('a', 'tools/list'), harness.asked('a')], [2, 0]);
   await nothingIsLeft();
 });
 

@@ -1,7 +1,6 @@
 // What a session tells its instance on behalf of its client, anew after it moved: level, subscriptions, and those that
 // several sessions share.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
@@ -218,16 +217,6 @@ test('subscribes once at a modern instance for all sessions, and delivers to eac
   assert.is(harness.ref('a').inFlight, 0);
 });
 
-test('resolves when a modern instance has acknowledged the subscription', async () => {
-  await harness.add('a', { peer: MODERN, fields: HTTP });
-  const session = await harness.open();
-  assert.is(session.opening, undefined);
-  listenTo(session);
-  assert.ok(session.opening instanceof Promise);
-  await session.opening;
-  assert.is(session.opening, undefined);
-});
-
 test('asks the modern instance that a session moved to', async () => {
   await harness.add('a', { peer: MODERN });
   const session = await harness.open();
@@ -240,27 +229,6 @@ test('asks the modern instance that a session moved to', async () => {
   assert.is(asked.length, 1);
   asked[0]?.notify(UPDATED, { uri: 'x:1' });
   assert.is(heard.messages.length, 1);
-});
-
-test('is one with every session of a process, and another after its restart', async () => {
-  await harness.add('a', { script: answers() });
-  const { shared } = harness.sessions.binder;
-  const { peer } = harness.ref('a');
-  if (peer === undefined) throw new Error('not connected');
-  const [one, other] = [shared.join(harness.ref('a'), peer), shared.join(harness.ref('a'), peer)];
-  assert.is(one, other);
-  harness.transport('a').lose();
-  await settled();
-  assert.is(one.isIntact, false);
-  mock.timers.tick(1_000);
-  await settled();
-  const next = shared.join(harness.ref('a'), harness.ref('a').peer ?? peer);
-  assert.is.not(next, one);
-  one.retire();
-  await other.close();
-  assert.is(shared.size, 1);
-  next.retire();
-  assert.is(shared.size, 0);
 });
 
 test.run();

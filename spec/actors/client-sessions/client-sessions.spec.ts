@@ -5,7 +5,6 @@ import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
@@ -32,27 +31,6 @@ simulateTime(
     harness = new SessionHarness({ maxSessions: 50 });
   },
 );
-
-test('finds a session by its id until it is closed', async () => {
-  await harness.add('a');
-  const session = await harness.open();
-  assert.is(harness.sessions.find(session.id), session);
-  assert.is(harness.sessions.find('no such id'), undefined);
-  await session.close();
-  await session.close();
-  assert.is(harness.sessions.find(session.id), undefined);
-  assert.is(harness.sessions.size, 0);
-});
-
-test('opens on the next instance when one refuses, and reports the last failure when all do', async () => {
-  for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
-  const failure = backendUnavailable('no room', { delivered: 'no' });
-  harness.transport('a').thrownByOpenUpstream = failure;
-  for (const session of await openAll(4)) assert.is(await resultOf(ask(session, 'read')), 'b');
-  harness.transport('b').thrownByOpenUpstream = failure;
-  assert.is(await codeOf(harness.open()), 'BACKEND_UNAVAILABLE');
-  assert.is(harness.sessions.size, 4);
-});
 
 test('reports why no session can be opened', async () => {
   assert.is(await codeOf(harness.sessions.open('nothing', 'x', PLAIN)), 'TEMPLATE_NOT_FOUND');
@@ -253,16 +231,6 @@ test('does not count it as use that a client stops listening', async () => {
   heard.subscription.unsubscribe();
   await pass(2_000);
   assert.is(harness.sessions.size, 0);
-});
-
-test('counts from the last message', async () => {
-  await harness.add('a');
-  const session = await harness.open();
-  for (let time = 0; time < 5; time += 1) {
-    await pass(LIMITS.sessionIdleMs - 10_000);
-    session.notify('notifications/custom', {});
-  }
-  assert.is(harness.sessions.size, 1);
 });
 
 test('has one timer for all of them', async () => {

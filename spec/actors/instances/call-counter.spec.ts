@@ -4,19 +4,16 @@ import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
-import { Openings } from '../../../src/actors/instances/openings.ts';
 import { OwnerShares } from '../../../src/actors/instances/owner-shares.ts';
 import { type ProbeInput, type ProbeResult, probe } from '../../../src/actors/instances/probe.ts';
-import { backendTimeout } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { FinalEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
-import { PEER, ScriptedOpener } from '../../helpers/scripted-transport.ts';
+import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { definition } from './instance-harness.ts';
 
 const test = suite('parts of an instance');
 const ended = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEnding => ({
@@ -57,7 +54,6 @@ function failureOf(outcome: ProbeResult | GatewayError) {
   return { code, delivered, message };
 }
 const answered = (durationMs: number): ProbeResult => ({ durationMs, isAnswered: true });
-const silent = () => Promise.reject(backendTimeout(10_000));
 
 test('are free while their call is paused, and taken when it is resumed', () => {
   const calls = new CallCounter();
@@ -132,18 +128,6 @@ test('are a quarter for each owner, and free again when given back', () => {
   assert.equal([...shares.owners], []);
 });
 
-test('does not open what was called off meanwhile', async () => {
-  const opener = new ScriptedOpener();
-  const controller = new AbortController();
-  const opening = new Openings(opener.open, new Promise(() => undefined));
-  const opened = opening.open(definition(), controller.signal);
-  controller.abort();
-  const error = await opened.catch(asGatewayError);
-  assert.equal('delivered' in error && error.delivered, 'no');
-  assert.is(opener.openings.length, 0);
-  await opening.close();
-});
-
 test('passes a server that answers that it does not know the question', async () => {
   for (const era of ['legacy', 'modern'] as const) {
     const { outcome, asked } = await probed(era, [unknownMethod]);
@@ -165,11 +149,6 @@ test('fails a bare server that knows neither', async () => {
     delivered: 'yes',
     message: 'The backend is unavailable: its probe was answered with error -32601.',
   });
-});
-
-test('passes a silent server that said something else since the probe began', async () => {
-  const { outcome } = await probed('legacy', [silent], () => 1_001);
-  assert.equal(outcome, { durationMs: 7, isAnswered: false });
 });
 
 test.run();

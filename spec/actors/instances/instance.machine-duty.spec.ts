@@ -196,4 +196,14 @@ check(
   },
 );
 
+check('stops although the closing never ends', async (harness) => {
+  const transport = await harness.healthy();
+  transport.closesSlowly = true;
+  harness.ref.leave(0);
+  await harness.pass(LIMITS.drainMs - 1);
+  assert.is(harness.ref.state, 'draining');
+  await harness.pass(1);
+  assert.is(harness.ref.state, 'stopped');
+});
+
 test.run();

@@ -2,7 +2,7 @@
 
 import { type Observable, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { emissionEvent, stateEvent } from '../../../src/actors/instances/instance-events.ts';
+import { emissionEvent } from '../../../src/actors/instances/instance-events.ts';
 import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
@@ -185,24 +185,6 @@ check('answers for a client that too many others of its calls wait for', async (
   assert.is(harness.ref.inFlight, 1);
 });
 
-check(
-  'tells the era of a healthy one, the reason of an unhealthy one, and nothing of others',
-  async (harness) => {
-    const transport = await harness.healthy();
-    assert.equal(timeless(stateEvent(harness.ref, 'healthy')), {
-      type: 'instance.healthy',
-      ...WHO,
-      era: 'legacy',
-    });
-    assert.equal(timeless(stateEvent(harness.ref, 'draining')), { type: 'instance.draining', ...WHO });
-    transport.lose('exited with code 7');
-    await settled();
-    const reason = 'exited with code 7';
-    const fact = { type: 'instance.unhealthy', ...WHO, reason, isPlanned: false };
-    assert.equal(timeless(stateEvent(harness.ref, 'unhealthy')), fact);
-  },
-);
-
 check('maps emissions to events of the gateway', async ({ ref }) => {
   const probed = { passed: true, durationMs: 3 };
   const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
@@ -234,25 +216,6 @@ for (const [kind, options, waitMs] of [
     { definition: options, policy },
   );
 }
-
-check('takes a new policy and a new definition in every state', async (harness) => {
-  const change = (weight: number): void => {
-    const { context } = harness.actor.getSnapshot();
-    harness.ref.change({ ...harness.ref.definition, weight });
-    harness.ref.setPolicy({ ...context.policy, probeTimeoutMs: weight });
-    const changed = harness.actor.getSnapshot();
-    assert.equal([harness.ref.weight, changed.context.policy.probeTimeoutMs], [weight, weight]);
-  };
-  change(2);
-  await harness.healthy();
-  change(3);
-  harness.ref.drain();
-  change(4);
-  harness.opener.transports[0]?.lose();
-  await settled();
-  change(5);
-  assert.equal(harness.states, ['starting', 'healthy', 'draining']);
-});
 
 check('emits the messages of its present session, also after a restart', async (harness) => {
   const heard: string[] = [];
@@ -320,18 +283,6 @@ check(
   },
 );
 
-check('observes its session only while there are reservations', async (harness) => {
-  await harness.healthy();
-  const observers = countObservers(harness);
-  const reservations = subscribed(100, () => harness.ref.reserve(ANONYMOUS.id));
-  assert.equal([observers.now, observers.ever], [1, 1]);
-  const heard = harness.ref.messages$.subscribe();
-  assert.is(observers.now, 1, 'what a session is listened to by is looked for in the same place');
-  for (const reservation of reservations) reservation.unsubscribe();
-  heard.unsubscribe();
-  assert.is(observers.now, 0);
-});
-
 check(
   'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
   async (harness) => {
@@ -366,23 +317,6 @@ test.run();
 function timeless({ atMs, ...fact }: GatewayEvent): object {
   assert.type(atMs, 'number');
   return fact;
-}
-
-/** How many observe the actor of the instance: each of them is told of every event of every call. */
-function countObservers({ actor }: Harness) {
-  const count = { now: 0, ever: 0 };
-  const subscribe = actor.subscribe.bind(actor);
-  actor.subscribe = ((...observer: Parameters<typeof subscribe>) => {
-    count.now += 1;
-    count.ever += 1;
-    const subscription = subscribe(...observer);
-    const unsubscribe = (): void => {
-      count.now -= 1;
-      subscription.unsubscribe();
-    };
-    return { unsubscribe };
-  }) as typeof actor.subscribe;
-  return count;
 }
 
 function subscribed(count: number, reservation: () => Observable<never>) {

@@ -193,20 +193,13 @@ function make(transport: TransportKind, open: () => Promise<Upstream | undefined
   return new Leases({ host, bounds, now: () => Date.now(), alarm, link: () => ({ openUpstream: open }) });
 }
 
-function makeProcesses(most: number) {
+function makeProcesses(processes: number) {
   const opened: ScriptedTransport[] = [];
   let next: () => Promise<ScriptedTransport | undefined>;
-  const processes = new Leases({
-    host: { template: 't', id: 'i', serverId: 's', transport: 'stdio' },
-    bounds: { processes: most, share: 1 },
-    now: () => Date.now(),
-    alarm,
-    link: () => ({ openUpstream: () => next() }),
-  });
+  const leases = make('stdio', () => next(), { processes, share: 1 });
   const openWith = async (id: string, how: typeof next) => {
     next = how;
-    const profile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
-    return processes.lease({ owner: { id }, profile }).conversation.opening;
+    return leases.lease({ owner: { id }, profile: PROFILE }).conversation.opening;
   };
   const open = (ownerId: string) =>
     openWith(ownerId, async () => {
@@ -214,5 +207,5 @@ function makeProcesses(most: number) {
       opened.push(process);
       return process;
     });
-  return { processes, opened, open, openWith };
+  return { processes: leases, opened, open, openWith };
 }

@@ -1,7 +1,10 @@
-// The tools of one instance: listed once, again after a change, and on demand.
+// The tools of one instance: listed once, again after a change, and on demand; and listed again for calls of a template that would
+// be refused.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
+import { MOST_ASKED, ToolRenewal } from '../../../src/actors/tool-renewal.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -138,4 +141,104 @@ test('lists at most once a second for a backend that notifies a change after eve
   assert.ok(listings.length <= 5 * LIMITS.toolListRounds, `listed ${listings.length} times`);
 });
 
+test('renewal: lists once for all simultaneous callers, and resolves at the end', async () => {
+  const { listings, renewal, answer } = renewing();
+  let done = 0;
+  for (let asker = 0; asker < 5; asker += 1) void renewal.renew()?.then(() => done++);
+  await settled();
+  assert.equal([listings.length, done], [1, 0]);
+  await answer();
+  assert.equal([listings.length, done], [1, 5]);
+});
+
+test('renewal: does not list again within three seconds, which count from the end', async () => {
+  const { clock, listings, renewal, answer } = renewing();
+  void renewal.renew();
+  clock.nowMs = 2_000;
+  await answer();
+  clock.nowMs += LIMITS.toolRenewalMs - 1;
+  assert.is(renewal.renew(), undefined);
+  clock.nowMs += 1;
+  assert.is.not(renewal.renew(), undefined);
+  assert.is(listings.length, 2);
+  await answer();
+});
+
+test('renewal: asks several instances, and no more than are needed to see what changed', async () => {
+  const { listings, renewal, answer } = renewing(3 * MOST_ASKED);
+  let isDone = false;
+  void renewal.renew()?.then(() => {
+    isDone = true;
+  });
+  assert.is(listings.length, MOST_ASKED);
+  listings[0]?.resolve([]);
+  await settled();
+  assert.is(isDone, false);
+  await answer();
+  assert.is(isDone, true);
+});
+
+test('renewal: lets no caller wait longer than five seconds', async () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  try {
+    const { clock, renewal, answer } = renewing(2);
+    let isDone = false;
+    void renewal.renew()?.then(() => {
+      isDone = true;
+    });
+    mock.timers.tick(LIMITS.toolLookupMs - 1);
+    await settled();
+    assert.is(isDone, false);
+    mock.timers.tick(1);
+    await settled();
+    assert.is(isDone, true);
+    assert.is(renewal.renew(), undefined);
+    clock.nowMs = LIMITS.toolRenewalMs;
+    assert.is.not(renewal.renew(), undefined);
+    await answer();
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('renewal: lets no more wait than may queue per instance', async () => {
+  const { renewal, answer } = renewing();
+  for (let asker = 0; asker < LIMITS.queuedPerInstance; asker += 1) assert.is.not(renewal.renew(), undefined);
+  assert.is(renewal.renew(), undefined);
+  await answer();
+});
+
+test('renewal: is undefined without an instance, and lists as soon as there is one', async () => {
+  const { instances, renewal } = renewing(0);
+  const other = renewing();
+  assert.is(renewal.renew(), undefined);
+  instances.push({ tools: undefined });
+  assert.is(renewal.renew(), undefined);
+  instances.push(...other.instances);
+  assert.is.not(renewal.renew(), undefined);
+  assert.is(other.listings.length, 1);
+  await other.answer();
+});
+
 test.run();
+
+/** A renewal over so many instances, whose listings the spec settles, on a clock the spec turns. */
+function renewing(count = 1) {
+  const clock = { nowMs: 0 };
+  const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
+  const load = () => {
+    const listing = Promise.withResolvers<readonly Tool[]>();
+    listings.push(listing);
+    return listing.promise;
+  };
+  const now = () => clock.nowMs;
+  const instances: { tools: ToolCache | undefined }[] = Array.from({ length: count }, () => ({
+    tools: new ToolCache(load, now),
+  }));
+  const renewal = new ToolRenewal(() => instances, now);
+  const answer = async () => {
+    for (const listing of listings) listing.resolve([{ name: 'a' }]);
+    await settled();
+  };
+  return { clock, listings, instances, renewal, answer };
+}

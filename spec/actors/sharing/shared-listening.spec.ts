@@ -72,22 +72,6 @@ test('subscribes again when the backend ends it, later each time, and soon again
   assert.equal([backend.exchanges.length, heard.length], [4, 1]);
 });
 
-test('does not insist when the backend does not know the method', () => {
-  want('x:1');
-  backend.last.refuse(-32601);
-  mock.timers.tick(120_000);
-  want('x:2');
-  assert.is(backend.exchanges.length, 1);
-});
-
-test('leaves no timer behind', () => {
-  const client = want('x:1');
-  backend.last.result();
-  client.leave();
-  mock.timers.tick(120_000);
-  assert.is(backend.exchanges.length, 1);
-});
-
 test('gives each client its part when too much is wanted, and the rest when there is room', () => {
   const [many, more] = [want(...names('many', 9_999)), want(...names('more', 4))];
   acknowledge(backend.exchanges[0]);
