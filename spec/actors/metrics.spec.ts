@@ -1,9 +1,11 @@
-// What is counted, from the events alone.
+// What is counted from the events alone: calls, and what clients have open.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ClientMetrics, sumOf } from '../../src/actors/client-metrics.ts';
 import { Metrics } from '../../src/actors/metrics.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
+import type { TransportKind } from '../../src/domain/instance.ts';
 import { suite } from '../helpers/suite.ts';
 
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
@@ -75,6 +77,82 @@ test('forgets an instance that was deregistered, for good', () => {
 
 test.run();
 
+const clients = suite('client metrics');
+const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
+const NO_PROCESSES = { running: 0, started: 0, lost: 0 };
+let clientMetrics = new ClientMetrics(events);
+
+clients.before.each(() => {
+  events = new Subject();
+  clientMetrics = new ClientMetrics(events);
+});
+
+clients('is empty before anybody came', () => {
+  assert.equal([...clientMetrics.counts()], []);
+  assert.equal(clientMetrics.at('a'), { sessions: 0, ownProcesses: 0, processes: [] });
+  assert.equal(sumOf(clientMetrics.counts().values()), { sessions: NO_SESSIONS, ownProcesses: NO_PROCESSES });
+});
+
+clients('counts sessions by template and by instance, wherever they go', () => {
+  for (const at of ['a', 'a', 'b']) opened(at);
+  moved('a', 'b');
+  assert.equal([clientMetrics.at('a').sessions, clientMetrics.at('b').sessions], [1, 2]);
+  ended('b', false);
+  ended('b', true);
+  opened('other', 'u');
+  assert.equal(clientMetrics.counts().get('t')?.sessions, {
+    open: 1,
+    opened: 3,
+    ended: 2,
+    lost: 1,
+    moved: 1,
+  });
+  assert.equal(clientMetrics.counts().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
+  assert.equal(sumOf(clientMetrics.counts().values()).sessions, {
+    ...{ open: 2, opened: 4, ended: 2, lost: 1, moved: 1 },
+  });
+});
+
+clients('counts processes, and no sessions of HTTP backends', () => {
+  for (const transport of ['stdio', 'stdio', 'stdio', 'http', 'sse'] as const) upstream(transport);
+  upstreamEnded('stdio', true);
+  upstreamEnded('http', true);
+  assert.equal(clientMetrics.at('a'), { sessions: 0, ownProcesses: 2, processes: [] });
+  assert.equal(clientMetrics.counts().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
+  upstreamEnded('stdio', false);
+  assert.equal(clientMetrics.counts().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
+});
+
+clients('knows whose a process is, as long as it runs', () => {
+  for (const [pid, principal] of [
+    [1, 'user:1'],
+    [2, 'key:2'],
+    [3, 'user:1'],
+  ] as const) {
+    events.next({ type: 'upstream.opened', ...clientFact('a'), principal, transport: 'stdio', pid });
+  }
+  const end = { transport: 'stdio', reason: 'it ended', isLost: true } as const;
+  events.next({ type: 'upstream.ended', ...clientFact('a'), ...end, pid: 1 });
+  const left = [
+    { pid: 2, principal: 'key:2' },
+    { pid: 3, principal: 'user:1' },
+  ];
+  assert.equal(clientMetrics.at('a'), { sessions: 0, ownProcesses: 2, processes: left });
+  assert.equal(clientMetrics.at('b').processes, []);
+});
+
+clients('remembers no instance where nothing is open', () => {
+  opened('a');
+  upstream('stdio');
+  moved('a', 'b');
+  assert.is(clientMetrics.size, 2);
+  upstreamEnded('stdio', true);
+  ended('b', false);
+  assert.is(clientMetrics.size, 0);
+});
+
+clients.run();
+
 function fact(id: string) {
   return { atMs: 1, template: 't', instanceId: id, serverId: id };
 }
@@ -103,4 +181,29 @@ function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
     outcome,
     durationMs,
   });
+}
+
+function clientFact(serverId: string, template = 't') {
+  return { ...fact(serverId), template, principal: 'user:1' };
+}
+
+function opened(serverId: string, template?: string): void {
+  events.next({ type: 'session.opened', ...clientFact(serverId, template), session: 'f' });
+}
+
+function moved(from: string, to: string): void {
+  const fromWhere = { fromInstanceId: from, fromServerId: from };
+  events.next({ type: 'session.moved', ...clientFact(to), session: 'f', ...fromWhere });
+}
+
+function ended(serverId: string, isLost: boolean): void {
+  events.next({ type: 'session.ended', ...clientFact(serverId), session: 'f', reason: 'it ended', isLost });
+}
+
+function upstream(transport: TransportKind): void {
+  events.next({ type: 'upstream.opened', ...clientFact('a'), transport });
+}
+
+function upstreamEnded(transport: TransportKind, isLost: boolean): void {
+  events.next({ type: 'upstream.ended', ...clientFact('a'), transport, reason: 'it ended', isLost });
 }

@@ -116,7 +116,7 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
   for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN });
   const session = await harness.open();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
-  const { messages } = listenTo(session);
+  const { messages, subscription } = listenTo(session);
   await settled();
   for (const request of [LEVEL, subscribe('x:1'), subscribe('x:2'), unsubscribe('x:1')]) {
     assert.equal(await resultOf(ask(session, request)), {});
@@ -135,6 +135,8 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
     harness.upstreams(to)[0]?.asked.filter((method) => method.startsWith('logging')),
     [],
   );
+  subscription.unsubscribe();
+  assert.equal(questions(to), []);
 });
 
 test('refuses what is no log level, no uri, and one subscription too many', async () => {
@@ -212,8 +214,12 @@ test('subscribes once at a modern instance for all sessions, and delivers to eac
     heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list')),
     [['x:0', 'list'], ['list'], ['x:0', 'list']],
   );
+  heard[1]?.subscription.unsubscribe();
+  await settled();
+  const last = listens().at(-1);
+  assert.equal(Object(last?.request.params?.notifications).resourceSubscriptions, ['x:0']);
   for (const { subscription } of heard) subscription.unsubscribe();
-  assert.is(listen?.isOpen, false);
+  assert.equal([listen?.isOpen, last?.isOpen], [false, false]);
   assert.is(harness.ref('a').inFlight, 0);
 });
 

@@ -59,26 +59,6 @@ function start(fields: Partial<FakeSession> = {}) {
   return { session, clock, actor };
 }
 
-test('serves at once with a binding, and opens without one', async () => {
-  assert.equal(start().session.seen, ['serving']);
-  const { session } = start({ bound: false });
-  assert.equal(session.seen, ['opening']);
-  session.settling.resolve();
-  await turn();
-  assert.equal(session.seen, ['opening', 'serving']);
-});
-
-test('ends when it cannot be opened, or not in time', async () => {
-  const { session } = start({ bound: false });
-  session.settling.reject('nobody');
-  await turn();
-  assert.equal(session.seen, ['opening', 'failed: nobody', 'ended']);
-  const late = start({ bound: false });
-  late.clock.increment(1_000);
-  assert.equal(late.session.seen, ['opening', 'late', 'ended']);
-  assert.is(late.session.signal?.aborted, true);
-});
-
 for (const [can, fields, seen] of [
   ['it is served after all', { served: true }, ['serving', 'serving']],
   ['it may move', {}, ['serving', 'moving']],
@@ -139,14 +119,6 @@ test('retries by itself only while its client listens', async () => {
     clock.increment(60_000);
     assert.is(session.seen.at(-1), isListened ? 'moving' : 'unbound');
   }
-});
-
-test('serves on where it was when an upgrade fails', async () => {
-  const { session, actor } = start({ served: true });
-  actor.send({ type: 'upgrade' });
-  session.settling.reject('no room');
-  await turn();
-  assert.equal(session.seen, ['serving', 'moving', 'failed: no room', 'serving']);
 });
 
 test('ends from everywhere, and calls off what it was about', () => {

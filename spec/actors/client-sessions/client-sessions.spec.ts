@@ -6,6 +6,7 @@ import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
@@ -15,6 +16,7 @@ import {
   HTTP,
   listenTo,
   PLAIN,
+  pass,
   resultOf,
   SessionHarness,
   settled,
@@ -22,6 +24,7 @@ import {
 } from './client-session-harness.ts';
 
 const test = suite('client sessions');
+const tick = (ms: number) => mock.timers.tick(ms);
 let harness = new SessionHarness();
 
 simulateTime(
@@ -197,7 +200,7 @@ test('ends a session that was idle for too long, at its backend, too', async () 
   const release = busy.hold();
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
-  await pass(LIMITS.sessionIdleMs);
+  await pass(tick, LIMITS.sessionIdleMs);
   assert.equal(ends, ['it was idle for too long']);
   assert.equal(
     harness.upstreams('a').map(({ isClosed }) => isClosed),
@@ -205,9 +208,9 @@ test('ends a session that was idle for too long, at its backend, too', async () 
   );
   assert.is(harness.sessions.find(busy.id), busy);
   release();
-  await pass(LIMITS.sessionIdleMs - 1_000);
+  await pass(tick, LIMITS.sessionIdleMs - 1_000);
   assert.is(harness.sessions.size, 1);
-  await pass(LIMITS.sessionParkMs + 2_000);
+  await pass(tick, LIMITS.sessionParkMs + 2_000);
   assert.is(harness.sessions.size, 0);
 });
 
@@ -216,10 +219,10 @@ test('ends an idle session although it listens; until then it gets messages', as
   const session = await harness.open();
   await resultOf(ask(session, 'read'));
   const heard = listenTo(session);
-  await pass(LIMITS.sessionIdleMs - 1_000);
+  await pass(tick, LIMITS.sessionIdleMs - 1_000);
   harness.transport('a').tell('notifications/tools/list_changed');
   assert.equal([harness.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
-  await pass(2_000);
+  await pass(tick, 2_000);
   assert.equal([harness.sessions.size, heard.isOver], [0, true]);
 });
 
@@ -227,16 +230,16 @@ test('does not count it as use that a client stops listening', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.open();
   const heard = listenTo(session);
-  await pass(LIMITS.sessionIdleMs - 1_000);
+  await pass(tick, LIMITS.sessionIdleMs - 1_000);
   heard.subscription.unsubscribe();
-  await pass(2_000);
+  await pass(tick, 2_000);
   assert.is(harness.sessions.size, 0);
 });
 
 test('has one timer for all of them', async () => {
   await harness.add('a');
   await openAll(50);
-  await pass(LIMITS.sessionParkMs + 5_000);
+  await pass(tick, LIMITS.sessionParkMs + 5_000);
   assert.is(harness.sessions.parked, 50);
   assert.ok(harness.alarms < 5, `${harness.alarms} timers were set`);
 });
@@ -249,19 +252,7 @@ async function openAll(count: number): Promise<ClientSession[]> {
   return sessions;
 }
 
-async function codeOf(promise: Promise<unknown>): Promise<string> {
-  return promise.then(
-    () => 'none',
-    (thrown: unknown) => (thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown)),
-  );
-}
-
 /** Long enough for everybody who rests to be parked. */
 async function rest(): Promise<void> {
-  await pass(2 * LIMITS.sessionParkMs + 2_000);
-}
-
-async function pass(ms: number): Promise<void> {
-  mock.timers.tick(ms);
-  await settled();
+  await pass(tick, 2 * LIMITS.sessionParkMs + 2_000);
 }

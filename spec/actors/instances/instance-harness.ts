@@ -15,27 +15,13 @@ import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchang
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
+import { definition as definitionOf } from '../../helpers/failing-backend.ts';
 import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
 
 /** An endpoint; `fields` says what is different. */
 export function definition(fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
-  return {
-    id: 'a',
-    serverId: 'a',
-    template: 't',
-    transport: 'http',
-    endpoint: 'http://127.0.0.1:9/mcp',
-    args: [],
-    env: {},
-    headers: {},
-    weight: 1,
-    metadata: {},
-    source: 'api',
-    createdAt: '2026-01-01T00:00:00.000Z',
-    updatedAt: '2026-01-01T00:00:00.000Z',
-    ...fields,
-  };
+  return definitionOf('a', { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
 }
 
 /** A program that the gateway runs. */
