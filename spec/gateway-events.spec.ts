@@ -52,6 +52,8 @@ test('tells when, where, and how it went', async () => {
   await gateway.call('t', 'echo');
   await codeOf(gateway.call('t', 'unknown'));
   for (const { atMs } of events) assert.ok(atMs >= before && atMs <= Date.now());
+  const healthy = events.find((event) => event.type === 'instance.healthy');
+  assert.is(healthy?.era, 'legacy');
   const [finished] = events.filter(({ type }) => type === 'exchange.finished');
   const { durationMs, waitMs } =
     finished?.type === 'exchange.finished' ? finished : { durationMs: -1, waitMs: -1 };

@@ -147,7 +147,8 @@ test('says why nobody can take a call, and who failed one', async () => {
   gateway.drain('t', 'a');
   const refused = firstValueFrom(gateway.on('instance.unhealthy'));
   await gateway.register('t', { id: 'b', endpoint: 'http://127.0.0.1:9/mcp' });
-  await refused;
+  const { reason, isPlanned } = await refused;
+  assert.equal([reason, isPlanned], ['connection refused', false]);
   const error = await gateway.call('t', 'name').catch((thrown: unknown) => thrown);
   assert.instance(error, GatewayError);
   if (!(error instanceof GatewayError)) return;

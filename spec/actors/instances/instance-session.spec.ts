@@ -55,7 +55,10 @@ check('lists the tools after the handshake, and again when they changed', async 
   await harness.healthy(transport);
   assert.is(harness.ref.tools?.knows('tool 1'), 'yes');
   await harness.pass(LIMITS.toolListAgeMs);
-  for (const list of ['prompts', 'roots', 'tools']) transport.tell(`notifications/${list}/list_changed`);
+  for (const list of ['prompts', 'roots']) transport.tell(`notifications/${list}/list_changed`);
+  await settled();
+  assert.equal(transport.asked, ['tools/list']);
+  transport.tell('notifications/tools/list_changed');
   await settled();
   const { tools } = harness.ref;
   assert.equal([tools?.knows('tool 1'), tools?.knows('tool 2')], ['no', 'yes']);
