@@ -5,11 +5,13 @@ import * as assert from 'uvu/assert';
 import {
   ANONYMOUS,
   Email,
+  isActiveAdmin,
   KeyName,
   mayDo,
   mayUse,
   type Principal,
   passwordFault,
+  ROLES,
   SCOPES,
   type Scope,
   TemplateList,
@@ -26,6 +28,11 @@ function principalWith(...scopes: Scope[]): Principal {
 
 test('takes names that differ in case only for one', () => {
   assert.equal(['Ada', 'ada', 'ADA', 'Ada.L_9@x-Y'].map(usernameKey), ['ada', 'ada', 'ada', 'ada.l_9@x-y']);
+});
+
+test('counts as an active admin who is both', () => {
+  const each = [true, false].flatMap((isActive) => ROLES.map((role) => ({ role, isActive })));
+  assert.equal(each.filter(isActiveAdmin), [{ role: 'admin', isActive: true }]);
 });
 
 test('lets a principal do what one of its scopes allows, and an admin everything', () => {

@@ -1,6 +1,17 @@
+// JSON as values and as text, and the scanner that reads it in one pass.
+
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { canonicalText, isJsonObject, JsonText, parseExact } from '../../src/domain/json.ts';
+import {
+  canonicalText,
+  isJsonObject,
+  type JsonFields,
+  JsonText,
+  parseExact,
+  writeFields,
+} from '../../src/domain/json.ts';
+import { type Excess, readFields, scanned, skipValue } from '../../src/domain/json-scanner.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('json');
@@ -84,6 +95,90 @@ test('is no object where it stands for a number', () => {
   assert.not(isJsonObject(parseExact('12345678901234567890')));
   const found = JSON.stringify({ a: JsonText.ofBytes(Buffer.from('[12345678901234567890]')) });
   assert.is(found, '{"a":[12345678901234567890]}');
+});
+
+function excessIn(bytes: Buffer, levels: number): Excess | undefined {
+  const source = scanned(bytes, { levels, values: LIMITS.bodyValues });
+  skipValue(source, 0);
+  return source.excess;
+}
+
+/** The fields of the object in the text: the same ones whether it is read as one string or in its bytes. */
+function fieldsOf(json: string): JsonFields {
+  const bytes = Buffer.from(json);
+  const bounds = { levels: 128, values: LIMITS.bodyValues };
+  const [short, long] = [json, ''].map((text) => {
+    const fields: Record<string, JsonFields[string]> = {};
+    assert.is(readFields(scanned(bytes, bounds, text), json.indexOf('{'), fields), bytes.length);
+    return fields;
+  });
+  if (short === undefined || long === undefined) throw new Error('not read');
+  assert.is(writeFields(short), writeFields(long));
+  return short;
+}
+
+/** Values in it, a key being one, as the parsed value has them. */
+function countOf(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countOf(item), 1);
+  if (!isJsonObject(value)) return 1;
+  return Object.values(value).reduce((sum: number, field) => sum + 1 + countOf(field), 1);
+}
+
+const OBJECTS = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 6 });
+const SPACES = fc.constantFrom(undefined, 1, '\t', '\r\n ');
+
+test('counts each value and each key once, whatever is written between them', () => {
+  fc.assert(
+    fc.property(OBJECTS, SPACES, (value, space) => {
+      const json = JSON.stringify(value, undefined, space);
+      const copies = Math.floor((LIMITS.bodyValues - 1) / countOf(value));
+      const listed = (times: number) => Buffer.from(`[${Array(times).fill(json)}]`);
+      assert.is(excessIn(listed(copies), 9), undefined);
+      assert.is(excessIn(listed(copies + 1), 9), 'values');
+    }),
+    { numRuns: 10 },
+  );
+});
+
+test('tells levels from brackets in strings, however long they are and whatever is escaped there', () => {
+  for (const length of [1, 62, 63, 64, 65, 200]) {
+    for (const escapes of ['', '\\\\', '\\"', '\\\\\\"', '\\"\\"\\\\']) {
+      const text = `"${'['.repeat(length)}${escapes}${'{'.repeat(length)}${escapes}"`;
+      assert.is(excessIn(Buffer.from(`[${text},[${text}]]${' '.repeat(50)}`), 2), undefined, text);
+      assert.is(excessIn(Buffer.from(`[${text},[${text}, [0]]]`), 2), 'depth', text);
+    }
+  }
+});
+
+test('reads the fields of an object as they are: what is no text, and is written otherwise, as it came', () => {
+  fc.assert(
+    fc.property(OBJECTS, SPACES, (value, space) => {
+      const json = JSON.stringify(value, undefined, space);
+      const parsed: JsonFields = JSON.parse(json);
+      const fields = fieldsOf(` ${json}`);
+      assert.equal(Object.keys(fields).sort(), Object.keys(parsed).sort());
+      assert.equal(JSON.parse(writeFields(fields)), parsed);
+    }),
+  );
+});
+
+test('keeps arrays, objects and unusual numbers as text, also inside of _meta, and takes the last field of a name', () => {
+  const json =
+    '{"a" : {"x": 1.0,"x":2} ,"b":1,"c":1.0,"d":12345678901234567890,"e":"\\u0041\\"","f":true,"\\u0061":[1e400 ] ,"g":null,"_meta":{"h":{"i":-0},"j":2}}';
+  const fields = fieldsOf(json);
+  assert.is(
+    writeFields(fields),
+    '{"a":[1e400 ],"b":1,"c":1.0,"d":12345678901234567890,"e":"A\\"","f":true,"g":null,"_meta":{"h":{"i":-0},"j":2}}',
+  );
+  assert.instance(fields.a, JsonText);
+  assert.is(fields.b, 1);
+});
+
+test('keeps a field named __proto__ from being a prototype', () => {
+  const json = '{"__proto__":{"polluted":true}}';
+  const fields = fieldsOf(json);
+  assert.is(Object.getPrototypeOf(fields), Object.prototype);
+  assert.is(writeFields(fields), json);
 });
 
 test.run();

@@ -30,54 +30,36 @@ test('names what is missing and what is too much, each by its place', () => {
   ]);
 });
 
-test('uses the words of pydantic', () => {
-  assert.is(firstIssue(Type.String(), 1), 'string_type: Input should be a valid string');
-  assert.is(firstIssue(Type.Integer(), 'x'), 'int_type: Input should be a valid integer');
-  assert.is(firstIssue(Type.Integer(), Number.NaN), 'int_type: Input should be a valid integer');
-  assert.is(
-    firstIssue(Type.Integer(), 1.5),
+/** What is wrong, in the words of pydantic. */
+const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
+  [Type.String(), 1, 'string_type: Input should be a valid string'],
+  [Type.Integer(), 'x', 'int_type: Input should be a valid integer'],
+  [Type.Integer(), Number.NaN, 'int_type: Input should be a valid integer'],
+  [
+    Type.Integer(),
+    1.5,
     'int_from_float: Input should be a valid integer, got a number with a fractional part',
-  );
-  assert.is(firstIssue(Type.Number(), 'x'), 'float_type: Input should be a valid number');
-  assert.is(firstIssue(Type.Boolean(), 1), 'bool_type: Input should be a valid boolean');
-  assert.is(firstIssue(Type.Object({}), []), 'dict_type: Input should be a valid dictionary');
-  assert.is(firstIssue(Type.Array(Type.String()), {}), 'list_type: Input should be a valid list');
-  assert.is(firstIssue(Type.Null(), 1), 'none_type: Input should be null');
-  assert.is(firstIssue(Type.Enum(['a', 'b', 'c']), 'd'), "enum: Input should be 'a', 'b' or 'c'");
-  assert.is(firstIssue(Type.Literal('a'), 'd'), "literal_error: Input should be 'a'");
-  assert.is(
-    firstIssue(Type.String({ pattern: '^x$' }), 'y'),
-    "string_pattern_mismatch: String should match pattern '^x$'",
-  );
-  assert.is(
-    firstIssue(Type.String({ minLength: 1 }), ''),
-    'string_too_short: String should have at least 1 character',
-  );
-  assert.is(
-    firstIssue(Type.String({ maxLength: 2 }), 'abc'),
-    'string_too_long: String should have at most 2 characters',
-  );
-  assert.is(
-    firstIssue(Type.Array(Type.Any(), { minItems: 1 }), []),
-    'too_short: List should have at least 1 item',
-  );
-  assert.is(
-    firstIssue(Type.Array(Type.Any(), { maxItems: 0 }), [1]),
-    'too_long: List should have at most 0 items',
-  );
-  assert.is(
-    firstIssue(Type.Integer({ minimum: 1 }), 0),
-    'greater_than_equal: Input should be greater than or equal to 1',
-  );
-  assert.is(
-    firstIssue(Type.Integer({ maximum: 1 }), 2),
-    'less_than_equal: Input should be less than or equal to 1',
-  );
-  assert.is(
-    firstIssue(Type.Number({ exclusiveMinimum: 1 }), 1),
-    'greater_than: Input should be greater than 1',
-  );
-  assert.is(firstIssue(Type.Number({ exclusiveMaximum: 1 }), 1), 'less_than: Input should be less than 1');
+  ],
+  [Type.Number(), 'x', 'float_type: Input should be a valid number'],
+  [Type.Boolean(), 1, 'bool_type: Input should be a valid boolean'],
+  [Type.Object({}), [], 'dict_type: Input should be a valid dictionary'],
+  [Type.Array(Type.String()), {}, 'list_type: Input should be a valid list'],
+  [Type.Null(), 1, 'none_type: Input should be null'],
+  [Type.Enum(['a', 'b', 'c']), 'd', "enum: Input should be 'a', 'b' or 'c'"],
+  [Type.Literal('a'), 'd', "literal_error: Input should be 'a'"],
+  [Type.String({ pattern: '^x$' }), 'y', "string_pattern_mismatch: String should match pattern '^x$'"],
+  [Type.String({ minLength: 1 }), '', 'string_too_short: String should have at least 1 character'],
+  [Type.String({ maxLength: 2 }), 'abc', 'string_too_long: String should have at most 2 characters'],
+  [Type.Array(Type.Any(), { minItems: 1 }), [], 'too_short: List should have at least 1 item'],
+  [Type.Array(Type.Any(), { maxItems: 0 }), [1], 'too_long: List should have at most 0 items'],
+  [Type.Integer({ minimum: 1 }), 0, 'greater_than_equal: Input should be greater than or equal to 1'],
+  [Type.Integer({ maximum: 1 }), 2, 'less_than_equal: Input should be less than or equal to 1'],
+  [Type.Number({ exclusiveMinimum: 1 }), 1, 'greater_than: Input should be greater than 1'],
+  [Type.Number({ exclusiveMaximum: 1 }), 1, 'less_than: Input should be less than 1'],
+];
+
+test('uses the words of pydantic', () => {
+  for (const [schema, value, words] of WORDS) assert.is(firstIssue(schema, value), words);
   assert.match(
     firstIssue(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '',
     /^value_error: Value error, /,

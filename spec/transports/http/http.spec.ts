@@ -1,39 +1,210 @@
-// Streamable HTTP in every era, against the fixture server: the conformance suite, then what only HTTP can do.
-// Misbehaving backends are in http-call.spec.ts, lost sessions in http-session.spec.ts.
+// Opening and ending: which era is chosen, what a failed opening says, and that nothing is left behind.
 
-import { http } from '../../../src/transports/http/http.ts';
-import { transportConformance } from '../../conformance/transport.ts';
-import { upstreamConformance } from '../../conformance/upstream.ts';
-import type { HttpServerOptions } from '../../fixtures/http-options.ts';
-import { startHttpServer } from '../../fixtures/http-server.ts';
+import { once } from 'node:events';
+import { createServer as createTcpServer } from 'node:net';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { http, openHttp } from '../../../src/transports/http/http.ts';
+import type { Closed, OpenOptions } from '../../../src/transports/transport.ts';
+import { callTool, failure, see, until } from '../../conformance/transport.ts';
+import { noCapability } from '../../conformance/upstream.ts';
+import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { httpDefinition, openOptions } from './open-http.ts';
+import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { withRawServer } from '../raw-server.ts';
+import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 
-const test = suite('http');
+const test = suite('http transport');
 
-const variants: Readonly<Record<string, HttpServerOptions>> = {
-  'legacy, SSE': {
-    answers: 'sse',
-    sse: { ids: true, priming: true, comments: true, crlf: true, multiline: false },
-  },
-  'legacy, JSON': { answers: 'json' },
-  'legacy, stateless': { answers: 'sse', sessions: false },
-  modern: { era: 'modern', answers: 'sse' },
-  bare: { era: 'bare', answers: 'sse' },
-  dual: { era: 'dual', answers: 'sse' },
-};
-
-for (const [name, options] of Object.entries(variants)) {
-  const subject = {
-    name,
-    open: async () => {
-      const server = await startHttpServer(options);
-      const transport = await http.open(httpDefinition(server.url), openOptions());
-      return { transport, release: () => server.close() };
-    },
-  };
-  transportConformance(test, subject);
-  if (name === 'legacy, SSE') upstreamConformance(test, subject);
+async function openingFails(
+  endpoint: string,
+  more: { open?: Partial<OpenOptions>; definition?: Partial<InstanceDefinition> } = {},
+): Promise<GatewayError> {
+  let transport: Awaited<ReturnType<typeof http.open>>;
+  try {
+    transport = await http.open(httpDefinition(endpoint, more.definition), openOptions(more.open));
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    assert.is(error.code, 'BACKEND_UNAVAILABLE');
+    assert.is(error.delivered, 'no');
+    return error;
+  }
+  await transport.close();
+  throw new Error('it opened');
 }
+
+test('says why it could not open', async () => {
+  await withRawServer(
+    (_, response) => void response.writeHead(401).end(),
+    async ({ url }) => {
+      assert.match((await openingFails(url)).message, 'answered 401');
+    },
+  );
+  await withRawServer(
+    (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
+    async ({ url }) => {
+      assert.match((await openingFails(url)).message, 'not JSON-RPC');
+    },
+  );
+  assert.match((await openingFails('not a url')).message, 'cannot be used');
+  assert.match((await openingFails('http://name.invalid/mcp')).message, 'host name');
+  const options = { open: { deniedNetworks: ['127.0.0.0/8'] } };
+  assert.match(
+    (await openingFails('http://127.0.0.1:1/mcp', options)).message,
+    'address 127.0.0.1 is not allowed',
+  );
+  assert.match((await openingFails('http://169.254.169.254/mcp')).message, '169.254.169.254 is not allowed');
+});
+
+test('says that nobody listens', async () => {
+  const server = await startHttpServer();
+  await server.close();
+  const error = await openingFails(server.url);
+  assert.match(error.message, 'connection refused');
+  assert.is(error.facts.unreachable, true);
+});
+
+test('says that a server of http:// knows no TLS', async () => {
+  await withRawServer(
+    (_, response) => void response.end(),
+    async ({ url }) => {
+      const error = await openingFails(url.replace('http:', 'https:'));
+      assert.match(error.message, 'it does not speak TLS, as a URL with https:// asks for');
+    },
+  );
+});
+
+test('gives up after the time for the handshake, and when it is told to', async () => {
+  const server = await startHttpServer();
+  server.setHealthy(false, 'hang');
+  try {
+    const late = await openingFails(server.url, { open: { handshakeTimeoutMs: 100 } });
+    assert.match(late.message, 'within 0.1 s');
+    const stop = new AbortController();
+    const opening = openingFails(server.url, { open: { signal: stop.signal } });
+    await until(() => server.requests.length > 2, 'it asked');
+    stop.abort();
+    assert.match((await opening).message, 'cancelled');
+    assert.match(
+      (await openingFails(server.url, { open: { signal: AbortSignal.abort() } })).message,
+      'cancelled',
+    );
+  } finally {
+    await server.close();
+  }
+});
+
+test('leaves no connection behind after a failed opening', async () => {
+  const sockets = new Set<unknown>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket
+      .resume()
+      .on('close', () => sockets.delete(socket))
+      .on('error', () => sockets.delete(socket));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  await openingFails(`http://127.0.0.1:${port}/mcp`, { open: { handshakeTimeoutMs: 100 } });
+  await until(() => sockets.size === 0, 'all connections are closed');
+  server.close();
+});
+
+test('does not count the loss of a backend as its own end', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const closings: Closed[] = [];
+    transport.closed$.subscribe((closed) => closings.push(closed));
+    await server.refuse();
+    await see(transport.exchange(callTool('echo', { text: 'x' })));
+    assert.equal(closings, []);
+    await transport.close();
+    assert.equal(closings, [{ reason: 'closed by the gateway', expected: true }]);
+  });
+});
+
+test('closes at once although the backend does not answer the goodbye for long', async () => {
+  const left: HttpFixture[] = [];
+  await withBackend({}, async ({ transport, server }) => {
+    left.push(server);
+    await server.refuse();
+    const start = performance.now();
+    await transport.close();
+    assert.ok(performance.now() - start < 1_000);
+  });
+  assert.is(left[0]?.sessions.size, 1);
+});
+
+test('a call that waits for a new session ends when the transport is closed', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    server.forgetSessions();
+    server.failNext('never', { method: 'initialize' });
+    const seen = see(transport.exchange(callTool('echo', { text: 'x' })));
+    const initializations = () =>
+      server.requests.filter(({ message }) => message?.method === 'initialize').length;
+    await until(() => initializations() === 2, 'a new session is opened');
+    await transport.close();
+    assert.equal(failure((await seen).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  });
+});
+
+test('gives a log line of the listening stream to the only call there is, and to nobody among several', async () => {
+  await withBackend({ answers: 'json' }, async ({ transport, server }) => {
+    await until(() => [...server.sessions.values()].some(({ stream }) => stream !== undefined), 'it listens');
+    const say = () => server.notify('notifications/message', { level: 'info', data: 'x' });
+    const unowned: string[] = [];
+    const kinds: string[] = [];
+    transport.messages$.subscribe(({ method }) => unowned.push(method));
+    const only = transport
+      .exchange(callTool('sleep', { ms: 60_000 }))
+      .subscribe(({ kind }) => kinds.push(kind));
+    say();
+    await until(() => kinds.length > 0, 'the call heard the line');
+    assert.equal([kinds, unowned], [['notification'], []]);
+    const other = transport
+      .exchange(callTool('sleep', { ms: 60_000 }))
+      .subscribe(({ kind }) => kinds.push(kind));
+    say();
+    await until(() => unowned.length > 0, 'the line arrived');
+    assert.equal([kinds, unowned], [['notification'], ['notifications/message']]);
+    only.unsubscribe();
+    other.unsubscribe();
+  });
+});
+
+test('gives no log line to a caller who follows another one: it may be about what that one did', async () => {
+  await withBackend({ answers: 'json' }, async ({ transport, server }) => {
+    await until(() => [...server.sessions.values()].some(({ stream }) => stream !== undefined), 'it listens');
+    const unowned: string[] = [];
+    const kinds: string[] = [];
+    transport.messages$.subscribe(({ method }) => unowned.push(method));
+    await see(transport.exchange({ ...callTool('echo', { text: 'x' }), caller: 'ada' }));
+    const call = transport
+      .exchange({ ...callTool('sleep', { ms: 60_000 }), caller: 'bo' })
+      .subscribe(({ kind }) => kinds.push(kind));
+    server.notify('notifications/message', { level: 'info', data: 'about ada' });
+    await until(() => unowned.length > 0, 'the line arrived');
+    assert.equal([kinds, unowned], [[], ['notifications/message']]);
+    call.unsubscribe();
+  });
+});
+
+test('ends the conversations of many clients a few in a turn of the event loop', async () => {
+  const server = await startHttpServer();
+  try {
+    const transport = await openHttp(httpDefinition(server.url), openOptions({ scheduler: steadyPace(5) }));
+    const { signal } = new AbortController();
+    const turns = new Turns();
+    for (let count = 0; count < 40; count += 1) {
+      const upstream = await transport.openUpstream(noCapability, signal);
+      upstream?.closed$.subscribe(turns.note);
+    }
+    await transport.end({ reason: 'lost', expected: false });
+    assert.equal([turns.all, turns.fullest], [40, 5]);
+  } finally {
+    await server.close();
+  }
+});
 
 test.run();
