@@ -1,6 +1,5 @@
 // The first caller determines the fact; other callers wait, and fail when it fails.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { queueFull } from '../../src/domain/error-catalogue.ts';
 import { shuttingDown } from '../../src/domain/errors.ts';
@@ -13,17 +12,6 @@ const test = suite('single flight');
 
 /** Who may go on in one turn of the event loop. */
 const PER_TURN = 5;
-
-test('fails all who wait with what the first one failed with, and lets the next one ask', async () => {
-  const { asking, come } = make();
-  const all = ['a', 'b', 'c'].map((name) => codeOf(come(name)));
-  asking.get('a')?.reject(queueFull('it is sick'));
-  assert.equal(await Promise.all(all), ['QUEUE_FULL', 'QUEUE_FULL', 'QUEUE_FULL']);
-  assert.equal([...asking.keys()], ['a']);
-  void come('d');
-  await turn();
-  assert.ok(asking.has('d'));
-});
 
 test('lets those who waited go on a few in a turn, whether it is known or has failed', async () => {
   for (const isFound of [true, false]) {

@@ -54,24 +54,6 @@ const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
 const complete = (detail: string, streamed = false): AnswerEnding => ({ kind: 'complete', detail, streamed });
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
 
-test('puts a body together that arrives in pieces', async () => {
-  const whole = Buffer.from(resultText.replace('[]', '"é🎭"'));
-  const inPieces = async (response: ServerResponse): Promise<void> => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    for (const byte of whole) {
-      await new Promise((resolve) => response.write(Buffer.from([byte]), resolve));
-    }
-    response.end();
-  };
-  await post(
-    (_, response) => void inPieces(response),
-    async (seen) => {
-      await seen.ending;
-      assert.equal(kinds(seen), ['result']);
-    },
-  );
-});
-
 test('a request that is aborted before there was a connection is never written', async () => {
   const server = await startRawServer(() => assert.unreachable());
   const pool = new Pool(new URL(server.url).origin);
@@ -120,15 +102,6 @@ for (const type of ['application/json', 'text/event-stream']) {
     );
   });
 }
-
-test('counts a body that is no message', () =>
-  post(
-    (_, response) => void response.end('<h1>Hello</h1>'),
-    async (seen) => {
-      assert.equal(await seen.ending, complete('answered with something that is not JSON-RPC'));
-      assert.is(seen.unmatched, 1);
-    },
-  ));
 
 test('reports each event of a stream when it arrives', async () => {
   let stream: ServerResponse | undefined;

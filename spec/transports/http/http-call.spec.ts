@@ -2,7 +2,6 @@
 
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { http } from '../../../src/transports/http/http.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -17,15 +16,14 @@ import type { FailureName } from '../../fixtures/http-failures.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
-import { httpDefinition, openOptions, withBackend } from './open-http.ts';
+import { answerJson, messageOf } from '../raw-server.ts';
+import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http call');
 
 const echo = (text: string) => callTool('echo', { text });
 const suspicious = ({ end }: Seen) => end instanceof GatewayError && end.facts.suspicious === true;
-const calls = (server: HttpFixture) =>
-  server.requests.filter(({ message }) => message?.method === 'tools/call').length;
+const calls = (server: HttpFixture) => server.count('tools/call');
 
 /** Runs a body in the eras that differ on the wire, and proves afterwards that the next call works. */
 async function inEachEra(
@@ -118,18 +116,16 @@ test('a JSON-RPC error is an answer whatever its status, unless a proxy may have
   const error = { code: -32602, message: 'no such tool' };
   const outcomes: unknown[] = [];
   for (const status of [200, 400, 404, 500, 503]) {
-    await withRawServer(
+    await withRawTransport(
       async (request, response) => {
         const { id, method } = await messageOf(request);
         if (method === 'ping') answerJson(response, 200, { jsonrpc: '2.0', id, result: {} });
         else answerJson(response, method === 'tools/call' ? status : 400, { jsonrpc: '2.0', id, error });
       },
-      async ({ url }) => {
-        const transport = await http.open(httpDefinition(url), openOptions());
+      async (transport) => {
         assert.is(transport.peer.era, 'bare');
         const { events, end } = await see(transport.exchange(echo('hello')));
         outcomes.push(end === 'completed' ? events : failure(end));
-        await transport.close();
       },
     );
   }

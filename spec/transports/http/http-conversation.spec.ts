@@ -102,7 +102,7 @@ for (const unknownSession of [404, 400] as const) {
       const order: unknown[] = closingsOf(upstream);
       const listening: unknown[] = [];
       server.forgetSessions();
-      const initialized = server.requests.filter(({ message }) => message?.method === 'initialize').length;
+      const initialized = server.count('initialize');
       const { end } = await see(upstream.exchange(echo('x')));
       order.push(failure(end));
       assert.equal(order, [
@@ -117,7 +117,7 @@ for (const unknownSession of [404, 400] as const) {
       assert.is(verbs(server, 'DELETE'), 0);
       // The transport itself goes on in a session that it opens.
       assert.is(textOf((await see(transport.exchange(echo('own')))).events[0]), 'own');
-      const later = server.requests.filter(({ message }) => message?.method === 'initialize').length;
+      const later = server.count('initialize');
       assert.is(later, initialized + 1);
     });
   });
@@ -151,8 +151,7 @@ test('says goodbye to its own session only', async () => {
 test('leaves no session behind when an opening is given up', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const stop = new AbortController();
-    const initializations = () =>
-      server.requests.filter(({ message }) => message?.method === 'initialize').length;
+    const initializations = () => server.count('initialize');
     server.failNext('never', { method: 'initialize' });
     const opening = transport.openUpstream(everyCapability, stop.signal).catch(({ message }) => message);
     await until(() => initializations() === 2, 'it asked');
@@ -186,8 +185,7 @@ test('drops notifications when the backend does not take them', async () => {
     for (let index = 0; index < 3 * LIMITS.repliesUnderWay; index += 1) {
       upstream.notify('notifications/roots/list_changed', {});
     }
-    const told = () =>
-      server.requests.filter(({ message }) => message?.method === 'notifications/roots/list_changed').length;
+    const told = () => server.count('notifications/roots/list_changed');
     await until(() => told() >= LIMITS.repliesUnderWay, 'they arrived');
     await see(upstream.exchange(echo('x')));
     assert.is(told(), LIMITS.repliesUnderWay);

@@ -5,8 +5,16 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import type { Era } from '../../../src/domain/mcp.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
-import { DISCOVER_TIMEOUT_MS } from '../../../src/transports/http/http-probe.ts';
+import {
+  DISCOVER_TIMEOUT_MS,
+  type DiscoverOutcome,
+  isDiscoveredFirst,
+  noteExit,
+  noteFailed,
+  noteOpened,
+} from '../../../src/transports/http/http-probe.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { until } from '../../conformance/transport.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
@@ -325,6 +333,63 @@ test('leaves time for the handshake, however little of that there is', () =>
     assert.ok(DISCOVER_TIMEOUT_MS > 1_000);
     assert.is((await contact.open({ handshakeTimeoutMs: 1_000 })).outcome, 'legacy');
   }));
+
+// What is remembered of an HTTP backend from one opening to the next.
+
+const NOW_MS = 1_000;
+
+test('remembers only what costs time or harms, and forgets it when the server does otherwise', () => {
+  for (const [era, outcome, before, after] of [
+    ['legacy', 'unanswered', undefined, NOW_MS],
+    ['legacy', 'cut', undefined, NOW_MS],
+    ['legacy', 'answered', undefined, undefined],
+    ['legacy', 'answered', 1, undefined],
+    ['modern', 'answered', undefined, undefined],
+    ['bare', 'unanswered', undefined, undefined],
+    ['legacy', undefined, 1, 1],
+    ['modern', undefined, 1, undefined],
+    ['bare', undefined, 1, undefined],
+  ] as const satisfies readonly (readonly [Era, DiscoverOutcome | undefined, unknown, unknown])[]) {
+    const memory: OpeningMemory = { unansweredAtMs: before };
+    noteOpened(memory, era, { outcome, nowMs: NOW_MS });
+    assert.is(memory.unansweredAtMs, after, `${era} ${outcome} ${before}`);
+  }
+});
+
+test('learns from a server that fails, and not from one that is not there', () => {
+  for (const [hasServer, after] of [
+    [true, undefined],
+    [false, 1],
+  ] as const) {
+    const memory: OpeningMemory = { unansweredAtMs: 1 };
+    noteFailed(memory, { outcome: undefined, hasServer });
+    assert.is(memory.unansweredAtMs, after);
+  }
+});
+
+test('spares a program the question that ended when it was asked, and asks it again when that is no better', () => {
+  for (const hasServer of [true, false]) {
+    const memory: OpeningMemory = {};
+    noteFailed(memory, { outcome: 'cut', hasServer });
+    assert.is(isDiscoveredFirst(memory, NOW_MS), true, 'a server may just have been restarted');
+    noteFailed(memory, { outcome: undefined, hasServer: false }); // it is gone, and was tried again
+    noteExit(memory, NOW_MS);
+    assert.is(isDiscoveredFirst(memory, NOW_MS), false);
+    noteExit(memory, NOW_MS);
+    assert.is(isDiscoveredFirst(memory, NOW_MS), true);
+  }
+});
+
+test('takes no other end of a program for the answer to the question', () => {
+  const memory: OpeningMemory = {};
+  noteFailed(memory, { outcome: 'cut', hasServer: true });
+  noteOpened(memory, 'modern', { outcome: 'answered', nowMs: NOW_MS });
+  noteExit(memory, NOW_MS);
+  assert.is(isDiscoveredFirst(memory, NOW_MS), true);
+  noteFailed(memory, { outcome: 'unanswered', hasServer: true });
+  noteExit(memory, NOW_MS);
+  assert.is(isDiscoveredFirst(memory, NOW_MS), true);
+});
 
 test.run();
 

@@ -91,17 +91,4 @@ test('takes the answer to its id, and does not wait for the end of the stream', 
   assert.equal(Object(answer).result.value, { id: 1 });
 });
 
-test('does not mind a refused notification, but a broken connection', async () => {
-  await withHandshake(plain(400), (handshake) => handshake.notify('notifications/initialized', {}));
-  await withHandshake(
-    (_, response) => response.socket?.resetAndDestroy(),
-    async (handshake) => {
-      assert.is(
-        (await failureOf(handshake.notify('notifications/initialized', {}))).code,
-        'BACKEND_UNAVAILABLE',
-      );
-    },
-  );
-});
-
 test.run();

@@ -2,7 +2,6 @@
 // is found out once.
 
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -103,27 +102,6 @@ test('goes on asking when the one who asked has left, and does not take that for
     assert.is(await other, undefined);
     assert.is(asked(), 2);
   }));
-
-test('is patient with a modern backend that is known to keep sessions', () => {
-  let delayMs = 0;
-  return withModern(
-    async (response, id) => {
-      await delay(delayMs);
-      const result = { protocolVersion: '2025-11-25', capabilities: {} };
-      answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': 'given' });
-    },
-    async ({ openings, asked }) => {
-      const all = await Promise.all(['ada', 'bo'].map((ownerId) => openings.open(openingOf(ownerId))));
-      delayMs = 3 * PATIENCE_MS;
-      const late = await openings.open(openingOf('cy'));
-      assert.equal(
-        [...all, late].map((session) => session?.peer.era),
-        ['legacy', 'legacy', 'legacy'],
-      );
-      assert.is(asked(), 3);
-    },
-  );
-});
 
 test('opens nothing any more when it is closed, and ends what is under way or waits', () =>
   withModern(never, async ({ openings, asked }) => {

@@ -4,13 +4,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import { http } from '../../../src/transports/http/http.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
-import { httpDefinition, openOptions, withBackend } from './open-http.ts';
+import { answerJson, messageOf } from '../raw-server.ts';
+import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http polling');
 
@@ -20,7 +19,6 @@ const resultOf = (id: unknown, text: string): string =>
 
 interface Polled {
   readonly transport: Transport;
-  readonly url: string;
   /** Last-Event-ID of each poll, and when it came. */
   readonly polls: readonly { readonly from: unknown; readonly atMs: number }[];
   readonly cancelled: readonly unknown[];
@@ -44,7 +42,7 @@ async function polling(
   const polls: { from: unknown; atMs: number }[] = [];
   const cancelled: unknown[] = [];
   let calledId: unknown;
-  await withRawServer(
+  await withRawTransport(
     async (request, response) => {
       if (request.method === 'DELETE') return void response.end();
       if (request.method === 'GET') {
@@ -71,17 +69,12 @@ async function polling(
       if (breaks) stream(response).write(begin, () => response.socket?.resetAndDestroy());
       else stream(response).end(begin);
     },
-    async ({ url }) => {
-      const transport = await http.open(httpDefinition(url), openOptions());
+    async (transport) => {
       let doubts = 0;
       transport.doubts$?.subscribe(() => {
         doubts += 1;
       });
-      try {
-        await body({ transport, url, polls, cancelled, doubts: () => doubts });
-      } finally {
-        await transport.close();
-      }
+      await body({ transport, polls, cancelled, doubts: () => doubts });
     },
   );
 }

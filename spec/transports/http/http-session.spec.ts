@@ -3,17 +3,14 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { http } from '../../../src/transports/http/http.ts';
 import { callTool, failure, see, startAndUnsubscribe, textOf, until } from '../../conformance/transport.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
-import { httpDefinition, openOptions, withBackend } from './open-http.ts';
+import { answerJson, messageOf } from '../raw-server.ts';
+import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http session');
 
-const count = (server: HttpFixture, method: string) =>
-  server.requests.filter(({ message }) => message?.method === method).length;
 const verbs = (server: HttpFixture, verb: string) =>
   server.requests.filter((request) => request.verb === verb);
 const echo = (text: string) => callTool('echo', { text });
@@ -26,9 +23,9 @@ for (const unknownSession of [404, 400] as const) {
       const { events, end } = await see(transport.exchange(echo('hello')));
       assert.is(end, 'completed');
       assert.is(textOf(events[0]), 'hello');
-      assert.is(count(server, 'initialize'), 2);
-      assert.is(count(server, 'notifications/initialized'), 2);
-      assert.is(count(server, 'tools/call'), 2);
+      assert.is(server.count('initialize'), 2);
+      assert.is(server.count('notifications/initialized'), 2);
+      assert.is(server.count('tools/call'), 2);
       assert.is(server.sessions.size, 1);
       assert.not.ok(server.sessions.has(String(old)));
     });
@@ -44,7 +41,7 @@ test('shares one handshake among all calls that lost the same session', async ()
       all.map(({ events }) => textOf(events[0])),
       numbers,
     );
-    assert.is(count(server, 'initialize'), 2);
+    assert.is(server.count('initialize'), 2);
     assert.is(server.sessions.size, 1);
   });
 });
@@ -54,7 +51,7 @@ test('lets the second refusal stand, undelivered, and serves the next call', asy
     server.failNext('404', { method: 'tools/call', times: 2 });
     const { end } = await see(transport.exchange(echo('hello')));
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-    assert.is(count(server, 'initialize'), 2);
+    assert.is(server.count('initialize'), 2);
     assert.is(textOf((await see(transport.exchange(echo('next')))).events[0]), 'next');
   });
 });
@@ -75,7 +72,7 @@ test('does not take other refusals for a lost session', async () => {
       server.failNext(how, { method: 'tools/call' });
       await see(transport.exchange(echo('hello')));
     }
-    assert.is(count(server, 'initialize'), 1);
+    assert.is(server.count('initialize'), 1);
   });
 });
 
@@ -84,7 +81,7 @@ test('never initializes a server without sessions again', async () => {
     server.failNext('404', { method: 'tools/call' });
     const { end } = await see(transport.exchange(echo('hello')));
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-    assert.is(count(server, 'initialize'), 1);
+    assert.is(server.count('initialize'), 1);
     assert.ok(verbs(server, 'POST').every(({ headers }) => headers['mcp-session-id'] === undefined));
   });
 });
@@ -137,7 +134,7 @@ test('drops requests of a backend that does not take the answers, and goes on wh
     { length: 200 },
     (_, id) => `data: {"jsonrpc":"2.0","id":${id},"method":"ping"}\n\n`,
   );
-  await withRawServer(
+  await withRawTransport(
     async (request, response) => {
       const { id, method } = await messageOf(request);
       if (method === undefined) replies.push({ id, response });
@@ -148,8 +145,7 @@ test('drops requests of a backend that does not take the answers, and goes on wh
         response.end(`${pings.join('')}data: {"jsonrpc":"2.0","id":${id},"result":{}}\n\n`);
       }
     },
-    async ({ url }) => {
-      const transport = await http.open(httpDefinition(url), openOptions());
+    async (transport) => {
       assert.is((await see(transport.exchange(echo('x')))).end, 'completed');
       await until(() => replies.length === LIMITS.repliesUnderWay, 'the replies arrived');
       assert.is((await see(transport.exchange(echo('x')))).end, 'completed');
@@ -160,7 +156,6 @@ test('drops requests of a backend that does not take the answers, and goes on wh
         return replies.length > LIMITS.repliesUnderWay;
       }, 'it replies again');
       for (const { response } of replies) response.end();
-      await transport.close();
     },
   );
 });

@@ -1,4 +1,5 @@
-// Opening and ending: which era is chosen, what a failed opening says, and that nothing is left behind.
+// Streamable HTTP in every era, against the fixture server: the conformance suite; which era is chosen, what a failed opening says,
+// and that nothing is left behind. Misbehaving backends are in http-call.spec.ts, lost sessions in http-session.spec.ts.
 
 import { once } from 'node:events';
 import { createServer as createTcpServer } from 'node:net';
@@ -7,8 +8,9 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import type { Closed, OpenOptions } from '../../../src/transports/transport.ts';
-import { callTool, failure, see, until } from '../../conformance/transport.ts';
-import { noCapability } from '../../conformance/upstream.ts';
+import { callTool, failure, see, transportConformance, until } from '../../conformance/transport.ts';
+import { noCapability, upstreamConformance } from '../../conformance/upstream.ts';
+import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
@@ -141,8 +143,7 @@ test('a call that waits for a new session ends when the transport is closed', as
     server.forgetSessions();
     server.failNext('never', { method: 'initialize' });
     const seen = see(transport.exchange(callTool('echo', { text: 'x' })));
-    const initializations = () =>
-      server.requests.filter(({ message }) => message?.method === 'initialize').length;
+    const initializations = () => server.count('initialize');
     await until(() => initializations() === 2, 'a new session is opened');
     await transport.close();
     assert.equal(failure((await seen).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
@@ -206,5 +207,30 @@ test('ends the conversations of many clients a few in a turn of the event loop',
     await server.close();
   }
 });
+
+const variants: Readonly<Record<string, HttpServerOptions>> = {
+  'legacy, SSE': {
+    answers: 'sse',
+    sse: { ids: true, priming: true, comments: true, crlf: true, multiline: false },
+  },
+  'legacy, JSON': { answers: 'json' },
+  'legacy, stateless': { answers: 'sse', sessions: false },
+  modern: { era: 'modern', answers: 'sse' },
+  bare: { era: 'bare', answers: 'sse' },
+  dual: { era: 'dual', answers: 'sse' },
+};
+
+for (const [name, options] of Object.entries(variants)) {
+  const subject = {
+    name,
+    open: async () => {
+      const server = await startHttpServer(options);
+      const transport = await http.open(httpDefinition(server.url), openOptions());
+      return { transport, release: () => server.close() };
+    },
+  };
+  transportConformance(test, subject);
+  if (name === 'legacy, SSE') upstreamConformance(test, subject);
+}
 
 test.run();

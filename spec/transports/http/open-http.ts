@@ -1,6 +1,7 @@
 // What the specs of the http transport share: a definition for an endpoint, options for opening, and an open
 // transport together with its fixture server.
 
+import type { RequestListener } from 'node:http';
 import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http } from '../../../src/transports/http/http.ts';
@@ -8,6 +9,7 @@ import type { OpenOptions, Transport } from '../../../src/transports/transport.t
 import { openOptions as anyOptions, instanceDefinition } from '../../conformance/transport.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
+import { withRawServer } from '../raw-server.ts';
 
 /** A definition that reaches an endpoint. */
 export function httpDefinition(endpoint: string, more: Partial<InstanceDefinition> = {}): InstanceDefinition {
@@ -18,6 +20,29 @@ export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
   return anyOptions({ handshakeTimeoutMs: 5_000, deniedNetworks: DENIED_NETWORKS, ...more });
 }
 
+/** Opens a transport to the endpoint, runs the body, and closes the transport whatever happens. */
+export async function withTransport(
+  url: string,
+  body: (transport: Transport) => Promise<void>,
+  definition: Partial<InstanceDefinition> = {},
+  options: Partial<OpenOptions> = {},
+): Promise<void> {
+  const transport = await http.open(httpDefinition(url, definition), openOptions(options));
+  try {
+    await body(transport);
+  } finally {
+    await transport.close();
+  }
+}
+
+/** The same with a server of the spec. */
+export function withRawTransport(
+  listener: RequestListener,
+  body: (transport: Transport) => Promise<void>,
+): Promise<void> {
+  return withRawServer(listener, ({ url }) => withTransport(url, body));
+}
+
 /** Opens a transport to a fresh fixture server, runs the body, and closes both whatever happens. */
 export async function withBackend(
   options: HttpServerOptions,
@@ -26,12 +51,7 @@ export async function withBackend(
 ): Promise<void> {
   const server = await startHttpServer(options);
   try {
-    const transport = await http.open(httpDefinition(server.url, more.definition), openOptions(more.open));
-    try {
-      await body({ transport, server });
-    } finally {
-      await transport.close();
-    }
+    await withTransport(server.url, (transport) => body({ transport, server }), more.definition, more.open);
   } finally {
     await server.close();
   }

@@ -6,10 +6,9 @@ import { lastValueFrom, toArray } from 'rxjs';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { http } from '../../../src/transports/http/http.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
-import { httpDefinition, openOptions } from './open-http.ts';
+import { answerJson, messageOf } from '../raw-server.ts';
+import { withRawTransport } from './open-http.ts';
 
 export const REGION = { type: 'string', 'x-mcp-header': 'Region' };
 export const CALL: ExchangeRequest = callWith({ region: 'x' });
@@ -72,16 +71,9 @@ export async function withBackend(
   body: (transport: Transport, backend: Backend) => Promise<void>,
 ): Promise<void> {
   const backend = new Backend();
-  await withRawServer(
+  await withRawTransport(
     async (request, response) => backend.respond(response, await messageOf(request), request.headers),
-    async ({ url }) => {
-      const transport = await http.open(httpDefinition(url), openOptions());
-      try {
-        await body(transport, backend);
-      } finally {
-        await transport.close();
-      }
-    },
+    (transport) => body(transport, backend),
   );
 }
 

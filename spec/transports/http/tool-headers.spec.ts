@@ -60,16 +60,6 @@ function verdicts(headers: ToolHeaders, request: ExchangeRequest, peer: Peer = P
 
 const test = suite('tool headers');
 
-test('are known for a tool that was listed', () => {
-  const headers = new ToolHeaders(EMPTY);
-  assert.is(headersFor(headers, call('one')), undefined);
-  learn(headers, page([tool('one'), tool('plain', {})]));
-  assert.equal(headersFor(headers, call('one', 'grüße')), { 'mcp-param-region': '=?base64?Z3LDvMOfZQ==?=' });
-  assert.is(headersFor(headers, call('one', null)), undefined);
-  assert.is(headersFor(headers, call('plain')), undefined);
-  assert.is(headersFor(headers, { name: 7 }), undefined);
-});
-
 test('are those of the latest listing, on whatever page it was', () => {
   const headers = new ToolHeaders(EMPTY);
   learn(headers, page([tool('one'), tool('two')]));
@@ -78,24 +68,6 @@ test('are those of the latest listing, on whatever page it was', () => {
     [headersFor(headers, call('one')), headersFor(headers, call('two'))],
     [{ 'mcp-param-region': 'x' }, undefined],
   );
-});
-
-test('take out of a list only the tools that nobody may call over HTTP', () => {
-  const bad = [
-    tool('object', { a: { type: 'object', 'x-mcp-header': 'A' } }),
-    tool('number', { a: { type: 'number', 'x-mcp-header': 'A' } }),
-    tool('twice', { a: declared, b: { type: 'string', 'x-mcp-header': 'REGION' } }),
-    tool('space', { a: { type: 'string', 'x-mcp-header': 'A B' } }),
-  ];
-  const headers = new ToolHeaders(EMPTY);
-  const list = page([tool('one'), ...bad, tool('two', {})], { nextCursor: 'more', ttlMs: 5 });
-  assert.equal(learn(headers, list).value, {
-    tools: [tool('one'), tool('two', {})],
-    nextCursor: 'more',
-    ttlMs: 5,
-  });
-  for (const { name } of bad)
-    assert.is(headersFor(headers, { name, arguments: { a: 'x', b: 'y' } }), undefined);
 });
 
 test('leave a list as it came when there is nothing to take out, or nothing to read', () => {

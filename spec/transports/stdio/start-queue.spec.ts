@@ -15,7 +15,6 @@ const test = suite('start queue');
 const PATIENCE_MS = 30_000;
 /** Who may begin, or give up, in one turn of the event loop. */
 const PER_TURN = 3;
-const HELD_MS = 5_000;
 const TWO: StartQueueOptions = {
   atOnce: 2,
   atOncePerOwner: 2,
@@ -42,16 +41,6 @@ test('starts so many at once, the others in the order they came, well or not', a
   assert.equal([...started.keys()], ['a', 'b', 'c', 'd']);
 });
 
-test('lets nobody in between who comes while a place is handed on', async () => {
-  const { line, started, come } = make();
-  for (const name of ['a', 'b', 'c']) void come(name);
-  started.get('a')?.resolve('');
-  await Promise.resolve();
-  void come('d');
-  await turn();
-  assert.equal([[...started.keys()], line.starting, line.waiting], [['a', 'b', 'c'], 2, 1]);
-});
-
 test('counts down to nothing, and forgets the owners', async () => {
   const { line, started, come } = make();
   const names = ['ada 1', 'ada 2', 'ada 3', 'bo 1'];
@@ -62,25 +51,6 @@ test('counts down to nothing, and forgets the owners', async () => {
   }
   await Promise.all(all);
   assert.equal([line.starting, line.waiting, line.owners], [0, 0, 0]);
-});
-
-test('starts nothing for who is called off while waiting, and others move up', async () => {
-  const { line, started, come } = make();
-  const caller = new AbortController();
-  void come('a');
-  void come('b');
-  const called = come('c', caller.signal);
-  void come('d');
-  caller.abort(queueFull('cancelled'));
-  assert.is(await codeOf(called), 'QUEUE_FULL');
-  started.get('a')?.resolve('');
-  await turn();
-  assert.equal([[...started.keys()], line.waiting], [['a', 'b', 'd'], 0]);
-  assert.is(
-    await codeOf(come('e', AbortSignal.abort(queueFull('cancelled')))),
-    'QUEUE_FULL',
-    'it did not even join',
-  );
 });
 
 test('gives no place to one whose time is over together with that of the one who left it', async () => {
@@ -104,23 +74,6 @@ test('gives a free place to the owner who has fewest, of several to the one who 
     await turn();
   }
   assert.equal([...started.keys()].slice(4), ['cy 1', 'dee 1', 'ada 4', 'bo 2', 'cy 2']);
-});
-
-test('does not count for ever what does not start', async () => {
-  const { line, started, come } = make({ ...FOUR, heldMs: HELD_MS });
-  for (let count = 0; count < 4; count += 1) {
-    for (const owner of ['ada', 'bo']) void come(`${owner} ${count}`).catch(() => undefined);
-  }
-  void come('cy 1');
-  mock.timers.tick(HELD_MS - 1);
-  await turn();
-  assert.equal([started.size, line.starting], [4, 4]);
-  mock.timers.tick(1);
-  await turn();
-  assert.equal([started.has('cy 1'), started.size, line.starting], [true, 8, 4]);
-  for (const { resolve } of started.values()) resolve('after all');
-  await turn();
-  assert.equal([line.starting, line.waiting], [1, 0], 'a place was given back twice');
 });
 
 test('lets so many of one owner wait, and any number of them while nobody is known', async () => {
