@@ -85,6 +85,14 @@ test('of bodies are refused over the total, and not counted then', () => {
   assert.ok(budget.take('b', 10));
 });
 
+test('of bodies have no owner that gave everything back', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  budget.take('a', 10);
+  budget.take('b', 30);
+  budget.giveBack('b', 30);
+  assert.is(budget.greatestOwner, 'a');
+});
+
 test('are bounded by the memory, with room for one message of the greatest size', () => {
   const { requests, backendAnswers } = memoryBounds(GIB);
   assert.equal(requests, { totalBytes: GIB / 8, ownerBytes: GIB / 32 });

@@ -80,6 +80,11 @@ test('reads a result in any order or layout of keys, beside others, and the last
     assert.equal(read(text), { kind: 'result', id: 1, result: '{"a":1}' }, text);
 });
 
+test('keeps the layout of a result, and with it every number', () => {
+  const result = '{ "n": 12345678901234567890,\n  "m": 1.50 }';
+  assert.equal(read(`{ "id": 1, "jsonrpc": "2.0", "result": ${result} }`), { kind: 'result', id: 1, result });
+});
+
 test('forwards valid UTF-8 when a small message is not', () => {
   const latin1 = Buffer.from(ORDERS['result first'](1, '{"a":"\u00e9"}'), 'latin1');
   const message = readMessage(latin1);

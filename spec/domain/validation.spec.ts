@@ -134,6 +134,19 @@ test('takes of several forms the firstIssue that was probably meant', () => {
   assert.equal(locs(null), ['body']);
 });
 
+test('takes of several forms that are known as little the one that asks for less', () => {
+  const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
+  const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
+  const shape = compileShape(Type.Union([Nested, Flat]), 'body');
+  assert.equal(
+    [{ y: 1 }, { inner: {}, x: 1 }].map((value) => shape.issues(value)[0]?.loc),
+    [
+      ['body', 'y'],
+      ['body', 'x'],
+    ],
+  );
+});
+
 test('does not offer null where something else would do as well', () => {
   const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
   const shape = compileShape(
