@@ -9,6 +9,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.t
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import type { Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
+import { errorOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
 
 // Taken before any spec can replace the global timers with simulated ones.
@@ -268,6 +269,13 @@ export function see(exchange: Observable<ExchangeEvent>): Promise<Seen> {
 /** What matters of a failed end: its code and whether the request can have arrived. */
 export function failure(end: Seen['end']): { code: string; delivered: string } | undefined {
   return end === 'completed' ? undefined : { code: end.code, delivered: end.delivered };
+}
+
+/** The error of an opening, which fails without anything delivered. */
+export async function refusal(opening: Promise<unknown>): Promise<GatewayError> {
+  const error = await errorOf(opening);
+  assert.equal(failure(error), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  return error;
 }
 
 /** The text of a tool result; fails for any other event. */

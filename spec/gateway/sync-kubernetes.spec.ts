@@ -5,6 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
+import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
@@ -80,14 +81,9 @@ function slice(
 
 const labelled = { labels: { 'stagedoor/template': 'web' } };
 
-function next(gateway: Gateway, name: 'instance.registered' | 'instance.deregistered'): Promise<string> {
-  return new Promise((resolve) => {
-    const heard = gateway.on(name).subscribe(({ instanceId }) => {
-      heard.unsubscribe();
-      resolve(instanceId);
-    });
-  });
-}
+/** Resolves with the next instance that this happens to. */
+const next = (gateway: Gateway, name: 'instance.registered' | 'instance.deregistered') =>
+  firstValueFrom(gateway.on(name).pipe(map(({ instanceId }) => instanceId)));
 
 const endpoints = (gateway: Gateway) =>
   Object.fromEntries(gateway.servers().map(({ definition: { id, endpoint } }) => [id, endpoint]));

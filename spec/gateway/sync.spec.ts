@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
@@ -39,15 +40,9 @@ const marked = (template: string, more: Readonly<Record<string, string>> = {}) =
 });
 const at = (HostIp: string, HostPort: string) => ({ HostIp, HostPort });
 
-/** Resolves with the next fact of this kind. */
-function next(gateway: Gateway, name: 'instance.registered' | 'instance.deregistered'): Promise<string> {
-  return new Promise((resolve) => {
-    const heard = gateway.on(name).subscribe(({ instanceId }) => {
-      heard.unsubscribe();
-      resolve(instanceId);
-    });
-  });
-}
+/** Resolves with the next instance that this happens to. */
+const next = (gateway: Gateway, name: 'instance.registered' | 'instance.deregistered') =>
+  firstValueFrom(gateway.on(name).pipe(map(({ instanceId }) => instanceId)));
 
 test('reaches a container by its published port, its own address, the network of the host, or a program', async () => {
   const engine = await engineWith(

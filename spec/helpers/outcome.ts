@@ -10,3 +10,13 @@ export async function codeOf(outcome: Promise<unknown> | (() => unknown)): Promi
     return thrown instanceof GatewayError ? thrown.code : thrown;
   }
 }
+
+/** The GatewayError that it rejects with. */
+export async function errorOf(outcome: Promise<unknown>): Promise<GatewayError> {
+  const thrown = await outcome.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (thrown instanceof GatewayError) return thrown;
+  throw new Error('expected a GatewayError', { cause: thrown });
+}

@@ -18,6 +18,7 @@ import {
   withEraMetadata,
 } from '../../src/transports/handshake.ts';
 import { noCapability } from '../conformance/upstream.ts';
+import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('handshake');
@@ -92,16 +93,6 @@ async function knownAfter(...told: Parameters<typeof shakeHands>) {
   return known;
 }
 
-async function failureOf(shaking: Promise<unknown>): Promise<GatewayError> {
-  try {
-    await shaking;
-  } catch (error) {
-    if (error instanceof GatewayError) return error;
-    throw error;
-  }
-  throw new Error('the handshake succeeded');
-}
-
 test('initializes a legacy backend and tells it when that is done', async () => {
   const { channel, heard, notified } = backend({ initialize: initialized('2025-11-25') });
   assert.equal(await knownAfter(channel, { client, first: 'legacy' }), legacyPeer('2025-11-25'));
@@ -124,7 +115,7 @@ test('accepts every legacy revision, the one before the first release included',
 
 test('fails when initialize is answered with a revision nobody knows', async () => {
   const { channel, notified } = backend({ initialize: initialized('1999-12-31') });
-  const error = await failureOf(shakeHands(channel, { client, first: 'legacy' }));
+  const error = await errorOf(shakeHands(channel, { client, first: 'legacy' }));
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
   assert.is(error.delivered, 'no');
   assert.equal(notified, []);
@@ -216,7 +207,7 @@ test('asks for the modern era on behalf of a client where that will do, and is r
   const dual = backend({ initialize: initialized('2025-11-25'), 'server/discover': discovered });
   assert.equal(await knownAfter(dual.channel, options), legacyPeer('2025-11-25'));
   const { channel, heard } = backend({ ping: gives({}) });
-  assert.is(isRefusal(await failureOf(shakeHands(channel, options))), true);
+  assert.is(isRefusal(await errorOf(shakeHands(channel, options))), true);
   assert.is(heard.length, 2);
 });
 
@@ -227,7 +218,7 @@ test('asks for the era first that is known on behalf of a client, or for the leg
     ['legacyProbe', ['initialize', 'server/discover', 'initialize']],
   ] as const) {
     const { channel, asked } = backend({});
-    const error = await failureOf(shakeHands(channel, { client, profile, mayBeModern: true, first }));
+    const error = await errorOf(shakeHands(channel, { client, profile, mayBeModern: true, first }));
     assert.is(isRefusal(error), true);
     assert.equal(asked(), expected);
   }
@@ -247,7 +238,7 @@ test('tells refusals from failures', async () => {
     [broken, false],
   ] as const) {
     const { channel, heard } = backend({ initialize, 'server/discover': discovered });
-    const error = await failureOf(shakeHands(channel, { client, profile, first: 'legacy' }));
+    const error = await errorOf(shakeHands(channel, { client, profile, first: 'legacy' }));
     assert.is(isRefusal(error), expected, error.message);
     assert.is(heard.length, 1);
   }
@@ -258,21 +249,19 @@ test('tells what was there instead when nothing was JSON-RPC', async () => {
   const none = { kind: 'none', detail: 'POST /mcp was answered with HTTP 404' } as const;
   const methods = ['server/discover', 'initialize', 'ping', 'tools/list'];
   const nothing = Object.fromEntries(methods.map((method) => [method, none]));
-  const error = await failureOf(shakeHands(backend(nothing).channel, { client, first: 'modern' }));
+  const error = await errorOf(shakeHands(backend(nothing).channel, { client, first: 'modern' }));
   assert.is(
     error.message,
     'The backend is unavailable: POST /mcp was answered with HTTP 404: no MCP server.',
   );
-  const mixed = await failureOf(
-    shakeHands(backend({ initialize: none }).channel, { client, first: 'modern' }),
-  );
+  const mixed = await errorOf(shakeHands(backend({ initialize: none }).channel, { client, first: 'modern' }));
   assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');
 });
 
 test('fails at once, with the same error, when the way breaks', async () => {
   const broken = backendUnavailable('connection refused', { delivered: 'no', unreachable: true });
   const { channel, heard } = backend({ 'server/discover': broken, initialize: initialized('2025-11-25') });
-  assert.is(await failureOf(shakeHands(channel, { client, first: 'modern' })), broken);
+  assert.is(await errorOf(shakeHands(channel, { client, first: 'modern' })), broken);
   assert.is(heard.length, 1);
 });
 
@@ -280,7 +269,7 @@ test('fails when the answer is no object, or large and no JSON', async () => {
   const cut = { kind: 'result', result: JsonText.ofBytes(Buffer.from('{"cut')) } as const;
   for (const answer of [gives('hello'), gives(null), cut]) {
     const { channel } = backend({ initialize: answer });
-    const error = await failureOf(shakeHands(channel, { client, first: 'legacy' }));
+    const error = await errorOf(shakeHands(channel, { client, first: 'legacy' }));
     assert.is(error.code, 'BACKEND_UNAVAILABLE');
   }
 });

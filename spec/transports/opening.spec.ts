@@ -7,9 +7,9 @@ import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { openingWith } from '../../src/transports/opening.ts';
 import type { TransportFacts } from '../../src/transports/transport.ts';
-import { instanceDefinition, openOptions, until } from '../conformance/transport.ts';
+import { instanceDefinition, openOptions, refusal, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { fixture, refusal } from './stdio/open-stdio.ts';
+import { fixture } from './stdio/open-stdio.ts';
 
 const test = suite('opening', { timeoutMs: 30_000 });
 

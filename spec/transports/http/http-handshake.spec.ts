@@ -2,10 +2,10 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { HttpHandshake, type HttpHandshakeOptions } from '../../../src/transports/http/http-handshake.ts';
+import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 
@@ -33,12 +33,6 @@ async function withHandshake(
   });
 }
 
-async function failureOf(promise: Promise<unknown>): Promise<GatewayError> {
-  const outcome = await promise.catch((error: unknown) => error);
-  if (outcome instanceof GatewayError) return outcome;
-  throw new Error('it did not fail as it should');
-}
-
 async function ask(listener: RequestListener, era: Era, known?: Era) {
   let outcome: unknown;
   const asking = async (handshake: HttpHandshake): Promise<void> => {
@@ -52,7 +46,7 @@ test('fails on what is no evidence of an era', async () => {
   for (const status of [401, 403, 407, 429, 502, 503, 504, 302]) {
     await withHandshake(plain(status), async (handshake) => {
       for (const era of ['modern', 'legacy'] as const) {
-        const error = await failureOf(handshake.request({ method: 'initialize' }, era));
+        const error = await errorOf(handshake.request({ method: 'initialize' }, era));
         assert.match(error.message, String(status));
       }
     });
@@ -65,7 +59,7 @@ test('fails on a server that returns what it is sent', async () => {
   for (const era of ['modern', 'legacy'] as const) {
     await withHandshake(echo, async (handshake) => {
       const asking = handshake.request({ method: era === 'modern' ? 'server/discover' : 'initialize' }, era);
-      assert.match((await failureOf(asking)).message, 'it returns what it is sent');
+      assert.match((await errorOf(asking)).message, 'it returns what it is sent');
     });
   }
 });

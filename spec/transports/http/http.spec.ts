@@ -4,11 +4,9 @@
 import { once } from 'node:events';
 import { createServer as createTcpServer } from 'node:net';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import type { Closed, OpenOptions } from '../../../src/transports/transport.ts';
-import { callTool, failure, see, transportConformance, until } from '../../conformance/transport.ts';
+import { callTool, failure, refusal, see, transportConformance, until } from '../../conformance/transport.ts';
 import { noCapability, upstreamConformance } from '../../conformance/upstream.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
@@ -19,22 +17,8 @@ import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 
 const test = suite('http transport');
 
-async function openingFails(
-  endpoint: string,
-  more: { open?: Partial<OpenOptions>; definition?: Partial<InstanceDefinition> } = {},
-): Promise<GatewayError> {
-  let transport: Awaited<ReturnType<typeof http.open>>;
-  try {
-    transport = await http.open(httpDefinition(endpoint, more.definition), openOptions(more.open));
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
-    assert.is(error.code, 'BACKEND_UNAVAILABLE');
-    assert.is(error.delivered, 'no');
-    return error;
-  }
-  await transport.close();
-  throw new Error('it opened');
-}
+const openingFails = (endpoint: string, more: Partial<OpenOptions> = {}) =>
+  refusal(http.open(httpDefinition(endpoint), openOptions(more)));
 
 test('says why it could not open', async () => {
   await withRawServer(
@@ -51,7 +35,7 @@ test('says why it could not open', async () => {
   );
   assert.match((await openingFails('not a url')).message, 'cannot be used');
   assert.match((await openingFails('http://name.invalid/mcp')).message, 'host name');
-  const options = { open: { deniedNetworks: ['127.0.0.0/8'] } };
+  const options = { deniedNetworks: ['127.0.0.0/8'] };
   assert.match(
     (await openingFails('http://127.0.0.1:1/mcp', options)).message,
     'address 127.0.0.1 is not allowed',
@@ -81,17 +65,14 @@ test('gives up after the time for the handshake, and when it is told to', async 
   const server = await startHttpServer();
   server.setHealthy(false, 'hang');
   try {
-    const late = await openingFails(server.url, { open: { handshakeTimeoutMs: 100 } });
+    const late = await openingFails(server.url, { handshakeTimeoutMs: 100 });
     assert.match(late.message, 'within 0.1 s');
     const stop = new AbortController();
-    const opening = openingFails(server.url, { open: { signal: stop.signal } });
+    const opening = openingFails(server.url, { signal: stop.signal });
     await until(() => server.requests.length > 2, 'it asked');
     stop.abort();
     assert.match((await opening).message, 'cancelled');
-    assert.match(
-      (await openingFails(server.url, { open: { signal: AbortSignal.abort() } })).message,
-      'cancelled',
-    );
+    assert.match((await openingFails(server.url, { signal: AbortSignal.abort() })).message, 'cancelled');
   } finally {
     await server.close();
   }
@@ -109,7 +90,7 @@ test('leaves no connection behind after a failed opening', async () => {
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
-  await openingFails(`http://127.0.0.1:${port}/mcp`, { open: { handshakeTimeoutMs: 100 } });
+  await openingFails(`http://127.0.0.1:${port}/mcp`, { handshakeTimeoutMs: 100 });
   await until(() => sockets.size === 0, 'all connections are closed');
   server.close();
 });

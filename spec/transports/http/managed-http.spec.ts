@@ -6,12 +6,19 @@ import { fileURLToPath } from 'node:url';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { PASS_ENV } from '../../../src/domain/command.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { callTool, failure, see, textOf, transportConformance } from '../../conformance/transport.ts';
+import {
+  callTool,
+  failure,
+  refusal,
+  see,
+  textOf,
+  transportConformance,
+} from '../../conformance/transport.ts';
+import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 
@@ -44,22 +51,6 @@ async function withManaged(
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false; // ESRCH: nobody has this id
-  }
-}
-
-async function openingFails(opening: Promise<Transport>): Promise<GatewayError> {
-  const outcome = await opening.catch((error: unknown) => error);
-  assert.ok(outcome instanceof GatewayError);
-  assert.is(outcome.code, 'BACKEND_UNAVAILABLE');
-  assert.is(outcome.delivered, 'no');
-  return outcome;
-}
-
 transportConformance(test, {
   name: 'managed',
   open: async () => ({
@@ -85,7 +76,7 @@ test('starts the program, tells it its port, and stops it in the end', async () 
       [],
     );
   });
-  assert.not.ok(isAlive(pid));
+  assert.not.ok(isRunning(pid));
 });
 
 test('leaves PORT alone when the definition sets it', async () => {
@@ -112,7 +103,7 @@ test('starts a program without asking for the modern era that ended when it was 
   }).listen(process.env.PORT, '127.0.0.1')`;
   const breaking = await definition(['-e', code]);
   const options = openOptions({ handshakeTimeoutMs: 20_000, memory: {} });
-  assert.match((await openingFails(http.open(breaking, options))).message, 'exited with code 7');
+  assert.match((await refusal(http.open(breaking, options))).message, 'exited with code 7');
   for (let opening = 0; opening < 2; opening += 1) {
     const transport = await http.open(breaking, options);
     assert.is(transport.peer.era, 'legacy');
@@ -148,7 +139,7 @@ test('ends when the program ends, for its reason, with every call answered', asy
 
 test('says how the program ended, and keeps its last words out of the message, when it never listened', async () => {
   const script = "console.error('no such option'); process.exit(3)";
-  const error = await openingFails(http.open(await definition(['-e', script]), openOptions()));
+  const error = await refusal(http.open(await definition(['-e', script]), openOptions()));
   assert.is(error.message, 'The backend is unavailable: exited with code 3.');
   assert.equal(error.facts.stderr, ['no such option']);
 });
@@ -156,16 +147,16 @@ test('says how the program ended, and keeps its last words out of the message, w
 test('stops a program that does not listen in time, or whose opening is called off', async () => {
   const script = 'console.error(process.pid); setInterval(() => {}, 1000)';
   const late = http.open(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));
-  const error = await openingFails(late);
+  const error = await refusal(late);
   const pid = Number(error.facts.stderr?.[0]);
   assert.ok(pid > 0);
-  assert.not.ok(isAlive(pid));
+  assert.not.ok(isRunning(pid));
   const stop = new AbortController();
   const opening = http.open(await definition(['-e', script]), openOptions({ signal: stop.signal }));
   stop.abort();
-  await openingFails(opening);
+  await refusal(opening);
   const early = http.open(await definition(['-e', script]), openOptions({ signal: AbortSignal.abort() }));
-  await openingFails(early);
+  await refusal(early);
 });
 
 test.run();

@@ -2,12 +2,10 @@
 // fixture does.
 
 import { fileURLToPath } from 'node:url';
-import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { type StdioSettings, stdioWith } from '../../../src/transports/stdio/stdio.ts';
 import type { OpenOptions, Transport, Upstream } from '../../../src/transports/transport.ts';
-import { failure, instanceDefinition, openOptions } from '../../conformance/transport.ts';
+import { instanceDefinition, openOptions } from '../../conformance/transport.ts';
 
 /** Stops stubborn children quickly. */
 export const LADDER = { stdinEndMs: 300, terminateMs: 300 };
@@ -76,15 +74,4 @@ export async function withStdio(
     await transport.close();
     await release();
   }
-}
-
-/** The error of an opening, which fails without anything delivered. */
-export async function refusal(opening: Promise<unknown>): Promise<GatewayError> {
-  const error = await opening.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof GatewayError)) throw new Error('expected a GatewayError', { cause: error });
-  assert.equal(failure(error), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-  return error;
 }

@@ -11,10 +11,10 @@ import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
-import { callTool, cancelledOn, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, cancelledOn, refusal, see, textOf, until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, LADDER, openStdio, refusal } from './open-stdio.ts';
+import { fixture, LADDER, openStdio } from './open-stdio.ts';
 
 const test = suite('stdio handshake', { timeoutMs: 30_000 });
 

@@ -9,12 +9,13 @@ import {
   failure,
   instanceDefinition,
   openOptions,
+  refusal,
   see,
   textOf,
   transportConformance,
 } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, openStdio, refusal, withStdio } from './open-stdio.ts';
+import { fixture, openStdio, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio transport', { timeoutMs: 30_000 });
 
