@@ -356,6 +356,14 @@ test('remembers only what costs time or harms, and forgets it when the server do
   }
 });
 
+test('remembers an unanswered question for an hour', () => {
+  const hourMs = 60 * 60_000;
+  const asked = [hourMs - 1, hourMs].map((afterMs) =>
+    isDiscoveredFirst({ unansweredAtMs: NOW_MS }, NOW_MS + afterMs),
+  );
+  assert.equal(asked, [false, true]);
+});
+
 test('learns from a server that fails, and not from one that is not there', () => {
   for (const [hasServer, after] of [
     [true, undefined],
