@@ -5,18 +5,11 @@ import type { ApiKey, User } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { MOST_FOUND, type Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
+import { declaring } from './store.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
 export function accountConformance(test: Suite, open: () => Promise<Store>): void {
-  const declare = (name: string, body: (store: Store) => Promise<void>) =>
-    test(`accounts: ${name}`, async () => {
-      const store = await open();
-      try {
-        await body(store);
-      } finally {
-        await store.close();
-      }
-    });
+  const declare = declaring(test, open, 'accounts: ');
 
   declare('there are none at first', async ({ accounts }) => {
     assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [[], []]);

@@ -4,18 +4,11 @@ import * as assert from 'uvu/assert';
 import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION } from '../../src/domain/audit.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
+import { declaring } from './store.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
 export function auditConformance(test: Suite, open: () => Promise<Store>): void {
-  const declare = (name: string, body: (store: Store) => Promise<void>) =>
-    test(`audit: ${name}`, async () => {
-      const store = await open();
-      try {
-        await body(store);
-      } finally {
-        await store.close();
-      }
-    });
+  const declare = declaring(test, open, 'audit: ');
 
   declare('gives back every field, newest first, whatever the order of appending', async ({ audit }) => {
     await audit.append([]);

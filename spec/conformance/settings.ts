@@ -3,18 +3,11 @@
 import * as assert from 'uvu/assert';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
+import { declaring } from './store.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
 export function settingConformance(test: Suite, open: () => Promise<Store>): void {
-  const declare = (name: string, body: (store: Store) => Promise<void>) =>
-    test(`settings: ${name}`, async () => {
-      const store = await open();
-      try {
-        await body(store);
-      } finally {
-        await store.close();
-      }
-    });
+  const declare = declaring(test, open, 'settings: ');
 
   declare('has what was written first, whatever comes later', async ({ settings }) => {
     assert.is(await settings.read('secret'), undefined);

@@ -8,15 +8,7 @@ import type { Suite } from '../helpers/suite.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
 export function storeConformance(test: Suite, open: () => Promise<Store>): void {
-  const declare = (name: string, body: (store: Store) => Promise<void>) =>
-    test(name, async () => {
-      const store = await open();
-      try {
-        await body(store);
-      } finally {
-        await store.close();
-      }
-    });
+  const declare = declaring(test, open);
 
   declare('is empty at first, answers a ping and has a name', async (store) => {
     assert.equal(
@@ -289,6 +281,19 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     await Promise.all(definitions.map(({ template, id }) => store.deleteInstance(template, id)));
     assert.equal(await store.listInstances(), []);
   });
+}
+
+/** Returns the function that declares a test with a store, which is closed at its end. `prefix` of names: default none. */
+export function declaring(test: Suite, open: () => Promise<Store>, prefix = '') {
+  return (name: string, body: (store: Store) => Promise<void>) =>
+    test(`${prefix}${name}`, async () => {
+      const store = await open();
+      try {
+        await body(store);
+      } finally {
+        await store.close();
+      }
+    });
 }
 
 const smallest: InstanceDefinition = {

@@ -38,16 +38,7 @@ export interface Seen {
 
 /** Declares the tests of one subject in the given suite. */
 export function transportConformance(test: Suite, subject: TransportSubject): void {
-  const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
-    test(`${subject.name}: ${sentence}`, async () => {
-      const { transport, release } = await subject.open();
-      try {
-        await body(transport);
-      } finally {
-        await transport.close();
-        await release?.();
-      }
-    });
+  const check = checking(test, subject);
 
   check('knows its peer', async ({ peer }) => {
     assert.ok(['legacy', 'modern', 'bare'].includes(peer.era));
@@ -211,6 +202,20 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
       assert.is(facts.unmatchedMessages, 0);
     }
   });
+}
+
+/** Returns the function that declares a test with a transport of the subject, which is closed and released at its end. */
+export function checking(test: Suite, subject: TransportSubject) {
+  return (sentence: string, body: (transport: Transport) => Promise<void>): void =>
+    test(`${subject.name}: ${sentence}`, async () => {
+      const { transport, release } = await subject.open();
+      try {
+        await body(transport);
+      } finally {
+        await transport.close();
+        await release?.();
+      }
+    });
 }
 
 /** A definition to open; say what differs. */

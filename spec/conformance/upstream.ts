@@ -8,7 +8,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { Closed, Transport, Upstream } from '../../src/transports/transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 import type { TransportSubject } from './transport.ts';
-import { callTool, failure, see, startAndUnsubscribe, textOf, until } from './transport.ts';
+import { callTool, checking, failure, see, startAndUnsubscribe, textOf, until } from './transport.ts';
 
 /** A client that may be asked everything. */
 export const everyCapability: ClientProfile = {
@@ -39,16 +39,7 @@ export async function openFor(
  * requests of their backend reach the client.
  */
 export function upstreamConformance(test: Suite, subject: TransportSubject, areProcesses = false): void {
-  const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
-    test(`${subject.name}: ${sentence}`, async () => {
-      const { transport, release } = await subject.open();
-      try {
-        await body(transport);
-      } finally {
-        await transport.close();
-        await release?.();
-      }
-    });
+  const check = checking(test, subject);
 
   check('declares capabilities, name and revision of the client it is opened for', async (transport) => {
     const upstream = await openFor(transport);
