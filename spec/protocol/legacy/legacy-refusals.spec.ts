@@ -1,5 +1,5 @@
-// Bad input to the legacy endpoint: status and code of each, and that the session remains usable.
-// Statuses and codes are those of the SDK's servers. Media types are in media-types.spec.ts.
+// Bad input to the legacy endpoint: it opens, counts and changes nothing, and the session remains usable. Statuses and codes are
+// those of the SDK's servers; more rows are in http/mcp-endpoint.spec.ts, over a real port.
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
@@ -22,27 +22,21 @@ type Row = readonly [
 ];
 
 const POSTS: readonly Row[] = [
-  ['no session', BAD_REQUEST, CALL, { 'mcp-session-id': undefined }],
   ['an empty session', BAD_REQUEST, CALL, { 'mcp-session-id': '' }],
-  ['an unknown session', UNKNOWN, CALL, { 'mcp-session-id': 'two' }],
   ['two sessions', UNKNOWN, CALL, { 'mcp-session-id': 'one, one' }],
-  ["another's session", UNKNOWN, CALL, { principal: 'bob' }],
-  ["a notification in another's session", UNKNOWN, notification('x'), { principal: 'bob' }],
-  ["an answer in another's session", UNKNOWN, { jsonrpc: '2.0', id: 1, result: {} }, { principal: 'bob' }],
-  ['a revision nobody knows', BAD_REQUEST, CALL, { 'mcp-protocol-version': '1999-01-01' }],
+  ["a notification in another owner's session", UNKNOWN, notification('x'), { principal: 'bob' }],
+  [
+    "an answer in another owner's session",
+    UNKNOWN,
+    { jsonrpc: '2.0', id: 1, result: {} },
+    { principal: 'bob' },
+  ],
   ['a revision without sessions', BAD_REQUEST, CALL, { 'mcp-protocol-version': '2026-07-28' }],
   ['an empty revision', BAD_REQUEST, CALL, { 'mcp-protocol-version': '' }],
   ['two revisions', BAD_REQUEST, CALL, { 'mcp-protocol-version': '2025-11-25, 2025-11-25' }],
-  ['a number', NO_MESSAGE, 7],
   ['null', NO_MESSAGE, null],
-  ['an empty object', NO_MESSAGE, {}],
-  ['another JSON-RPC', NO_MESSAGE, { ...CALL, jsonrpc: '1.0' }],
   ['no JSON-RPC', NO_MESSAGE, { id: 1, method: 'ping' }],
-  ['a method that is a number', NO_MESSAGE, { ...CALL, method: 1 }],
-  ['an id that is null', NO_MESSAGE, request(null, 'ping')],
-  ['an id that is an object', NO_MESSAGE, request({}, 'ping')],
   ['an id that is true', NO_MESSAGE, request(true, 'ping')],
-  ['an id that is a fraction', NO_MESSAGE, request(1.5, 'ping')],
   ['params in an array', NO_MESSAGE, { ...CALL, params: [1] }],
   ['params that are null', NO_MESSAGE, { ...CALL, params: null }],
   ['an answer without a result', NO_MESSAGE, { jsonrpc: '2.0', id: 1 }],
@@ -54,22 +48,20 @@ const POSTS: readonly Row[] = [
   ['an answer without an id', NO_MESSAGE, { jsonrpc: '2.0', result: {} }],
   ['an error without a code', NO_MESSAGE, { jsonrpc: '2.0', id: 1, error: { message: '' } }],
   ['an array', NO_MESSAGE, [CALL]],
-  ['an empty array', NO_MESSAGE, []],
 ];
 
-for (const [what, expected, body, headers] of POSTS) {
-  test(`a POST with ${what}: ${expected.status}, ${expected.code}`, async () => {
+test('a POST that is refused changes and counts nothing', async () => {
+  for (const [what, expected, body, headers] of POSTS) {
     const { post, session, charges, endpoint, call } = legacyHarness();
     const { reply, done } = post(body, headers);
-    assert.equal(await done, expected);
+    assert.equal(await done, expected, what);
     const found = [reply.isAnswered, session.exchanges.length, charges.length, session.notes.length];
-    assert.equal(found, [false, 0, 0, 0]);
-    assert.is(endpoint.conversations, 0);
+    assert.equal([...found, endpoint.conversations], [false, 0, 0, 0, 0], what);
     const next = call(1);
     session.last.result();
-    assert.is(next.reply.status, 200, 'the session is unharmed');
-  });
-}
+    assert.is(next.reply.status, 200, what);
+  }
+});
 
 const HELLOS: readonly (readonly [what: string, params: unknown])[] = [
   ['nothing', undefined],
@@ -82,51 +74,46 @@ const HELLOS: readonly (readonly [what: string, params: unknown])[] = [
   ['a client that is too large', { ...HELLO, clientInfo: { name: 'c', version: 'v'.repeat(40_000) } }],
 ];
 
-for (const [what, params] of HELLOS) {
-  test(`initialize with ${what}: 400, -32602`, async () => {
+test('initialize with invalid parameters: 400, -32602', async () => {
+  for (const [what, params] of HELLOS) {
     const { post, backends } = legacyHarness();
     const { done } = post(request(9, 'initialize', params), { 'mcp-session-id': undefined });
-    assert.equal(await done, refusal(400, -32602, 9));
+    assert.equal(await done, refusal(400, -32602, 9), what);
     assert.is(backends.opened.length, 0);
-  });
-}
+  }
+});
 
-const GETS: readonly (readonly [string, Refusal, Record<string, string | undefined>])[] = [
-  ['no session', BAD_REQUEST, { 'mcp-session-id': undefined }],
-  ['an unknown session', UNKNOWN, { 'mcp-session-id': 'two' }],
-  ["another's session", UNKNOWN, { principal: 'bob' }],
-  ['a revision nobody knows', BAD_REQUEST, { 'mcp-protocol-version': 'x' }],
-  ['no Accept', refusal(406, -32000), { accept: undefined }],
-  ['Accept of JSON only', refusal(406, -32000), { accept: 'application/json' }],
-  ['an event that is none', BAD_REQUEST, { 'last-event-id': '../../x' }],
-  ['an event of no stream', BAD_REQUEST, { 'last-event-id': '77.1' }],
-];
-
-for (const [what, expected, headers] of GETS) {
-  test(`a GET with ${what}: ${expected.status}, ${expected.code}`, async () => {
+test('a GET that is refused opens nothing', async () => {
+  for (const [expected, headers] of [
+    [UNKNOWN, { principal: 'bob' }],
+    [BAD_REQUEST, { 'mcp-protocol-version': 'x' }],
+    [refusal(406, -32000), { accept: undefined }],
+    [BAD_REQUEST, { 'last-event-id': '../../x' }],
+    [BAD_REQUEST, { 'last-event-id': '77.1' }],
+  ] as const) {
     const { send, endpoint, session } = legacyHarness();
     const { reply, done } = send('GET', undefined, headers);
     assert.equal(await done, expected);
     assert.equal([reply.isAnswered, endpoint.conversations, session.holds], [false, 0, 0]);
-  });
-}
+  }
+});
 
 const TOO_LONG = 'x'.repeat(8 * 1024 + 1);
 
-for (const [method, params] of [
-  ['tools/list', { cursor: TOO_LONG }],
-  ['resources/read', { uri: TOO_LONG }],
-  ['resources/subscribe', { uri: TOO_LONG }],
-  ['resources/unsubscribe', { uri: TOO_LONG }],
-] as const) {
-  test(`${method} with a text that is too long is answered with -32602`, async () => {
+test('a cursor or a URI that is too long is answered with -32602', async () => {
+  for (const [method, params] of [
+    ['tools/list', { cursor: TOO_LONG }],
+    ['resources/read', { uri: TOO_LONG }],
+    ['resources/subscribe', { uri: TOO_LONG }],
+    ['resources/unsubscribe', { uri: TOO_LONG }],
+  ] as const) {
     const { post, session, endpoint } = legacyHarness();
     const { reply, done } = post(request(1, method, params));
     assert.is(await done, undefined);
-    assert.is(Object(reply.message.error).code, -32602);
+    assert.is(Object(reply.message.error).code, -32602, method);
     assert.equal([session.exchanges.length, endpoint.conversations], [0, 0]);
-  });
-}
+  }
+});
 
 test('a second GET stream: 409, -32000, and the first continues', async () => {
   const { listen, session } = legacyHarness();
@@ -134,12 +121,6 @@ test('a second GET stream: 409, -32000, and the first continues', async () => {
   assert.equal(await listen().done, refusal(409, -32000));
   session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
   assert.is(first.reply.events.messages.length, 1);
-});
-
-test("a DELETE of another's session: 404, and it goes on", async () => {
-  const { send, session } = legacyHarness();
-  assert.equal(await send('DELETE', undefined, { principal: 'bob' }).done, UNKNOWN);
-  assert.is(session.isClosed, false);
 });
 
 test('a missing or older revision header is accepted', async () => {

@@ -57,29 +57,19 @@ test('a request reaches the backends as it is, and its result the client', async
   assert.equal(reply.message, { jsonrpc: '2.0', id: 'x', result: { content: [], resultType: 'complete' } });
 });
 
-test('a request with missing or repeated fields is refused before any backend is asked', async () => {
+test('a request that is refused reaches no backend, and counts nothing', async () => {
   const { backends, send, post, charges } = modernHarness();
   const bare = (params?: object) => ({ jsonrpc: '2.0', id: 7, method: 'tools/list', params });
   const list = headersFor('tools/list');
   const table: readonly [expected: string, reply: Promise<Awaited<ReturnType<typeof send>>>][] = [
-    ['400 -32602', post(bare(), list)],
-    ['400 -32602', post(bare({ _meta: {} }), list)],
     ['400 -32602', post(bare({ _meta: { [KEY.version]: VERSION } }), list)],
-    ['400 -32602', post(bare({ _meta: { [KEY.capabilities]: {} } }), list)],
-    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-protocol-version': undefined } })],
-    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-protocol-version': '2025-11-25' } })],
     ['400 -32020', send('tools/list', {}, { headers: { 'mcp-method': undefined } })],
-    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-method': 'Tools/List' } })],
     ['400 -32020', send('tools/call', call, { headers: { 'mcp-name': 'other' } })],
-    ['400 -32020', send('tools/list', {}, { meta: { [KEY.version]: 'v999.0.0' } })],
     [
       '400 -32022',
       send('tools/list', {}, { meta: { [KEY.version]: 'v9' }, headers: { 'mcp-protocol-version': 'v9' } }),
     ],
     ['406 -32000', send('tools/list', {}, { headers: { accept: undefined } })],
-    ['415 -32000', send('tools/list', {}, { headers: { 'content-type': 'text/plain' } })],
-    ['400 -32700', post('{', list)],
-    ['400 -32600', post([bare()], list)],
     ['400 -32600', send('tools/list', {}, { id: null })],
   ];
   for (const [index, [expected, reply]] of table.entries())
