@@ -19,7 +19,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../src/domain/exchange.ts';
-import { createGateway } from '../src/gateway.ts';
+import { createGateway, type Gateway } from '../src/gateway.ts';
 import { otelVariables } from '../src/tracing/otlp-variables.ts';
 import { readTrace, traceFields } from '../src/tracing/trace-context.ts';
 import { Tracing } from '../src/tracing/tracing.ts';
@@ -41,13 +41,8 @@ test.after.each(() => {
 
 test('has the attempts of its calls below its own span, and its functions get the context', async () => {
   context.setGlobalContextManager(contexts());
-  const seen: ExchangeRequest[] = [];
   await using gateway = await createGateway();
-  const handler = (request: ExchangeRequest) => {
-    if (request.method === 'tools/call') seen.push(request);
-    return request.method === 'tools/list' ? { tools: [{ name: 'one', inputSchema: {} }] } : { content: [] };
-  };
-  await gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
+  const seen = await addInstance(gateway);
   exporter.reset();
   await trace.getTracer('program').startActiveSpan('work', async (work) => {
     await gateway.call('demo', 'one', { secret: 'planted' });
@@ -58,8 +53,7 @@ test('has the attempts of its calls below its own span, and its functions get th
   assert.is(attempt?.parentSpanContext?.spanId, work?.spanContext().spanId);
   assert.equal(attempt?.attributes['network.transport'], undefined);
   const { traceId, spanId } = attempt?.spanContext() ?? {};
-  const { _meta } = seen[0]?.params ?? {};
-  assert.is(Object(_meta).traceparent, `00-${traceId}-${spanId}-01`);
+  assert.is(seen[0], `00-${traceId}-${spanId}-01`);
   assert.not.ok(
     JSON.stringify(exporter.getFinishedSpans().map((span) => span.attributes)).includes('planted'),
   );
@@ -91,13 +85,8 @@ test('passes on that a trace is not sampled', async () => {
   trace.setGlobalTracerProvider(
     new TracerProvider({ sampler, spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
   );
-  const seen: unknown[] = [];
   await using gateway = await createGateway();
-  const handler = ({ method, params }: ExchangeRequest) => {
-    if (method === 'tools/call') seen.push(Object(params?._meta).traceparent);
-    return method === 'tools/list' ? { tools: [{ name: 'one', inputSchema: {} }] } : { content: [] };
-  };
-  await gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
+  const seen = await addInstance(gateway);
   await gateway.call('demo', 'one');
   assert.match(String(seen[0]), /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
   assert.equal(exporter.getFinishedSpans(), []);
@@ -146,6 +135,17 @@ test('are sent where the standard variables name a collector, and do not turn it
   ])
     assert.is(otelVariables(off), undefined, JSON.stringify(off));
 });
+
+/** Adds an instance with the tool `one`. The result gets the `traceparent` of each call. */
+async function addInstance(gateway: Gateway): Promise<unknown[]> {
+  const seen: unknown[] = [];
+  const handler = ({ method, params }: ExchangeRequest) => {
+    if (method === 'tools/call') seen.push(Object(params?._meta).traceparent);
+    return method === 'tools/list' ? { tools: [{ name: 'one', inputSchema: {} }] } : { content: [] };
+  };
+  await gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
+  return seen;
+}
 
 /** As in the SDK for Node. */
 function contexts(): ContextManager {

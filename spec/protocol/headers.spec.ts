@@ -153,21 +153,6 @@ test('need no name where the method or the body has none, but let no header name
   );
 });
 
-test('that repeat the body may be missing beside a notification, but not wrong', () => {
-  const said = { method: 'notifications/x', protocolVersion: VERSION };
-  const right = { 'mcp-protocol-version': VERSION, 'mcp-method': 'notifications/x' };
-  for (const headers of [{}, right])
-    assert.is(
-      outcome(() => checkSentHeaders(headers, said)),
-      'passes',
-    );
-  for (const name of ['mcp-protocol-version', 'mcp-method'])
-    assert.match(
-      outcome(() => checkSentHeaders({ ...right, [name]: 'x' }, said)),
-      /than the body/,
-    );
-});
-
 const toolWith = (properties: JsonObject, more: JsonObject = {}): Tool => ({
   name: 't',
   inputSchema: { type: 'object', properties, ...more },

@@ -15,16 +15,7 @@ import { JsonText } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isProfileTooLarge, isTooLong, shortKey } from '../../src/protocol/client-bounds.ts';
 import { readBody, readClientMessage } from '../../src/protocol/client-message.ts';
-import {
-  errorMessage,
-  failureOf,
-  faultOf,
-  notificationMessage,
-  RpcFailure,
-  refused,
-  requestMessage,
-  resultMessage,
-} from '../../src/protocol/rpc.ts';
+import { failureOf, faultOf, RpcFailure, refused, resultMessage } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 import { notification, request } from './legacy/legacy-harness.ts';
 
@@ -125,15 +116,6 @@ test('an id with multi-byte characters does not damage the result', () => {
     id,
     result: { a: [] },
   });
-});
-
-test('errors, notifications and requests', () => {
-  assert.is(
-    errorMessage(null, { code: -32700, message: 'no' }),
-    '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}',
-  );
-  assert.is(notificationMessage('a', { b: 1 }), '{"jsonrpc":"2.0","method":"a","params":{"b":1}}');
-  assert.is(requestMessage(7, 'a', {}), '{"jsonrpc":"2.0","id":7,"method":"a","params":{}}');
 });
 
 test('a profile has at most 32 Ki units of JSON', () => {

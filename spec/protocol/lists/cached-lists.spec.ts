@@ -31,16 +31,11 @@ function setUp() {
   return { inner, cached, ask, openSession };
 }
 
-test('asks for a list once', async () => {
+test('asks for a list once per owner, capabilities, page and instance', async () => {
   const { inner, ask } = setUp();
   await ask({ method: 'tools/list' });
   await ask({ method: 'tools/list', params: { _meta: { traceparent: 'x' } } });
   assert.is(inner.asked.length, 1);
-});
-
-test('distinguishes owner, capabilities, page, instance and list', async () => {
-  const { inner, ask } = setUp();
-  await ask({ method: 'tools/list' });
   await ask({ method: 'tools/list' }, { owner: { id: 'user:bo' } });
   await ask({ method: 'tools/list' }, { profile: { ...PROFILE, capabilities: { roots: {} } } });
   await ask({ method: 'tools/list', params: { cursor: '' } });
