@@ -148,7 +148,7 @@ interface Crawled {
 type AcceptedItems = WeakMap<JsonText, readonly JsonObject[]>;
 
 /** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
-export async function crawlList(
+async function crawlList(
   list: ListField,
   backends: Backends,
   client: Client,
