@@ -8,6 +8,7 @@ import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instance.ts';
 import type { TemplateSnapshot } from '../../src/gateway-types.ts';
 import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
+import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('samples of the load');
@@ -189,15 +190,10 @@ function finish(
 }
 
 function loaded(template: string, ids: readonly string[], state: Partial<InstanceSnapshot> = {}) {
-  const instances = ids.map(
-    (id): InstanceSnapshot => ({
-      ...{ id, serverId: `${template}.${id}`, template, state: 'healthy', healthy: true, inFlight: 0 },
-      ...{ weight: 2, score: 99.5, latencyMs: 1.2789, consecutiveFailures: 0, lastCheck: null },
-      ...{ ejection: null, reason: null, restarts: 1, requests: 0, errors: 0, era: 'legacy', pid: null },
-      ...{ stderr: [], unmatchedMessages: 0 },
-      ...state,
-    }),
-  );
+  const instances = ids.map((id) => {
+    const names = { id, serverId: `${template}.${id}`, template };
+    return snapshotSample({ ...names, inFlight: 0, score: 99.5, latencyMs: 1.2789, restarts: 1, ...state });
+  });
   const sessions = { open: 7, opened: 9, ended: 2, lost: 1, moved: 0 };
   const ownProcesses = { running: 0, started: 0, lost: 0 };
   return { template, queued: 5, clients: { sessions, ownProcesses }, instances };
