@@ -6,17 +6,10 @@ import * as assert from 'uvu/assert';
 import type { ClientReply } from '../../../src/domain/client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
-import { legacyHarness, notification, request } from './legacy-harness.ts';
+import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation asks');
 const ASKABLE = { capabilities: { elicitation: {} } };
-const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
-
-/** Lets time pass in steps, so that those who look at the clock see it move. */
-function pass(ms: number): void {
-  for (let passed = 0; passed < ms; passed += 10_000) mock.timers.tick(10_000);
-}
-
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
 

@@ -12,16 +12,9 @@ import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
-import { legacyHarness, notification, request } from './legacy-harness.ts';
+import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation');
-
-const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
-
-/** Lets time pass in steps, so that those who look at the clock see it move. */
-function pass(ms: number): void {
-  for (let passed = 0; passed < ms; passed += 10_000) mock.timers.tick(10_000);
-}
 
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());

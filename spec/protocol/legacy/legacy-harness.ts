@@ -1,5 +1,6 @@
 // A legacy endpoint with one session, and a client that talks to it.
 
+import { mock } from 'node:test';
 import type { Principal } from '../../../src/domain/account.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
@@ -103,4 +104,13 @@ export function request(id: unknown, method: string, params?: unknown): Record<s
 
 export function notification(method: string, params?: unknown): Record<string, unknown> {
   return { jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) };
+}
+
+export function answer(id: unknown, result: unknown = {}): Record<string, unknown> {
+  return { jsonrpc: '2.0', id, result };
+}
+
+/** Lets simulated time pass in the steps in which conversations are swept. */
+export function pass(ms: number): void {
+  for (let passed = 0; passed < ms; passed += 10_000) mock.timers.tick(10_000);
 }
