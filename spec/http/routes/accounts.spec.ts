@@ -1,0 +1,335 @@
+// Users, API keys, logins and the account of the caller, over HTTP.
+
+import * as assert from 'uvu/assert';
+import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of accounts');
+const app = appFor(test, () => startWithAccounts());
+test.before(() => app.serve('demo', 'one'));
+
+const ask = async (method: string, path: string, body?: unknown) => {
+  return app.as(app.admin, method, path, body === undefined ? {} : { body });
+};
+const create = async (over: object) =>
+  ask('POST', '/auth/users', { username: 'x', email: 'x@localhost', password: PASSWORD, ...over });
+
+test('create a user that can log in', async () => {
+  const { status, body, headers, text } = await create({ username: 'Grace.H', email: 'grace@navy.mil' });
+  assert.is(status, 201);
+  assert.is(headers.get('location'), `/auth/users/${body.id}`);
+  const { id, created_at, updated_at, ...rest } = body;
+  assert.match(String(id), /^[0-9a-f-]{36}$/);
+  assert.is(new Date(String(created_at)).toISOString(), created_at);
+  assert.is(updated_at, created_at);
+  assert.equal(rest, {
+    ...{ username: 'Grace.H', email: 'grace@navy.mil', role: 'user', is_superuser: false },
+    ...{ templates: null, is_active: true },
+  });
+  assert.not.match(text, /password|hash|\$2b/i);
+  assert.equal((await ask('GET', `/auth/users/${id}`)).body, body);
+  const login = await app.login('grace.h');
+  assert.is((await app.as(login, 'GET', '/stats')).status, 200);
+});
+
+for (const [fields, role] of [
+  [{ is_superuser: true }, 'admin'],
+  [{ is_superuser: false }, 'user'],
+  [{ role: 'admin' }, 'admin'],
+  [{ role: 'user' }, 'user'],
+  [{ role: 'admin', is_superuser: true }, 'admin'],
+  [{ templates: null }, 'user'],
+] as const) {
+  test(`create a user with ${JSON.stringify(fields)}`, async () => {
+    const username = `role-${Object.keys(fields).join('-')}-${role}`;
+    const { status, body } = await create({ username, ...fields });
+    assert.equal([status, body.role, body.is_superuser], [201, role, role === 'admin']);
+  });
+}
+
+test('refuse a user name that exists, in any case', async () => {
+  for (const username of ['ada', 'ADA']) {
+    const { status, body } = await create({ username });
+    assert.equal([status, body.error_code], [400, 'DUPLICATE_USERNAME']);
+  }
+});
+
+test('list all users', async () => {
+  const { status, text } = await ask('GET', '/auth/users');
+  assert.is(status, 200);
+  const users: unknown = JSON.parse(text);
+  assert.ok(Array.isArray(users));
+  assert.equal(
+    users.slice(0, 2).map(({ username }) => username),
+    ['admin', 'ada'],
+  );
+});
+
+test('change a user, with effect on its next request', async () => {
+  const { id } = await app.createUser('hopper');
+  const login = await app.login('hopper');
+  const mine = () => app.as(login, 'GET', '/auth/me');
+  assert.equal((await mine()).body.templates, null);
+  const change = { email: 'h@example.org', templates: ['demo'] };
+  const changed = await ask('PATCH', `/auth/users/${id}`, change);
+  assert.equal(
+    [changed.status, changed.body.email, changed.body.templates],
+    [200, 'h@example.org', ['demo']],
+  );
+  assert.equal((await mine()).body.templates, ['demo']);
+  for (const templates of [[], null])
+    assert.equal((await ask('PATCH', `/auth/users/${id}`, { templates })).body.templates, templates);
+  assert.equal((await mine()).body.templates, null);
+  const promoted = await ask('PATCH', `/auth/users/${id}`, { is_superuser: true });
+  assert.equal([promoted.body.role, promoted.body.is_superuser], ['admin', true]);
+  assert.is((await mine()).status, 401, 'a new role needs a new token');
+});
+
+test('end tokens by a new password, and refuse logins of a disabled user', async () => {
+  const { id } = await app.createUser('locked');
+  const login = await app.login('locked');
+  await ask('PATCH', `/auth/users/${id}`, { password: 'another horse' });
+  assert.is((await app.as(login, 'GET', '/auth/me')).status, 401);
+  const wrong = await app.ask('POST', '/auth/login', { body: { username: 'locked', password: PASSWORD } });
+  assert.is(wrong.status, 401);
+  const right = { username: 'locked', password: 'another horse' };
+  assert.is((await app.ask('POST', '/auth/login', { body: right })).status, 200);
+  const disabled = await ask('PATCH', `/auth/users/${id}`, { is_active: false });
+  assert.is(disabled.body.is_active, false);
+  assert.is((await app.ask('POST', '/auth/login', { body: right })).status, 401);
+});
+
+test('keep the last admin', async () => {
+  const app = await startWithAccounts();
+  const users: unknown = JSON.parse((await app.as(app.admin, 'GET', '/auth/users')).text);
+  const { id } = Array.isArray(users) ? users[0] : assert.unreachable();
+  for (const [method, body] of [
+    ['DELETE', undefined],
+    ['PATCH', { role: 'user' }],
+    ['PATCH', { is_superuser: false }],
+    ['PATCH', { is_active: false }],
+  ] as const) {
+    const answer = await app.as(app.admin, method, `/auth/users/${id}`, body === undefined ? {} : { body });
+    assert.equal([answer.status, answer.body.error_code], [400, 'LAST_ADMIN']);
+  }
+  assert.is((await app.as(app.admin, 'GET', '/auth/users')).status, 200);
+  await app.close();
+});
+
+test('delete a user with its tokens and API keys', async () => {
+  const { id } = await app.createUser('leaving');
+  const login = await app.login('leaving');
+  const { key } = await app.auth.accounts.createApiKey({
+    name: 'k',
+    permissions: ['tools:call'],
+    ownerId: id,
+  });
+  assert.is((await app.as({ 'x-api-key': key }, 'GET', '/auth/me')).status, 200);
+  const first = await ask('DELETE', `/auth/users/${id}`);
+  assert.equal([first.status, first.text], [204, '']);
+  assert.is((await app.as(login, 'GET', '/auth/me')).status, 401);
+  assert.is((await app.as({ 'x-api-key': key }, 'GET', '/auth/me')).status, 401);
+  const second = await ask('DELETE', `/auth/users/${id}`);
+  assert.equal([second.status, second.body.error_code], [404, 'USER_NOT_FOUND']);
+});
+
+test('refuse new passwords while too many are hashed', async () => {
+  const app = await startWithAccounts({ passwordCost: 9 });
+  const fresh = (name: string) => ({ username: name, email: 'x@localhost', password: PASSWORD });
+  const { body } = await app.as(app.admin, 'POST', '/auth/users', { body: fresh('many') });
+  for (const again of [
+    (round: number) => app.as(app.admin, 'POST', '/auth/users', { body: fresh(`many-${round}`) }),
+    () => app.as(app.admin, 'PATCH', `/auth/users/${body.id}`, { body: { password: 'another horse' } }),
+  ]) {
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, round) => again(round)));
+    const refused = answers.filter(({ status }) => status === 429);
+    assert.ok(refused.length > 0 && refused.length <= 38);
+    for (const { body: refusal, headers } of refused) {
+      assert.equal(
+        [refusal.error_code, refusal.detail, headers.get('retry-after')],
+        ['TOO_MANY_ATTEMPTS', 'Too many passwords at once; wait a moment.', '2'],
+      );
+    }
+  }
+  await app.close();
+});
+
+// --- API keys ------------------------------------------------------------------------------------------------------
+
+const createKey = (over: object) =>
+  ask('POST', '/auth/api-keys', { name: 'ci', permissions: ['tools:call'], ...over });
+const listed = async (): Promise<Record<string, unknown>[]> => {
+  const { text } = await ask('GET', '/auth/api-keys');
+  const keys: unknown = JSON.parse(text);
+  return Array.isArray(keys) ? keys : [];
+};
+
+test('show an API key once', async () => {
+  const { status, body, headers } = await createKey({
+    templates: ['demo'],
+    expires_at: '2999-01-01T01:00:00+01:00',
+  });
+  assert.is(status, 201);
+  assert.is(headers.get('cache-control'), 'no-store');
+  const { id, key, created_at, ...rest } = body;
+  assert.match(String(key), /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/);
+  assert.is(new Date(String(created_at)).toISOString(), created_at);
+  assert.equal(rest, {
+    ...{ name: 'ci', permissions: ['tools:call'], templates: ['demo'] },
+    ...{ expires_at: '2999-01-01T00:00:00.000Z', last_used_at: null, is_active: true, created_by: 'admin' },
+  });
+  const record = (await listed()).find((one) => one.id === id);
+  assert.equal(record, { id, created_at, ...rest });
+  assert.not.match(JSON.stringify(await listed()), new RegExp(String(key).slice(-43)));
+});
+
+test('create API keys that are accepted in either header until they are revoked', async () => {
+  const { id, key } = (await createKey({})).body;
+  const call = (headers: Record<string, string>) =>
+    app.as(headers, 'POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
+  assert.is((await call({ 'x-api-key': String(key) })).status, 200);
+  assert.is((await call({ authorization: `Bearer ${key}` })).status, 200);
+  assert.is((await call({ 'x-api-key': String(key), authorization: `Bearer ${key}` })).status, 200);
+  assert.is((await call({ 'x-api-key': String(key), ...app.user })).status, 401, 'two different callers');
+  assert.type((await listed()).find((one) => one.id === id)?.last_used_at, 'string');
+  const first = await ask('DELETE', `/auth/api-keys/${id}`);
+  assert.equal([first.status, first.text], [204, '']);
+  const after = await call({ 'x-api-key': String(key) });
+  assert.equal([after.status, after.body.error_code], [401, 'INVALID_CREDENTIALS']);
+  const second = await ask('DELETE', `/auth/api-keys/${id}`);
+  assert.equal([second.status, second.body.error_code], [404, 'API_KEY_NOT_FOUND']);
+});
+
+test('remove double permissions of an API key, and accept null for absent fields', async () => {
+  const { status, body } = await createKey({
+    ...{ permissions: ['tools:call', 'gateway:read', 'tools:call'], templates: null, expires_at: null },
+  });
+  assert.equal(
+    [status, body.permissions, body.templates, body.expires_at],
+    [201, ['tools:call', 'gateway:read'], null, null],
+  );
+});
+
+test('limit an API key to the present permissions of its owner', async () => {
+  const { id } = await app.createUser('deputy', 'admin');
+  const made = await app.as(await app.login('deputy'), 'POST', '/auth/api-keys', {
+    body: { name: 'deputy', permissions: ['gateway:write', 'gateway:read'] },
+  });
+  const key = { 'x-api-key': String(made.body.key) };
+  const write = () => app.as(key, 'PATCH', '/gateway/templates/demo', { body: {} });
+  assert.is((await write()).status, 200);
+  await ask('PATCH', `/auth/users/${id}`, { role: 'user' });
+  const cut = await write();
+  assert.equal([cut.status, cut.body.required_permissions], [403, ['gateway:write']]);
+  assert.is((await app.as(key, 'GET', '/stats')).status, 200);
+  await ask('PATCH', `/auth/users/${id}`, { is_active: false });
+  assert.is((await app.as(key, 'GET', '/stats')).status, 401);
+  const record = (await listed()).find((one) => one.name === 'deputy');
+  assert.equal([record?.is_active, record?.created_by], [false, 'deputy']);
+});
+
+// --- logins and the own account --------------------------------------------------------------------------------------
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+const form = async (body: string, headers: Record<string, string> = FORM) =>
+  app.ask('POST', '/auth/login', { body, headers });
+const json = async (body: unknown) => app.ask('POST', '/auth/login', { body });
+const written = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
+const ADA = { username: 'ada', password: PASSWORD };
+
+test('give a token for a form or JSON, also with other fields, a charset and wrong credentials', async () => {
+  const { status, body, headers } = await form(written(ADA));
+  assert.is(status, 200);
+  assert.equal(Object.keys(body).sort(), ['access_token', 'expires_in', 'token_type']);
+  assert.equal([body.token_type, body.expires_in], ['bearer', 3_600]);
+  assert.is(headers.get('cache-control'), 'no-store');
+  const me = await app.as({ authorization: `Bearer ${body.access_token}` }, 'GET', '/auth/me');
+  assert.equal([me.status, me.body.name], [200, 'ada']);
+  const charset = { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' };
+  const oauth = { grant_type: 'password', scope: 'admin', client_id: 'x', client_secret: '' };
+  for (const answer of [
+    await json({ ...ADA, ...oauth, nested: { a: 1 } }),
+    await form(written({ ...ADA, ...oauth }), charset),
+    await form(written(ADA), { ...FORM, authorization: 'Bearer nonsense' }),
+  ])
+    assert.is(answer.status, 200);
+});
+
+test('answer a wrong password like an unknown user', async () => {
+  const answers = await Promise.all([
+    form(written({ ...ADA, password: 'wrong horse' })),
+    form(written({ ...ADA, username: 'nobody-at-all' })),
+  ]);
+  for (const { status, body, headers } of answers) {
+    assert.is(status, 401);
+    assert.is(headers.get('www-authenticate'), 'Bearer');
+    assert.equal({ ...body, request_id: '' }, { ...answers[0]?.body, request_id: '' });
+    assert.is(body.error_code, 'INVALID_CREDENTIALS');
+    assert.not.match(JSON.stringify({ ...body, request_id: '' }), /horse|ada|nobody-at-all/);
+  }
+});
+
+for (const type of [
+  ...['text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded; charset=latin1'],
+  ...['application/x-www-form-urlencodedx', ''],
+]) {
+  test(`refuse a login with the media type "${type}"`, async () => {
+    const { status, body } = await form(written(ADA), { 'content-type': type });
+    assert.equal([status, body.error_code], [415, 'UNSUPPORTED_MEDIA_TYPE']);
+    assert.match(String(body.detail), /a form or application\/json/);
+  });
+}
+
+test('refuse a large login', async () => {
+  const { status, body } = await form(`username=ada&password=${'x'.repeat(70_000)}`);
+  assert.equal([status, body.error_code], [413, 'PAYLOAD_TOO_LARGE']);
+});
+
+test('refuse logins after ten failures', async () => {
+  const answers: number[] = [];
+  let retryAfter: string | null = null;
+  for (let attempt = 0; attempt < 12; attempt += 1) {
+    const { status, body, headers } = await json({ username: 'guessed', password: 'wrong horse' });
+    answers.push(status);
+    if (status === 429) {
+      assert.is(body.error_code, 'TOO_MANY_ATTEMPTS');
+      retryAfter = headers.get('retry-after');
+    }
+  }
+  assert.equal(answers, [...Array<number>(10).fill(401), 429, 429]);
+  assert.ok(Number(retryAfter) >= 1);
+});
+
+test('show a user and an admin their accounts', async () => {
+  const ada = (await app.as(app.user, 'GET', '/auth/me')).body;
+  assert.equal(ada, {
+    ...{ id: `user:${ada.user_id}`, kind: 'user', name: 'ada', user_id: ada.user_id },
+    ...{ scopes: ['gateway:read', 'tools:call'], templates: null, hourly_limit: 1_000 },
+    ...{ role: 'user', auth_enabled: true },
+  });
+  const root = (await app.as(app.admin, 'GET', '/auth/me')).body;
+  assert.equal([root.name, root.role, root.hourly_limit], ['admin', 'admin', null]);
+  assert.equal(root.scopes, ['gateway:read', 'gateway:write', 'tools:call', 'admin']);
+});
+
+test('show an API key its account', async () => {
+  const key = await app.key(['gateway:read'], ['zeta', 'alpha']);
+  const { id, ...rest } = (await app.as(key, 'GET', '/auth/me')).body;
+  assert.match(String(id), /^key:[0-9a-f]{16}$/);
+  assert.equal(rest, {
+    ...{ kind: 'api-key', name: 'gateway:read', user_id: null, scopes: ['gateway:read'] },
+    ...{ templates: ['alpha', 'zeta'], hourly_limit: 5_000, role: null, auth_enabled: true },
+  });
+});
+
+test('show the anonymous admin while authentication is off', async () => {
+  const app = await startApp();
+  const { status, body } = await app.ask('GET', '/auth/me');
+  assert.equal([status, body.id, body.kind, body.user_id], [200, 'anonymous', 'anonymous', null]);
+  assert.equal([body.role, body.auth_enabled], ['admin', false]);
+  assert.equal(body.scopes, ['gateway:read', 'gateway:write', 'tools:call', 'admin']);
+  await app.close();
+});
+
+test.run();
