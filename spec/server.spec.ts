@@ -8,14 +8,15 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
-import type { Observable } from 'rxjs';
+import { type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { fields } from '../src/cli/answers.ts';
 import { loadConfig } from '../src/config.ts';
 import type { GatewayEvent } from '../src/domain/events.ts';
 import { ListenError } from '../src/listeners.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
-import { type RunningServer, startServer } from '../src/server.ts';
+import type { RevisionChange } from '../src/persistence/revision-watch.ts';
+import { logDatabase, type RunningServer, startServer } from '../src/server.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server');
@@ -278,3 +279,34 @@ function failure(promise: Promise<unknown>): Promise<unknown> {
     (reason: unknown) => reason,
   );
 }
+
+const databaseLog = suite('the log of the database');
+
+databaseLog('tells every going and every coming once, with the reason', () => {
+  const storeChanges$ = new Subject<RevisionChange>();
+  const lines: unknown[] = [];
+  const listening = logDatabase(storeChanges$, {
+    error: (...line: unknown[]) => lines.push(line),
+    info: (...line: unknown[]) => lines.push(line),
+  });
+  const gone = (reason: string) => [
+    { reason },
+    'the database is away; known callers and instances are served',
+  ];
+  storeChanges$.next({ kind: 'answered' });
+  storeChanges$.next({ kind: 'changed' });
+  assert.equal(lines, []);
+  storeChanges$.next({ kind: 'away', reason: 'no answer within 5000 ms' });
+  storeChanges$.next({ kind: 'away', reason: 'another one' });
+  assert.equal(lines, [gone('no answer within 5000 ms')]);
+  storeChanges$.next({ kind: 'changed' });
+  storeChanges$.next({ kind: 'answered' });
+  assert.equal(lines.slice(1), [['the database is back']]);
+  storeChanges$.next({ kind: 'away', reason: 'again' });
+  assert.equal(lines.slice(2), [gone('again')]);
+  listening.unsubscribe();
+  storeChanges$.next({ kind: 'answered' });
+  assert.is(lines.length, 3);
+});
+
+databaseLog.run();

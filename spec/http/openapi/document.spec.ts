@@ -1,6 +1,7 @@
-// The API description as a whole, one operation of it, and the parts that operations share.
+// The API description as a whole, single operations of it, and the schemas and examples that it is made of.
 
 import { Validator } from '@seriousme/openapi-schema-validator';
+import Type, { type TSchema } from 'typebox';
 import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/domain/account.ts';
@@ -9,6 +10,7 @@ import { ERROR_STATUS } from '../../../src/domain/errors.ts';
 import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from '../../../src/http/openapi/components.ts';
 import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { ERROR_SAMPLES } from '../../../src/http/openapi/error-samples.ts';
+import { exampleOf, schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -287,3 +289,105 @@ function everywhere(field: string, value: unknown = document): unknown[] {
 }
 
 test.run();
+
+const schemas = suite('schemas of the API description');
+const Weight = Type.Object({ weight: Type.Integer() });
+
+schemas('are plain JSON Schema', () => {
+  const { describe } = schemaWriter({});
+  const schema = Type.Object({ a: Type.Optional(Type.String({ maxLength: 3 })), b: Type.Unknown() });
+  assert.equal(describe(schema), {
+    type: 'object',
+    required: ['b'],
+    properties: { a: { type: 'string', maxLength: 3 }, b: {} },
+  });
+});
+
+schemas('say the type of an enumeration of words', () => {
+  const { describe } = schemaWriter({});
+  assert.equal(describe(Type.Enum(['a', 'b'])), { type: 'string', enum: ['a', 'b'] });
+  assert.equal(describe(Type.Enum([1, 'b'])), { enum: [1, 'b'] });
+});
+
+schemas('write a record of any name as such, and keep a pattern that means something', () => {
+  const { describe } = schemaWriter({});
+  assert.equal(describe(Type.Record(Type.String(), Type.Integer())), {
+    type: 'object',
+    additionalProperties: { type: 'integer' },
+  });
+  const pattern = '^[A-Z]+$';
+  assert.equal(
+    describe(Type.Record(Type.String({ pattern }), Type.Integer(), { additionalProperties: false })),
+    {
+      type: 'object',
+      patternProperties: { [pattern]: { type: 'integer' } },
+      additionalProperties: false,
+    },
+  );
+});
+
+schemas('point to a schema with a name, wherever it stands and however it was wrapped', () => {
+  const { describe } = schemaWriter({ Weight });
+  const pointer = { $ref: '#/components/schemas/Weight' };
+  assert.equal(describe(Weight), pointer);
+  assert.equal(describe(Type.Array(Weight)), { type: 'array', items: pointer });
+  assert.equal(describe(Type.Object({ w: Type.Optional(Weight) })), {
+    type: 'object',
+    properties: { w: pointer },
+  });
+  assert.equal(describe(Type.Object({ weight: Type.Number() })).$ref, undefined);
+});
+
+schemas('write out each schema with a name once, with pointers to the others', () => {
+  const { named } = schemaWriter({ Weight, Holder: Type.Object({ held: Weight }) });
+  assert.equal(named, {
+    Weight: { type: 'object', required: ['weight'], properties: { weight: { type: 'integer' } } },
+    Holder: {
+      type: 'object',
+      required: ['held'],
+      properties: { held: { $ref: '#/components/schemas/Weight' } },
+    },
+  });
+});
+
+const everything = Type.String({ examples: ['everything'] });
+
+schemas('have examples: the first example that a schema carries, else made of its fields', () => {
+  const schema = Type.Object({ template_name: everything, weight: Type.Integer({ examples: [2] }) });
+  assert.equal(exampleOf(schema), { template_name: 'everything', weight: 2 });
+  assert.equal(exampleOf(Type.Object({ weight: Type.Integer() }, { examples: [{ weight: 7 }] })), {
+    weight: 7,
+  });
+});
+
+schemas('have examples without optional fields without an example', () => {
+  const weight = Type.Optional(Type.Integer({ examples: [2] }));
+  const schema = Type.Object({ weight, odd: Type.Optional(Type.Integer()) });
+  assert.equal(exampleOf(schema), { weight: 2 });
+});
+
+schemas(
+  'have examples of the first variant, all parts of an intersection, and one entry of lists and records',
+  () => {
+    const cases: readonly (readonly [TSchema, unknown])[] = [
+      [Type.Union([Type.Literal('a'), Type.Null()]), 'a'],
+      [
+        Type.Intersect([Type.Object({ a: Type.Literal(1) }), Type.Object({ b: Type.Literal(2) })]),
+        { a: 1, b: 2 },
+      ],
+      [Type.Array(Type.Integer({ minimum: 7 })), [7]],
+      [Type.Record(Type.String(), Type.Boolean()), {}],
+      [Type.Record(Type.String(), Type.Boolean(), { propertyNames: everything }), { everything: true }],
+      [Type.Enum(['x', 'y']), 'x'],
+      [Type.String(), 'text'],
+      [Type.Null(), null],
+    ];
+    for (const [schema, example] of cases) assert.equal(exampleOf(schema), example);
+  },
+);
+
+schemas('have no example rather than a wrong one', () => {
+  assert.throws(() => exampleOf(Type.String({ pattern: '^[0-9]{17}$' })), /no example fits/);
+});
+
+schemas.run();

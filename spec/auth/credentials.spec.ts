@@ -1,0 +1,424 @@
+// Credentials: passwords, API keys, tokens, and what users and keys may do with them.
+
+import { createHmac, hash } from 'node:crypto';
+import { mock } from 'node:test';
+import { SignJWT } from 'jose';
+import * as assert from 'uvu/assert';
+import { newUser } from '../../src/auth/accounts.ts';
+import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/api-keys.ts';
+import { Passwords, passwordIssues } from '../../src/auth/passwords.ts';
+import { keyPrincipal, keyStatus, userPrincipal, userStatus } from '../../src/auth/permissions.ts';
+import { createTokens } from '../../src/auth/tokens.ts';
+import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
+import { suite } from '../helpers/suite.ts';
+import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS, stoppedClock } from './auth-harness.ts';
+
+const test = suite('passwords');
+
+test('a hash is bcrypt of the given cost, salted, and matches its password alone', async () => {
+  const passwords = new Passwords(4);
+  const hash = await passwords.hash('correct horse');
+  assert.match(hash, /^\$2b\$04\$.{53}$/);
+  assert.is.not(await passwords.hash('correct horse'), hash);
+  assert.is(await passwords.matches('correct horse', hash), true);
+  assert.is(await passwords.matches('correct horse ', hash), false);
+  assert.is(await passwords.matches('Correct horse', hash), false);
+});
+
+test('the cost is 12 unless somebody says otherwise', async () => {
+  assert.match(await new Passwords().hash('correct horse'), /^\$2b\$12\$/);
+});
+
+test('a password longer than 72 bytes matches nothing, although bcrypt reads its beginning only', async () => {
+  const passwords = new CountedPasswords();
+  const password = 'x'.repeat(72);
+  const hash = await passwords.hash(password);
+  assert.is(await passwords.matches(password, hash), true);
+  assert.is(await passwords.matches(`${password}y`, hash), false);
+  assert.is(passwords.compared.length, 2, 'compared all the same');
+});
+
+test('a new one that breaks the rule is one issue, which does not repeat it', () => {
+  for (const [password, type] of [
+    ['1234567', 'string_too_short'],
+    ['x'.repeat(73), 'string_too_long'],
+    ['1234\u00005678', 'string_unicode'],
+    ['12345678', undefined],
+  ] as const) {
+    const issues = passwordIssues(password);
+    const found = issues.map((issue) => [issue.loc, issue.type]);
+    assert.equal(found, type === undefined ? [] : [[['body', 'password'], type]]);
+    assert.not.ok(JSON.stringify(issues).includes(password));
+  }
+});
+
+test.run();
+
+const keys = suite('API keys');
+
+keys('a new key is told apart by its id and kept as the SHA-256 of its secret', () => {
+  const { key, id, secretHash } = newKey();
+  assert.match(key, /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/);
+  const parts = parseKey(key);
+  assert.is(parts?.id, id);
+  assert.is(hash('sha256', parts?.secret ?? ''), secretHash);
+  assert.not.ok(secretHash.includes(parts?.secret ?? ''));
+});
+
+keys('any other form is no key', () => {
+  const { key } = newKey();
+  const others = [
+    ...['', 'sd_', key.slice(1), key.slice(0, -1), `${key}A`, `${key}\n`, ` ${key}`, key.toUpperCase()],
+  ];
+  const foreign = [
+    key.replace('sd_', 'sk_'),
+    key.replace(/.$/, '='),
+    key.replace(/.$/, 'é'),
+    key.replace('_', '-'),
+  ];
+  for (const text of [...others, ...foreign]) assert.is(parseKey(text), undefined, JSON.stringify(text));
+});
+
+keys('only the secret itself belongs to its hash, and a broken hash belongs to nobody', () => {
+  const { key, secretHash } = newKey();
+  const secret = parseKey(key)?.secret ?? '';
+  assert.is(isSecretOf(secret, secretHash), true);
+  assert.is(isSecretOf(parseKey(newKey().key)?.secret ?? '', secretHash), false);
+  for (const broken of ['', 'zz', secretHash.slice(2), `${secretHash}00`])
+    assert.is(isSecretOf(secret, broken), false, broken);
+});
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+keys.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+keys.after.each(() => mock.timers.reset());
+
+keys('the last use is written once a minute, the last use of each key', async () => {
+  const { keyUse, written } = made();
+  for (let use = 0; use < 100; use += 1) keyUse.used(`key${use % 2}`, START_MS + use);
+  mock.timers.tick(59_999);
+  assert.equal(written, []);
+  mock.timers.tick(1);
+  await turns();
+  assert.equal(written, [
+    new Map([
+      ['key0', iso(START_MS + 98)],
+      ['key1', iso(START_MS + 99)],
+    ]),
+  ]);
+  mock.timers.tick(600_000);
+  await turns();
+  assert.is(written.length, 1, 'nothing was used since');
+  keyUse.used('key0', START_MS + 700);
+  await keyUse.flush();
+  assert.equal(written[1], new Map([['key0', iso(START_MS + 700)]]));
+});
+
+keys('the last use is kept while the database is away, and what is newer wins', async () => {
+  const { keyUse, written, database } = made();
+  database.isAway = true;
+  keyUse.used('a', START_MS);
+  keyUse.used('b', START_MS);
+  const flushing = keyUse.flush();
+  keyUse.used('a', START_MS + 5);
+  await flushing;
+  database.isAway = false;
+  mock.timers.tick(60_000);
+  await turns();
+  assert.equal(written, [
+    new Map([
+      ['a', iso(START_MS + 5)],
+      ['b', iso(START_MS)],
+    ]),
+  ]);
+});
+
+keys('the last use is remembered for 10,000 keys and written at the end', async () => {
+  const { keyUse, written } = made();
+  for (let key = 0; key < 10_005; key += 1) keyUse.used(`key${key}`, START_MS);
+  keyUse.used('key9', START_MS + 1);
+  await keyUse.close();
+  assert.equal(
+    written.map(({ size }) => size),
+    Array(100).fill(100),
+    'no writing is larger than one answer of a slow database',
+  );
+  const uses = new Map(written.flatMap((chunk) => [...chunk]));
+  assert.is(uses.size, 10_000);
+  assert.is(uses.get('key9'), iso(START_MS + 1));
+});
+
+keys(
+  'a last use that was not written yet when the database went away is written later, and asked for once',
+  async () => {
+    const { keyUse, written, database } = made();
+    for (let key = 0; key < 350; key += 1) keyUse.used(`key${key}`, START_MS);
+    database.isAwayAfter = 2;
+    await keyUse.flush();
+    assert.is(database.asked, 3, 'a database that is away is not asked again and again');
+    database.isAwayAfter = Number.POSITIVE_INFINITY;
+    await keyUse.flush();
+    const found = written.map(({ size }) => size);
+    assert.equal(found, [100, 100, 100, 50]);
+    assert.is(new Set(written.flatMap((chunk) => [...chunk.keys()])).size, 350);
+  },
+);
+
+function made() {
+  const written: ReadonlyMap<string, string>[] = [];
+  const database = { isAway: false, asked: 0, isAwayAfter: Number.POSITIVE_INFINITY };
+  const touchApiKeys = async (uses: ReadonlyMap<string, string>): Promise<void> => {
+    database.asked += 1;
+    if (database.isAway || database.asked > database.isAwayAfter) throw new Error('away');
+    written.push(uses);
+  };
+  return { keyUse: new KeyUse({ touchApiKeys }), written, database };
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+keys.run();
+
+const user = newUser({ username: 'ada', email: 'ada@localhost', role: 'user' }, 'hash', START_MS - 5_000);
+const seconds = Math.floor(START_MS / 1000);
+
+const tokenSuite = suite('tokens');
+
+tokenSuite('carry the claims that are promised, and are read back', async () => {
+  const { tokens } = madeTokens();
+  const { accessToken, expiresInSeconds } = await tokens.issue(user);
+  assert.is(expiresInSeconds, 3_600);
+  const { jti, ...claims } = claimsOf(accessToken);
+  assert.match(String(jti), /^[0-9a-f-]{36}$/);
+  assert.equal(claims, {
+    sub: user.id,
+    role: 'user',
+    scope: 'gateway:read tools:call',
+    iss: 'stagedoor',
+    iat: seconds,
+    exp: seconds + 3_600,
+    credentials_at: START_MS - 5_000,
+  });
+  assert.equal(await tokens.read(accessToken), {
+    userId: user.id,
+    id: jti,
+    credentialsAtMs: START_MS - 5_000,
+    expiresAtMs: (seconds + 3_600) * 1_000,
+  });
+});
+
+tokenSuite('end at the second that they say', async () => {
+  const { tokens, clock } = madeTokens();
+  const { accessToken } = await tokens.issue(user);
+  clock.nowMs = (seconds + 3_600) * 1_000 - 1;
+  assert.is(await codeOf(() => tokens.read(accessToken)), 'none');
+  clock.pass(1);
+  assert.is(await codeOf(() => tokens.read(accessToken)), 'TOKEN_EXPIRED');
+});
+
+tokenSuite('every other token is refused', async () => {
+  const { tokens } = madeTokens();
+  const { accessToken } = await tokens.issue(user);
+  const claims = claimsOf(accessToken);
+  const [head = '', body = '', signature = ''] = accessToken.split('.');
+  const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const sign = (header: object, payload: object, secret: Uint8Array = SECRET): string => {
+    const text = `${encode(header)}.${encode(payload)}`;
+    return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
+  };
+  const jwt = { alg: 'HS256', typ: 'JWT' };
+  const without = (claim: string): object =>
+    Object.fromEntries(Object.entries(claims).filter(([name]) => name !== claim));
+  const hs512 = new SignJWT({ ...claims }).setProtectedHeader({ alg: 'HS512' });
+  const table: Record<string, string> = {
+    'another secret': sign(jwt, claims, new TextEncoder().encode('another secret, also long enough')),
+    'alg none, no signature': `${encode({ alg: 'none' })}.${body}.`,
+    'alg none, the old signature': `${encode({ alg: 'none' })}.${body}.${signature}`,
+    'alg NONE': `${encode({ alg: 'NONE' })}.${body}.`,
+    HS512: await hs512.sign(Buffer.concat([SECRET, SECRET])),
+    'HS512 with our secret': sign({ alg: 'HS512' }, claims),
+    RS256: sign({ alg: 'RS256' }, claims),
+    'a key of its own in the header': sign(
+      { alg: 'HS256', jwk: { kty: 'oct', k: 'AAAA' } },
+      claims,
+      Buffer.alloc(3),
+    ),
+    'an unknown critical extension': sign({ ...jwt, crit: ['b64'], b64: false }, claims),
+    'not yet valid': sign(jwt, { ...claims, nbf: seconds + 60 }),
+    'another issuer': sign(jwt, { ...claims, iss: 'somebody' }),
+    'an expiry that is a text': sign(jwt, { ...claims, exp: String(claims.exp) }),
+    'a subject that is a number': sign(jwt, { ...claims, sub: 5 }),
+    'no stamp': sign(jwt, without('credentials_at')),
+    'no expiry': sign(jwt, without('exp')),
+    'no subject': sign(jwt, without('sub')),
+    'no issuer': sign(jwt, without('iss')),
+    'no id': sign(jwt, without('jti')),
+    'no time of issue': sign(jwt, without('iat')),
+    'a changed body': `${head}.${encode({ ...claims, role: 'admin' })}.${signature}`,
+    'a changed signature': `${head}.${body}.${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`,
+    'a cut signature': `${head}.${body}.${signature.slice(0, -2)}`,
+    'no signature': `${head}.${body}`,
+    'four parts': `${accessToken}.x`,
+    'a body that is no JSON': `${head}.!!!.${signature}`,
+    empty: '',
+    dots: '..',
+    'an expired one of another secret': sign(jwt, { ...claims, exp: 1 }, Buffer.alloc(32, 7)),
+  };
+  for (const [what, token] of Object.entries(table))
+    assert.is(await codeOf(() => tokens.read(token)), 'INVALID_CREDENTIALS', what);
+  assert.is(
+    await codeOf(() => tokens.read(sign(jwt, claims))),
+    'none',
+    'the table signs like the real thing',
+  );
+  assert.is(await codeOf(() => tokens.read(sign(jwt, { ...claims, exp: 1 }))), 'TOKEN_EXPIRED');
+});
+
+tokenSuite('another size of HMAC with the right secret is refused, however long the secret is', async () => {
+  const secret = Buffer.alloc(128, 'long enough for every HMAC');
+  const tokens = createTokens({ secret, lifetimeMs: LIFETIME_MS, now: () => START_MS });
+  const { accessToken } = await tokens.issue(user);
+  for (const alg of ['HS256', 'HS384', 'HS512']) {
+    const token = await new SignJWT(claimsOf(accessToken)).setProtectedHeader({ alg }).sign(secret);
+    assert.is(await codeOf(() => tokens.read(token)), alg === 'HS256' ? 'none' : 'INVALID_CREDENTIALS', alg);
+  }
+});
+
+tokenSuite('a secret under 32 bytes is no secret', () => {
+  const options = { lifetimeMs: LIFETIME_MS, now: Date.now };
+  assert.throws(() => createTokens({ ...options, secret: new Uint8Array(31) }), /fewer than 32 bytes/);
+  assert.not.throws(() => createTokens({ ...options, secret: new Uint8Array(32) }));
+});
+
+function madeTokens() {
+  const clock = stoppedClock();
+  return { clock, tokens: createTokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now }) };
+}
+
+function claimsOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+}
+
+tokenSuite.run();
+
+const permissions = suite('permissions');
+
+const limits = { userPerHour: 7, apiKeyPerHour: 9 };
+const at = '2030-01-01T00:00:00.000Z';
+const member: User = {
+  id: 'u',
+  username: 'ada',
+  email: 'ada@localhost',
+  role: 'user',
+  isActive: true,
+  passwordHash: 'x',
+  credentialsChangedAt: at,
+  createdAt: at,
+  updatedAt: at,
+};
+const admin: User = { ...member, role: 'admin' };
+const key: ApiKey = { id: 'k', name: 'robot', permissions: ['tools:call'], secretHash: 'y', createdAt: at };
+
+permissions(
+  'a userOfPermissions has the scopes of the role and a limit, an admin all scopes and none',
+  () => {
+    assert.equal(userPrincipal(member, limits), {
+      id: 'user:u',
+      kind: 'user',
+      name: 'ada',
+      userId: 'u',
+      scopes: new Set(['gateway:read', 'tools:call']),
+      hourlyLimit: 7,
+    });
+    assert.equal(userPrincipal({ ...admin, templates: ['demo'] }, limits), {
+      id: 'user:u',
+      kind: 'user',
+      name: 'ada',
+      userId: 'u',
+      scopes: new Set(SCOPES),
+      templates: new Set(['demo']),
+    });
+  },
+);
+
+permissions('a key has its own limit, and none with the scope admin that its owner has too', () => {
+  assert.equal(keyPrincipal(key, admin, limits), {
+    id: 'key:k',
+    kind: 'api-key',
+    name: 'robot',
+    userId: 'u',
+    scopes: new Set(['tools:call']),
+    hourlyLimit: 9,
+  });
+  const adminKey: ApiKey = { ...key, permissions: ['admin'] };
+  assert.is(keyPrincipal(adminKey, admin, limits).hourlyLimit, undefined);
+  assert.is(keyPrincipal(adminKey, undefined, limits).hourlyLimit, undefined);
+  assert.is(keyPrincipal(adminKey, member, limits).hourlyLimit, 9);
+});
+
+permissions(
+  'a key does what both its permissions and the present role of its owner allow, for every set of permissions',
+  () => {
+    const scopesOf = (permissions: readonly Scope[], owner: User | undefined) =>
+      keyPrincipal({ ...key, permissions }, owner, limits).scopes;
+    const mayRole = { admin: [...SCOPES], user: ['gateway:read', 'tools:call'] };
+    for (let bits = 1; bits < 2 ** SCOPES.length; bits += 1) {
+      const permissions = SCOPES.filter((_, index) => bits & (1 << index));
+      const wanted: readonly Scope[] = permissions.includes('admin') ? SCOPES : permissions;
+      assert.equal(scopesOf(permissions, undefined), new Set(wanted), 'the operator made it');
+      for (const role of ROLES) {
+        const expected = wanted.filter((scope) => mayRole[role].includes(scope));
+        assert.equal(
+          scopesOf(permissions, { ...member, role }),
+          new Set(expected),
+          `${permissions} of ${role}`,
+        );
+      }
+    }
+  },
+);
+
+permissions('a key uses the templates that it and its owner may use', () => {
+  const templatesOf = (own?: string[], owners?: string[]) =>
+    keyPrincipal(
+      { ...key, ...(own && { templates: own }) },
+      { ...admin, ...(owners && { templates: owners }) },
+      limits,
+    ).templates;
+  assert.is(templatesOf(), undefined);
+  assert.equal(templatesOf(['a', 'b']), new Set(['a', 'b']));
+  assert.equal(templatesOf(undefined, ['b']), new Set(['b']));
+  assert.equal(templatesOf(['a', 'b'], ['b', 'c']), new Set(['b']));
+  assert.equal(templatesOf(['a'], ['c']), new Set());
+});
+
+permissions(
+  'the stamp of a user is another one after a change of credentials or templates, and after no other',
+  () => {
+    const stampOf = (change: Partial<User>) => userStatus({ ...member, ...change }).stamp;
+    const stamps = [
+      stampOf({}),
+      stampOf({ credentialsChangedAt: '2030-01-01T00:00:00.001Z' }),
+      stampOf({ templates: [] }),
+      stampOf({ templates: ['a'] }),
+      stampOf({ templates: ['a', 'b'] }),
+    ];
+    assert.is(new Set(stamps).size, stamps.length);
+    assert.is(stampOf({ email: 'other@localhost', updatedAt: '2027-01-01T00:00:00.000Z' }), stamps[0]);
+  },
+);
+
+permissions('the stamp of a key is that of its owner for a key, until it ends', () => {
+  const { stamp } = userStatus(member);
+  assert.equal(userStatus(member), { userId: 'u', stamp, endsAtMs: Number.POSITIVE_INFINITY });
+  assert.equal(keyStatus({ ...key, ownerId: 'u', expiresAt: at }, member), {
+    userId: 'u',
+    stamp,
+    endsAtMs: Date.parse(at),
+  });
+  assert.equal(keyStatus(key, undefined), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
+});
+
+permissions.run();
