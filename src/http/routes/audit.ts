@@ -39,7 +39,7 @@ export const AuditRecord = Type.Object({
   call: Type.Union([CallRecord, Type.Null()], { examples: [null] }),
 });
 
-export function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
+function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
   const { id, at, actor, actorName, action, subject, status, address = null, requestId = null, call } = entry;
   return {
     ...{ id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId },
