@@ -20,7 +20,7 @@ test.before.each(async () => {
 });
 test.after.each(() => rm(folder, { recursive: true, force: true }));
 
-test('shows the first password to a person, once and nowhere else', async () => {
+test('shows the first password once at a terminal, and nowhere else', async () => {
   const harness = await open({}, true);
   const { warnings, notices } = await harness.ensureAdmin();
   const [, password = ''] = /shown this once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
@@ -33,7 +33,7 @@ test('shows the first password to a person, once and nowhere else', async () => 
   await harness.auth.close();
 });
 
-test('writes it to a file when nobody reads along, and deletes the file with the first change', async () => {
+test('writes the first password to a file without a terminal, and deletes the file when the password changes', async () => {
   const harness = await open({}, false);
   const path = join(folder, 'initial-admin-password');
   assert.equal(await harness.ensureAdmin(), {
@@ -51,7 +51,7 @@ test('writes it to a file when nobody reads along, and deletes the file with the
   await harness.auth.close();
 });
 
-test('takes the configured password for a new admin, and says when there is one already', async () => {
+test('uses the configured password for a new admin, and warns when there is an admin already', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
   const harness = await open(env, true);
   assert.equal(await harness.ensureAdmin(), {
@@ -66,7 +66,7 @@ test('takes the configured password for a new admin, and says when there is one 
   await harness.auth.close();
 });
 
-test('warns when whoever reads the database can sign tokens', async () => {
+test('warns when read access to the database allows signing tokens', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
   const harness = await open(env, true, { secret: new Uint8Array(32), source: 'database' });
   const { warnings } = await harness.ensureAdmin();
@@ -75,7 +75,7 @@ test('warns when whoever reads the database can sign tokens', async () => {
   await harness.auth.close();
 });
 
-test('takes the file with it when nothing outlives the process', async () => {
+test('deletes the file at the end when the store is in memory', async () => {
   const harness = await open({}, false);
   await harness.ensureAdmin();
   assert.is(await exists(join(folder, 'initial-admin-password')), true);
@@ -83,7 +83,7 @@ test('takes the file with it when nothing outlives the process', async () => {
   assert.is(await exists(join(folder, 'initial-admin-password')), false);
 });
 
-test('makes nobody while authentication is off', async () => {
+test('creates no admin while authentication is off', async () => {
   const harness = await open({ GATEWAY_AUTH_ENABLED: 'false' }, true);
   assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
   assert.equal(await harness.auth.accounts.users(), []);

@@ -17,7 +17,7 @@ import {
 
 const test = suite('the whole of authentication');
 
-test('tells whose credentials are void, or good for something else, on this node', async () => {
+test('reports principals whose credentials or permissions change on this node', async () => {
   const { auth, createUser } = authHarness();
   const told: string[] = [];
   auth.changed$.subscribe({ next: (id) => told.push(id), complete: () => told.push('end') });
@@ -41,7 +41,7 @@ test('tells whose credentials are void, or good for something else, on this node
   assert.equal(told, ['end']);
 });
 
-test('the end writes what was not written', async () => {
+test('the end writes the audit log and the times of use of keys', async () => {
   const harness = authHarness();
   const { key, apiKey } = await harness.createKey();
   await harness.auth.authenticate({ apiKey: key });
@@ -53,7 +53,7 @@ test('the end writes what was not written', async () => {
   assert.is(harness.storeChanges$.observed, false);
 });
 
-test('news that end or fail leave a gateway that asks every 10 s', async () => {
+test('credentials are verified every 10 s when reports of the store end or fail', async () => {
   for (const storeChanges$ of [
     NEVER,
     of({ kind: 'answered' as const }),
@@ -70,7 +70,7 @@ test('news that end or fail leave a gateway that asks every 10 s', async () => {
   }
 });
 
-test('a Redis URL that is none ends the start', async () => {
+test('an invalid URL of Redis is an error that does not repeat it', async () => {
   const error: unknown = await made({ redisUrl: 'http://user:planted-secret@host' }).catch(
     (thrown) => thrown,
   );

@@ -30,7 +30,7 @@ const options = (accounts: AccountStore) => ({
   now: () => START_MS,
 });
 
-test('a file whose password was changed elsewhere goes with the next start', async () => {
+test('a start deletes a file whose password is not that of the admin', async () => {
   const { accounts } = new MemoryStore();
   await ensureFirstAdmin(options(accounts));
   const [admin] = await accounts.listUsers();
@@ -41,7 +41,7 @@ test('a file whose password was changed elsewhere goes with the next start', asy
   assert.equal(await readdir(join(folder, 'state')), []);
 });
 
-test('a bad configured password is an error of configuration that does not repeat it', async () => {
+test('an invalid configured password is an error that does not repeat it', async () => {
   for (const configuredPassword of ['short', 'x'.repeat(73), '']) {
     const { accounts } = new MemoryStore();
     const error: unknown = await ensureFirstAdmin({ ...options(accounts), configuredPassword }).catch(
@@ -55,7 +55,7 @@ test('a bad configured password is an error of configuration that does not repea
   }
 });
 
-test('does not come back when others have taken over', async () => {
+test('is not created again after other admins deleted it', async () => {
   const harness = authHarness();
   const { accounts } = harness.store;
   await ensureFirstAdmin(options(accounts));
@@ -68,7 +68,7 @@ test('does not come back when others have taken over', async () => {
   assert.equal(await readdir(join(folder, 'state')), []);
 });
 
-test('is made beside users who are no admins, but not beside an admin or somebody of its name', async () => {
+test('is created beside users without the role, but not beside an admin or a user of its name', async () => {
   for (const [username, role, kind] of [
     ['ada', 'user', 'created'],
     ['ada', 'admin', 'exists'],
@@ -81,7 +81,7 @@ test('is made beside users who are no admins, but not beside an admin or somebod
   }
 });
 
-test('whichever ways the gateways that start at once have, the file is of the admin or not there', async () => {
+test('gateways that start at once leave the file of the admin or none', async () => {
   const way = fc.constantFrom({ isTerminal: true }, {}, {}, { configuredPassword: 'configured password' });
   await fc.assert(
     fc.asyncProperty(fc.array(way, { minLength: 2, maxLength: 6 }), async (ways) => {
@@ -102,7 +102,7 @@ test('whichever ways the gateways that start at once have, the file is of the ad
   );
 });
 
-test('a start that ended between the file and the admin: the next one takes the password that is in the file', async () => {
+test('a start after a crash between file and admin uses the password in the file', async () => {
   const { accounts } = new MemoryStore();
   const { passwordFile } = options(accounts);
   const isAway = (): Promise<never> => Promise.reject(databaseUnavailable(new Error('gone')));
@@ -119,7 +119,7 @@ test('a start that ended between the file and the admin: the next one takes the 
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
 
-test('a database that made the admin and could not say so: the password is in the file', async () => {
+test('the password is in the file when the outcome in the database is unknown', async () => {
   const { accounts } = new MemoryStore();
   const insertUser = async (user: User): Promise<void> => {
     await accounts.insertUser(user);
@@ -133,7 +133,7 @@ test('a database that made the admin and could not say so: the password is in th
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
 
-test('a file that cannot be made, that others can read, or that holds no password: no admin, and what to do', async () => {
+test('a file that cannot be created, that others can read, or without a password is an error, without an admin', async () => {
   const { accounts } = new MemoryStore();
   const refusal = async (): Promise<string> => {
     const error: unknown = await ensureFirstAdmin(options(accounts)).catch((thrown) => thrown);

@@ -12,7 +12,7 @@ const test = suite('login and logout');
 
 const address = '10.0.0.1';
 
-test('gives a token that authenticates, whatever the case of the name', async () => {
+test('a login gives a token that is accepted, for the user name in any case', async () => {
   const { auth, createUser } = authHarness();
   const user = await createUser('ada');
   const issued = await auth.login({ username: 'ADA', password: passwordOf('ada'), address });
@@ -22,7 +22,7 @@ test('gives a token that authenticates, whatever the case of the name', async ()
   assert.is(principal.id, `user:${user.id}`);
 });
 
-test('every reason for a refusal has the same words and the same work behind it', async () => {
+test('every refused login has the same message and takes the same work', async () => {
   const { auth, createUser, passwords } = authHarness();
   await createUser('ada');
   const disabled = await createUser('bob');
@@ -53,7 +53,7 @@ test('every reason for a refusal has the same words and the same work behind it'
   assert.is(words.size, 1);
 });
 
-test('ten failures shut the door, also for the right password; successes never do', async () => {
+test('after ten failures the right password is refused, too; successes are not counted', async () => {
   const { auth, createUser } = authHarness();
   await createUser('ada');
   const login = (password: string) => codeOf(() => auth.login({ username: 'ada', password, address }));
@@ -63,7 +63,7 @@ test('ten failures shut the door, also for the right password; successes never d
   assert.is(await login(passwordOf('ada')), 'TOO_MANY_ATTEMPTS');
 });
 
-test('a database that is away is nobody’s failure', async () => {
+test('an unavailable database is not counted as a failure', async () => {
   const { auth, createUser, watch } = authHarness();
   await createUser('ada');
   const login = () => codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address }));
@@ -73,7 +73,7 @@ test('a database that is away is nobody’s failure', async () => {
   assert.is(await login(), 'none');
 });
 
-test('a line of hashes that is full is nobody’s failure', async () => {
+test('a full queue of hashes is not counted as a failure', async () => {
   const { auth, createUser } = authHarness();
   await createUser('ada');
   const from = (host: number) =>
@@ -84,13 +84,19 @@ test('a line of hashes that is full is nobody’s failure', async () => {
   assert.is(await from(39), 'none');
 });
 
+/** A throttle, and the code of an attempt. */
+function throttled() {
+  const throttle = new LoginThrottle();
+  const admit = (username: string, from = address) =>
+    codeOf(() => throttle.countAttempt({ username, address: from }));
+  return { throttle, admit };
+}
+
 test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
 
 test('ten failures a minute of one user from one address, whatever the case of the name', async () => {
-  const throttle = new LoginThrottle();
-  const admit = (username: string, address = '10.0.0.1') =>
-    codeOf(() => throttle.countAttempt({ username, address }));
+  const { admit } = throttled();
   for (let attempt = 0; attempt < 10; attempt += 1)
     assert.is(await admit(attempt % 2 ? 'Ada' : 'ada'), 'none');
   assert.is(await admit('aDa'), 'TOO_MANY_ATTEMPTS');
@@ -102,16 +108,13 @@ test('ten failures a minute of one user from one address, whatever the case of t
   assert.is(await admit('ada'), 'none');
 });
 
-test('sixty failures a minute from one address, whoever they name', async () => {
-  const throttle = new LoginThrottle();
-  const admit = (user: number) =>
-    codeOf(() => throttle.countAttempt({ username: `user${user}`, address: '10.0.0.1' }));
-  for (let user = 0; user < 60; user += 1) assert.is(await admit(user), 'none');
-  assert.is(await admit(60), 'TOO_MANY_ATTEMPTS');
-  assert.is(await admit(0), 'TOO_MANY_ATTEMPTS');
+test('sixty failures a minute from one address, for any user names', async () => {
+  const { admit } = throttled();
+  for (let user = 0; user < 60; user += 1) assert.is(await admit(`user${user}`), 'none');
+  for (const user of ['user60', 'user0']) assert.is(await admit(user), 'TOO_MANY_ATTEMPTS');
 });
 
-test('says how long to wait', async () => {
+test('a refusal has the time until the next attempt', async () => {
   const throttle = new LoginThrottle();
   const attempt = { username: 'ada', address: '10.0.0.1' };
   for (let count = 0; count < 10; count += 1) throttle.countAttempt(attempt);
@@ -126,14 +129,13 @@ test('says how long to wait', async () => {
   assert.is(retryAfterSeconds(), 48);
 });
 
-test('what is refused for one user does not use up the address for the others', async () => {
-  const throttle = new LoginThrottle();
-  const admit = (username: string) => codeOf(() => throttle.countAttempt({ username, address: '10.0.0.1' }));
+test('attempts that are refused for a user do not count for the address', async () => {
+  const { admit } = throttled();
   for (let attempt = 0; attempt < 500; attempt += 1) await admit('ada');
   assert.is(await admit('bob'), 'none');
 });
 
-test('a success that comes after the end of its minute allows no failure more in the next one', async () => {
+test('a success after the end of its minute does not allow another failure in the next one', async () => {
   for (const isCountedBefore of [false, true]) {
     const throttle = new LoginThrottle();
     const attempt = { username: 'ada', address: '10.0.0.1' };
@@ -147,10 +149,8 @@ test('a success that comes after the end of its minute allows no failure more in
   }
 });
 
-test('what the address is refused for does not use up the user', async () => {
-  const throttle = new LoginThrottle();
-  const admit = (username: string, address = '10.0.0.1') =>
-    codeOf(() => throttle.countAttempt({ username, address }));
+test('attempts that are refused for an address do not count for the user', async () => {
+  const { throttle, admit } = throttled();
   for (let user = 0; user < 59; user += 1) await admit(`user${user}`);
   const uncount = throttle.countAttempt({ username: 'last', address: '10.0.0.1' });
   for (let attempt = 0; attempt < 20; attempt += 1) assert.is(await admit('ada'), 'TOO_MANY_ATTEMPTS');
@@ -180,7 +180,7 @@ test('addresses of one IPv6 network are one, and an IPv4 address is itself in ei
   assert.is(await blocked('::ffff:10.0.0.8'), false);
 });
 
-test('a logout asks about the rest again, but no key ends', async () => {
+test('a logout ends no API key', async () => {
   const { auth } = authHarness();
   const { key } = await auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
   await auth.logout({ apiKey: key });
@@ -189,7 +189,7 @@ test('a logout asks about the rest again, but no key ends', async () => {
   assert.is((await auth.authenticate({ apiKey: key })).name, 'robot');
 });
 
-test('a logout on another node takes effect with the news of the store', async () => {
+test('a logout on another node is in force when the store reports it', async () => {
   const { auth, store, createUser, bearer, hear, tokens } = authHarness();
   const ada = await createUser('ada');
   const token = await bearer(ada);
@@ -200,7 +200,7 @@ test('a logout on another node takes effect with the news of the store', async (
   assert.is(await codeOf(() => auth.authenticate(token)), 'INVALID_CREDENTIALS');
 });
 
-test('a logout of an answer that was under way lets nothing slip through', async () => {
+test('a logout during the verification of its token is in force at once', async () => {
   const { auth, watch, createUser, bearer } = authHarness();
   const token = await bearer(await createUser('ada'));
   const gate = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ test('a logout of an answer that was under way lets nothing slip through', async
   assert.is(await codeOf(() => auth.authenticate(token)), 'INVALID_CREDENTIALS');
 });
 
-test('one logout too many ends all tokens of the user, and forgets none', async () => {
+test('the logout over the limit ends all tokens of the user', async () => {
   const { auth, createUser, bearer } = authHarness();
   const ada = await createUser('ada');
   const kept = await bearer(ada);
@@ -228,7 +228,7 @@ test('one logout too many ends all tokens of the user, and forgets none', async 
   assert.is((await auth.authenticate(await bearer({ ...now, updatedAt: '' }))).name, 'ada');
 });
 
-test('a logout says so when the database does not answer, and changes nothing', async () => {
+test('a logout while the database is unavailable is refused and changes nothing', async () => {
   const { auth, watch, createUser, bearer } = authHarness();
   const token = await bearer(await createUser('ada'));
   await auth.authenticate(token);

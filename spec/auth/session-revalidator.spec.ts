@@ -10,12 +10,12 @@ import { suite } from '../helpers/suite.ts';
 import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;
-const test = suite('who may keep what they have open');
+const test = suite('the session revalidator');
 
 test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
 test.after.each(() => mock.timers.reset());
 
-test('a key or a user that another node deleted, disabled or changed is told; an address is nobody else', async () => {
+test('reports keys and users that another node deleted, disabled or changed, except for a new e-mail address', async () => {
   const { harness, told, enter, key } = made();
   const names = ['deleted', 'disabled', 'renewed', 'confined', 'untouched'];
   const users = new Map<string, User>();
@@ -55,7 +55,7 @@ test('a key or a user that another node deleted, disabled or changed is told; an
   assert.equal(told.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
 });
 
-test('a key that expires is told within a look, without news and without a question', async () => {
+test('reports an expired key at the next check, without a query', async () => {
   const { harness, told, enter, key } = made();
   const short = await enter(await key(undefined, START_MS + 5_000));
   await enter(await key(undefined, START_MS + 50_000));
@@ -69,7 +69,7 @@ test('a key that expires is told within a look, without news and without a quest
   assert.equal(harness.watch.asked, []);
 });
 
-test('a token that ends costs nothing: its user may come with the next one', async () => {
+test('does not report a user whose token expires', async () => {
   const { harness, told, enter } = made();
   const ada = await harness.createUser('ada');
   await enter(await harness.bearer(ada));
@@ -81,7 +81,7 @@ test('a token that ends costs nothing: its user may come with the next one', asy
   assert.equal(told, []);
 });
 
-test('the store is asked by two questions for all, and only when it may have news', async () => {
+test('queries all principals at once, and only when the store may have changed', async () => {
   const { harness, open, enter, key } = made();
   for (let count = 0; count < 20; count += 1) await enter(await key());
   open.add('anonymous');
@@ -98,7 +98,7 @@ test('the store is asked by two questions for all, and only when it may have new
   assert.is(harness.watch.asked.length, 4);
 });
 
-test('many are asked about in pieces', async () => {
+test('queries many principals in chunks', async () => {
   const { harness, open, told } = made();
   for (let count = 0; count <= MOST_FOUND; count += 1) open.add(`key:${count}`);
   harness.watch.asked.length = 0;
@@ -107,7 +107,7 @@ test('many are asked about in pieces', async () => {
   assert.is(told.length, MOST_FOUND + 1, 'those without an account');
 });
 
-test('a database that is away costs nobody anything, and is asked again when it is back', async () => {
+test('reports nobody while the database is unavailable, and queries it when it is back', async () => {
   const { harness, told, enter, key } = made();
   const id = await enter(await key());
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
@@ -123,7 +123,7 @@ test('a database that is away costs nobody anything, and is asked again when it 
   assert.equal(told, [id]);
 });
 
-test('a store that is broken is told of', async () => {
+test('logs an unexpected error of the store', async () => {
   const { harness, enter, key } = made();
   await enter(await key());
   harness.watch.gate = Promise.reject(new TypeError('a fault of ours'));
@@ -133,7 +133,7 @@ test('a store that is broken is told of', async () => {
   assert.is(harness.warnings.length, 1);
 });
 
-test('what changed while the store was asked is asked about again', async () => {
+test('queries again after a change during a query', async () => {
   const { harness, told, enter, key } = made();
   const id = await enter(await key());
   const gate = Promise.withResolvers<void>();
@@ -149,7 +149,7 @@ test('what changed while the store was asked is asked about again', async () => 
   assert.equal(told, [id]);
 });
 
-test('who logs in again after a change elsewhere loses what was opened before, once', async () => {
+test('reports a user once that logs in again after a change on another node', async () => {
   const { harness, told, enter } = made();
   const ada = await harness.createUser('ada');
   const id = await enter(await harness.bearer(ada));
@@ -166,7 +166,7 @@ test('who logs in again after a change elsewhere loses what was opened before, o
   assert.equal(told, []);
 });
 
-test('a revocation on this node reaches who was let in while it happened', async () => {
+test('reports a principal that was verified during its revocation on this node', async () => {
   const { harness, told, open, key } = made();
   const credentials = await key();
   const gate = Promise.withResolvers<void>();
@@ -184,7 +184,7 @@ test('a revocation on this node reaches who was let in while it happened', async
   assert.equal(told, [id]);
 });
 
-test('looks end with the handle, and never begin while authentication is off', async () => {
+test('stops its checks when it is closed, and does not start them while authentication is off', async () => {
   const { harness, told, enter, key } = made();
   await enter(await key(undefined, START_MS + 1_000));
   await harness.auth.close();

@@ -1,7 +1,6 @@
-import { mock } from 'node:test';
 import { NEVER, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { invalidCredentials, noHealthyInstance } from '../../src/domain/error-catalogue.ts';
+import { invalidCredentials } from '../../src/domain/error-catalogue.ts';
 import type { Refusal } from '../../src/http/caller-check.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import type { StreamEvent } from '../../src/http/reply.ts';
@@ -18,29 +17,6 @@ async function serve(events$: Observable<StreamEvent>, options?: EventStreamOpti
   const app = await startMiddlewares((context) => streams.write(context, events$));
   return { ...app, streams };
 }
-
-// First, since it simulates the timers that clear those of other streams.
-test('begin without a word when nothing happens for a second', async () => {
-  const begun = Promise.withResolvers<void>();
-  const source = new Subject<StreamEvent>();
-  const app = await serve(
-    new Observable((subscriber) => {
-      begun.resolve();
-      return source.subscribe(subscriber);
-    }),
-  );
-  mock.timers.enable({ apis: ['setInterval'] });
-  const socket = await openRaw(app.port);
-  socket.write(head('GET /'));
-  await begun.promise;
-  mock.timers.tick(1_000);
-  assert.match(await readUntil(socket, '\r\n\r\n'), /^HTTP\/1\.1 200 [\s\S]*text\/event-stream/);
-  source.error(noHealthyInstance('demo'));
-  assert.match(await readUntil(socket, '\n\n'), /event: error\ndata: .*NO_HEALTHY_INSTANCE/);
-  mock.timers.reset();
-  socket.destroy();
-  app.close();
-});
 
 test('write events in order and end', async () => {
   const app = await serve(

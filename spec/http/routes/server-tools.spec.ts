@@ -1,7 +1,6 @@
 import * as assert from 'uvu/assert';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
-import { head, openRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the route of the tools of a server');
@@ -83,29 +82,6 @@ test('does not go to another server when that one is not healthy', async () => {
   const { status, body, headers } = await call('dead', 'name');
   assert.equal([status, body.error_code], [503, 'BACKEND_UNAVAILABLE']);
   assert.ok(Number(headers.get('retry-after')) >= 1);
-});
-
-test('tells the server when nobody waits any more', async () => {
-  const app = await startWithAccounts();
-  const cancelled = Promise.withResolvers<void>();
-  const running = Promise.withResolvers<void>();
-  await app.serve('demo', 'slow', (_request, { signal }) => {
-    if (_request.method !== 'tools/call')
-      return Promise.resolve({ tools: [{ name: 'wait', inputSchema: {} }] });
-    running.resolve();
-    signal.addEventListener('abort', () => cancelled.resolve());
-    return new Promise(() => {});
-  });
-  const body = JSON.stringify({ server_id: 'slow', tool_name: 'wait' });
-  const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
-  const socket = await openRaw(app.port);
-  socket.write(
-    head('POST /tools/call', { ...headers, Authorization: String(app.user.authorization) }) + body,
-  );
-  await running.promise;
-  socket.destroy();
-  await cancelled.promise;
-  await app.close();
 });
 
 test.run();
