@@ -1,6 +1,8 @@
 // Ports and connections, with real sockets.
 
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { Agent, createServer, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -208,7 +210,41 @@ test('begins up to 64 in one turn while there are fewer connections', async () =
   assert.ok(health > 2 && health <= 64, String(health));
 });
 
+const CONNECTIONS = 3_000;
+test.needs(
+  longestBacklog() >= CONNECTIONS,
+  'needs a Linux system that queues 3,000 connections (net.core.somaxconn)',
+)('has 3,000 clients connect at once while the process does nothing at all', async () => {
+  const server = await listenerInChild();
+  server.process.kill('SIGSTOP');
+  const sockets = Array.from({ length: CONNECTIONS }, () => connect(server.port, '127.0.0.1'));
+  cleanups.push(() => sockets.map((socket) => socket.destroy()));
+  // One that finds no room in the queue tries again after 1 s, 3 s and so on, in vain: the time of the test ends.
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+});
+
 test.run();
+
+/** Longest queue of connections that the system allows; 0 where it does not say. */
+function longestBacklog(): number {
+  const file = '/proc/sys/net/core/somaxconn';
+  return existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;
+}
+
+/** A process that listens, and says on which port. */
+async function listenerInChild() {
+  const module = JSON.stringify(new URL('../src/listeners.ts', import.meta.url).href);
+  const wanted = '{ listeners: [{ host: "127.0.0.1", port: 0, label: "gateway" }], portsDefaulted: false }';
+  const code = `import { openListeners } from ${module};
+    const { urls } = await openListeners(${wanted}, (_, response) => response.end());
+    console.log(urls[0]);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  cleanups.push(() => child.kill('SIGKILL'));
+  const [line] = await once(child.stdout, 'data');
+  return { process: child, port: Number(new URL(String(line).trim()).port) };
+}
 
 async function open(
   ports: readonly number[],

@@ -166,4 +166,13 @@ test('a window does not get longer when the clock is set back', () => {
   assert.equal(counts.add('a', START_MS - 365 * 24 * hourMs + 5), { count: 2, endsInMs: hourMs - 5 });
 });
 
+test('an empty counter takes no memory, however many keys it may have', () => {
+  const taken = (): number => process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
+  const before = taken();
+  const counters = Array.from({ length: 20 }, () => hourly(1_000_000));
+  // Reserved at once, each would take 24 MB.
+  assert.ok(taken() - before < 20_000_000, `${taken() - before} bytes`);
+  assert.is(counters.length, 20);
+});
+
 test.run();

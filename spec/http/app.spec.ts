@@ -118,6 +118,24 @@ test('does not let a __proto__ key through to anything', async () => {
   assert.is(Reflect.get({}, 'polluted'), undefined);
 });
 
+test('ends open event streams when it is told to', async () => {
+  const other = await startApp();
+  await other.serve('demo', 'one');
+  const body = '{"name":"progress","arguments":{"steps":1000,"ms":10}}';
+  const headers = {
+    Accept: 'text/event-stream',
+    'Content-Type': 'application/json',
+    'Content-Length': String(body.length),
+  };
+  const socket = await openRaw(other.port);
+  socket.write(head('POST /mcp/demo/tools/call', headers) + body);
+  await readUntil(socket, 'event: progress');
+  other.app.closeStreams();
+  assert.match(await readUntil(socket, '0\r\n\r\n'), /event: error\r?\n?[\s\S]*SHUTTING_DOWN/);
+  socket.destroy();
+  await other.close();
+});
+
 test('refuses calls with 503 while it stops, and says when to come back', async () => {
   const app = await startApp();
   await app.serve('demo', 'one');

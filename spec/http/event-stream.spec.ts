@@ -107,27 +107,6 @@ test('let go of their source when the client leaves', async () => {
   app.close();
 });
 
-test('all end with an error event when the app stops', async () => {
-  let subscriptions = 0;
-  const source$ = new Observable<StreamEvent>((subscriber) => {
-    subscriptions += 1;
-    subscriber.next({ name: 'first', data: '1' });
-    return () => {
-      subscriptions -= 1;
-    };
-  });
-  const app = await serve(source$);
-  const sockets = await Promise.all([openRaw(app.port), openRaw(app.port)]);
-  for (const socket of sockets) socket.write(head('GET /'));
-  await Promise.all(sockets.map((socket) => readUntil(socket, 'first')));
-  app.streams.close();
-  const ends = await Promise.all(sockets.map((socket) => readUntil(socket, '0\r\n\r\n')));
-  for (const end of ends) assert.match(end, /event: error\r?\n[\s\S]*SHUTTING_DOWN/);
-  assert.is(subscriptions, 0);
-  for (const socket of sockets) socket.destroy();
-  app.close();
-});
-
 test('that have not begun are answered 503 when the app stops', async () => {
   const asked = Promise.withResolvers<void>();
   const app = await serve(new Observable<StreamEvent>(() => asked.resolve()));
