@@ -228,6 +228,33 @@ test('finds entries by time, and deletes those that are too old', async () => {
   assert.is(bounds?.calls, 1_000);
 });
 
+test('readers during a write share the next one; neither they nor the end wait for a write that hangs', async () => {
+  const { audit, appended, database } = made();
+  const gate = Promise.withResolvers<void>();
+  database.gate = gate.promise;
+  const read = (subject: string) => {
+    audit.record(entry(subject));
+    return audit.list({ limit: 5 });
+  };
+  const readers = ['a', 'b', 'c', 'd'].map(read);
+  await turns();
+  assert.equal(appended, [1]);
+  gate.resolve();
+  assert.equal((await Promise.all(readers)).at(-1)?.length, 4);
+  assert.equal(appended, [1, 3]);
+  database.gate = new Promise(() => {});
+  const slow = read('e');
+  mock.timers.tick(1_000);
+  assert.is((await slow).length, 4);
+  const end = audit.close();
+  mock.timers.tick(2_000);
+  await end;
+  audit.record(entry('f'));
+  mock.timers.tick(10_000);
+  await turns();
+  assert.equal(appended, [1, 3, 1], 'nothing is written after the end');
+});
+
 test('an end without a database loses what was not written, and says how much', async () => {
   const { audit, database, warnings } = made();
   database.failure = databaseUnavailable(new Error('refused'));
@@ -243,6 +270,8 @@ function made(settings?: AuditSettings) {
   const warnings: unknown[][] = [];
   const database = {
     failure: undefined as Error | undefined,
+    /** Each write waits for it. */
+    gate: undefined as Promise<void> | undefined,
     trims: [] as AuditBounds[],
     onAppend: () => {},
   };
@@ -251,6 +280,7 @@ function made(settings?: AuditSettings) {
       append: async (entries) => {
         if (database.failure !== undefined) throw database.failure;
         appended.push(entries.length);
+        await database.gate;
         database.onAppend();
         await store.audit.append(entries);
       },
