@@ -53,12 +53,6 @@ test('says of a change whose time was over that it may have happened, and of one
   assert.is(await reading, 'no');
 });
 
-test('gives every change the same time', async () => {
-  const all = [1, 2, 3].map((value) => turns.take(() => turns.within(passing(9_000)).then(() => value)));
-  for (let left = 3; left > 0; left -= 1) await tick(9_000);
-  assert.equal(await Promise.all(all), [1, 2, 3]);
-});
-
 test('no change in a line behind a silent database waits for all those before it', async () => {
   const endedAtMs: number[] = [];
   let begun = 0;

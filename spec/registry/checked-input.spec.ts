@@ -8,7 +8,6 @@ import {
   checkedInstanceChange,
   checkedTemplateChange,
   checkSettings,
-  checkTemplate,
 } from '../../src/registry/checked-input.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -45,39 +44,11 @@ test('what is undefined is not there', () => {
   assert.equal(checkedInstance('t', input, {}).env_vars, { A: 'b' });
 });
 
-test('is said in the words and at the places of a request', () => {
-  const bad: InstanceInput = Object({ endpoint, weight: 0, headers: { a: 5 }, nope: 'planted' });
-  const { code, facts } = refusal(() => checkedInstance('T', bad, {}));
-  assert.is(code, 'VALIDATION_ERROR');
-  const at = ['body', 'instance'];
-  const found = new Map(facts.items?.map(({ loc, type }) => [loc.join('.'), type]));
-  assert.equal(
-    found,
-    new Map([
-      ['body.template_name', 'string_pattern_mismatch'],
-      [[...at, 'weight'].join('.'), 'greater_than_equal'],
-      [[...at, 'headers', 'a'].join('.'), 'string_type'],
-      [[...at, 'nope'].join('.'), 'extra_forbidden'],
-    ]),
-  );
-  assert.not.match(JSON.stringify(facts.items), 'planted');
-});
-
 test('metadata nested too deeply, as no body may be, is refused', () => {
   let deep: Record<string, unknown> = {};
   for (let level = 0; level < 200; level += 1) deep = { deep };
   const { facts } = refusal(() => checkedInstance('t', { endpoint, metadata: deep }, {}));
   assert.match(String(facts.items?.[0]?.msg), 'nested deeper than 128 levels');
-});
-
-test('a template needs a name, and settings that somebody can follow', () => {
-  checkTemplate('t', { timeout: 5 });
-  const at = (work: () => unknown) => refusal(work).facts.items?.[0]?.loc;
-  const places = [() => checkTemplate('T', {}), () => checkTemplate('t', { timeout: 0 })].map(at);
-  assert.equal(places, [
-    ['body', 'template_name'],
-    ['body', 'load_balancer'],
-  ]);
 });
 
 test('says of each that cannot be followed why, and not what it was', () => {

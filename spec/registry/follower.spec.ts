@@ -47,28 +47,6 @@ test('reads at most twice a second, and nothing is missed', async () => {
   assert.is(reloads, 4, 'also when the database fails again and again');
 });
 
-test('reads when the store answers for the first time, and not again because it answers', async () => {
-  storeChanges$.next({ kind: 'answered' });
-  await turn();
-  assert.is(reloads, 1, 'nobody knows what changed before it listened');
-  for (let left = 10; left > 0; left -= 1) {
-    await tick(2_000);
-    storeChanges$.next({ kind: 'answered' });
-  }
-  assert.is(reloads, 1);
-});
-
-test('reads when the store was away and is back, not before', async () => {
-  storeChanges$.next({ kind: 'answered' });
-  await tick(500);
-  storeChanges$.next({ kind: 'away' });
-  await tick(60_000);
-  assert.is(reloads, 1);
-  storeChanges$.next({ kind: 'answered' });
-  await turn();
-  assert.is(reloads, 2);
-});
-
 test('reads again after a failure: at the next news, or after five seconds', async () => {
   reload = () => Promise.reject(databaseUnavailable('gone'));
   storeChanges$.next({ kind: 'changed' });
@@ -89,18 +67,6 @@ test('reads again after a failure: at the next news, or after five seconds', asy
   assert.equal([reloads, told], [4, ['registry.behind', 'registry.current']]);
   await tick(60_000);
   assert.is(reloads, 4);
-});
-
-test('reads when somebody doubts, and tries until it succeeds', async () => {
-  let fails = 2;
-  reload = async () => {
-    fails -= 1;
-    if (fails >= 0) throw databaseUnavailable('gone');
-  };
-  follower.requestReload();
-  follower.requestReload();
-  for (let left = 12; left > 0; left -= 1) await tick(1_000);
-  assert.equal([reloads, told], [3, ['registry.behind', 'registry.current']]);
 });
 
 test('hears and does nothing any more when it is closed, and ends its waits', async () => {
