@@ -97,33 +97,23 @@ test('reads every variable that the spec names', () => {
 });
 
 test('reads every key of gateway.yaml that the spec names', () => {
-  const config = load({
-    yaml: [
-      'host: 0.0.0.0',
-      'port: 9000',
-      'database_url: memory://',
-      'auth:',
-      '  enabled: false',
-      `  secret_key: ${'k'.repeat(32)}`,
-      '  access_token_expire_minutes: 5',
-      'cors_origins: [https://a.example]',
-      'load_balancer:',
-      '  strategy: health_based',
-      '  health_check_interval: 1.5',
-      '  session: isolated',
-      '  session_failover: Never',
-      'sessions: { max: 500, idle_seconds: 90, max_processes: 7, share: 100 }',
-    ].join('\n'),
-  });
-  assert.equal(config.listeners, [
-    { host: '0.0.0.0', port: 9000, label: 'gateway', portSource: 'gateway.yaml:2, port' },
-  ]);
-  assert.equal([config.secretKey, config.tokenLifetimeMs], ['k'.repeat(32), 300_000]);
-  assert.is(config.defaultPolicy.strategy, 'health_based');
-  assert.is(config.defaultPolicy.healthIntervalMs, 1_500);
-  assert.equal([config.defaultPolicy.session, config.defaultPolicy.sessionFailover], ['isolated', 'never']);
+  const balancer =
+    '{ strategy: health_based, health_check_interval: 1.5, session: isolated, session_failover: Never }';
+  const yaml = [
+    ...['host: 0.0.0.0', 'port: 9000', 'database_url: memory://', 'cors_origins: [https://a.example]'],
+    ...['auth:', `  secret_key: ${'k'.repeat(32)}`, '  access_token_expire_minutes: 5', '  enabled: false'],
+    `load_balancer: ${balancer}`,
+    'sessions: { max: 500, idle_seconds: 90, max_processes: 7, share: 100 }',
+  ].join('\n');
+  const { listeners, secretKey, tokenLifetimeMs, authEnabled, defaultPolicy, ...config } = load({ yaml });
+  const portSource = 'gateway.yaml:2, port';
+  assert.equal(listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway', portSource }]);
+  assert.equal([secretKey, tokenLifetimeMs, authEnabled], ['k'.repeat(32), 300_000, false]);
+  const { strategy, healthIntervalMs, session, sessionFailover } = defaultPolicy;
+  assert.equal([strategy, healthIntervalMs], ['health_based', 1_500]);
+  assert.equal([session, sessionFailover], ['isolated', 'never']);
   assert.equal(config.sessions, { max: 500, idleMs: 90_000, processes: 7, share: 1 });
-  assert.equal(config.corsOrigins, ['https://a.example']);
+  assert.equal([config.corsOrigins, config.databaseUrl], [['https://a.example'], 'memory://']);
 });
 
 test('names the source and what it expected when a value cannot be used', () => {

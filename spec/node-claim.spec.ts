@@ -73,15 +73,10 @@ server.after.each(async () => {
   mock.timers.reset();
 });
 
-server('releases the node at once', async () => {
+server('gives a released node at once, and refuses one whose holder lives, by its name', async () => {
   const { settings } = new MemoryStore();
   const first = await claim(settings);
   await first.release();
-  await claim(settings);
-});
-
-server('refuses a node whose holder lives, and names it', async () => {
-  const { settings } = new MemoryStore();
   await claim(settings, 'process 7 on web-1');
   const second = refusal(claim(settings));
   await pass(4_000);

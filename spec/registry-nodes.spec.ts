@@ -106,7 +106,7 @@ test('starts its own programs at its start, and lists those of others', async ()
   await again.close();
 });
 
-test('changes the weight of a program of another node', async () => {
+test('changes a program of another node, and deregisters it: the node stops it when it hears', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
   const ref = a.harness.fleet.get('r', 'x');
@@ -115,19 +115,13 @@ test('changes the weight of a program of another node', async () => {
   await heard(a);
   assert.is(a.harness.fleet.get('r', 'x'), ref);
   assert.equal(ref.definition, changed);
-});
-
-test('deregisters a program of another node, which stops it when it hears', async () => {
-  await a.registry.register('r', { ...COMMAND, id: 'x' });
-  await heard(b);
   const transport = a.harness.backend('x');
   await b.registry.deregister('r', 'x');
   assert.equal([b.definitions, await database.listInstances()], [[], []]);
   assert.equal(b.harness.told('instance.deregistered').length, 1);
   assert.is(transport.isClosed, false);
   await heard(a);
-  assert.is(transport.isClosed, true);
-  assert.equal(a.definitions, []);
+  assert.equal([transport.isClosed, a.definitions], [true, []]);
 });
 
 test('takes over a program of another node by registering it, and that one stops it and says so', async () => {

@@ -95,31 +95,14 @@ test('tell their failures apart', () => {
   for (const database of [postgresql, mysql]) assert.is(database.failure(lost), 'unavailable');
 });
 
-/** The statements that the database runs on a new connection. */
-export async function statementsOnConnect(database: Database, url: string): Promise<string[]> {
-  const statements: string[] = [];
-  const connection = {
-    callTimeout: 0,
-    executeQuery: async ({ sql }: { readonly sql: string }) => statements.push(sql),
-    execute: async (sql: string) => statements.push(sql),
-    close: () => {},
-  };
-  await database.options(connectOptions(url)).onCreateConnection?.(connection);
-  return statements;
-}
-
 test('SQLite writes ahead, waits for the disk at every commit, and holds foreign keys', async () => {
   const { orm, connection, close } = await connectOrm(sqlite, connectOptions(`sqlite:///${folder('x.db')}`));
   try {
-    const values = await Promise.all(
-      ['journal_mode', 'synchronous', 'foreign_keys', 'busy_timeout'].map((name) =>
-        connection.execute(`pragma ${name}`, [], 'get'),
-      ),
-    );
-    assert.equal(
-      values.flatMap((row) => Object.values(Object(row))),
-      ['wal', 2, 1, 25],
-    );
+    const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, busy_timeout: 25 };
+    for (const [name, value] of Object.entries(expected)) {
+      const row = await connection.execute(`pragma ${name}`, [], 'get');
+      assert.equal(Object.values(Object(row)), [value], name);
+    }
     assert.is(orm.config.get('dbName'), folder('x.db'));
   } finally {
     await close();
@@ -127,11 +110,8 @@ test('SQLite writes ahead, waits for the disk at every commit, and holds foreign
 });
 
 test('SQLite waits for the lock of migrations, not longer than asked', async () => {
-  const url = `sqlite:///${folder('x.db')}`;
-  const [one, other] = [
-    await connectOrm(sqlite, connectOptions(url)),
-    await connectOrm(sqlite, connectOptions(url)),
-  ];
+  const open = () => connectOrm(sqlite, connectOptions(`sqlite:///${folder('x.db')}`));
+  const [one, other] = [await open(), await open()];
   try {
     await sqlite.lock.take((sql) => one.connection.execute(sql), 1_000, '');
     const startedAt = performance.now();
@@ -149,41 +129,62 @@ test('SQLite waits for the lock of migrations, not longer than asked', async () 
   }
 });
 
-test('PostgreSQL takes its options from the URL', () => {
-  const options = postgresql.options(connectOptions('postgres://ada:pw@h:6000/gateway?sslmode=verify-full'));
-  assert.equal(
-    [options.host, options.port, options.user, options.password, options.dbName, options.pool?.max],
-    ['h', 6000, 'ada', 'pw', 'gateway', 10],
-  );
-  const ssl = (mode: string) =>
-    Object(postgresql.options(connectOptions(`postgresql://h/x${mode}`)).driverOptions).ssl;
-  assert.equal(
-    [ssl(''), ssl('?sslmode=disable'), ssl('?sslmode=require'), ssl('?sslmode=verify-full')],
-    [false, false, { rejectUnauthorized: false }, { rejectUnauthorized: true }],
-  );
+test('take host, port, user, password and name from the URL', () => {
+  const [ada, sa] = [
+    { host: 'h', port: 6000, user: 'ada', password: 'pw', dbName: 'gateway' },
+    { host: 'h', port: 1433, user: 'sa', password: 'pw', dbName: 'gateway' },
+  ];
+  const oracleUrl = 'tcp://h:1522/FREEPDB1?connect_timeout=5';
+  const cases: [Database, string, object][] = [
+    [postgresql, 'postgres://ada:pw@h:6000/gateway?sslmode=verify-full', ada],
+    [postgresql, 'postgresql:///x?host=/run/postgresql', { host: '/run/postgresql' }],
+    [mysql, 'mariadb://ada:pw@h:6000/gateway', { ...ada, collate: 'utf8mb4_bin' }],
+    [mssql, 'sqlserver://sa:pw@h/gateway', sa],
+    // The service is the path or an option, the schema is the user.
+    [oracle, 'oracle://ada:pw@h:1522/FREEPDB1', { clientUrl: oracleUrl, user: 'ada', dbName: 'ada' }],
+    [oracle, 'oracle://ada@h/?service_name=S&tls=true', { clientUrl: 'tcps://h:1521/S?connect_timeout=5' }],
+  ];
+  for (const [database, url, expected] of cases) {
+    const options = database.options(connectOptions(url));
+    for (const [name, value] of Object.entries(expected))
+      assert.equal(Reflect.get(options, name), value, `${url}: ${name}`);
+  }
+  assert.is(postgresql.options(connectOptions('postgresql://h/x')).pool?.max, 10);
+});
+
+test('encrypt connections as the URL says, and refuse what it cannot mean', () => {
+  const driver = (database: Database, url: string) =>
+    Object(database.options(connectOptions(url)).driverOptions);
+  const ssl = (mode: string) => driver(postgresql, `postgresql://h/x${mode}`).ssl;
+  assert.equal([ssl(''), ssl('?sslmode=disable')], [false, false]);
+  assert.equal(ssl('?sslmode=require'), { rejectUnauthorized: false });
+  assert.equal(ssl('?sslmode=verify-full'), { rejectUnauthorized: true });
   assert.throws(() => ssl('?sslmode=on'), /sslmode is one of/);
-  const socket = postgresql.options(connectOptions('postgresql:///x?host=/run/postgresql'));
-  assert.is(socket.host, '/run/postgresql');
+
+  const { ssl: checked, socketPath } = driver(mysql, 'mariadb://h/x?ssl=true&socket=/run/my.sock');
+  assert.equal([checked, socketPath], [{ rejectUnauthorized: true }, '/run/my.sock']);
+  assert.is('ssl' in driver(mysql, 'mysql://h/x'), false);
+  assert.throws(() => driver(mysql, 'mysql://h/x?ssl=maybe'), /ssl is one of/);
+
+  const tds = (query: string) => driver(mssql, `mssql://h/x${query}`).options;
+  const { encrypt, trustServerCertificate, requestTimeout, fallbackToDefaultDb } = tds('');
+  assert.equal([encrypt, trustServerCertificate], [true, false]);
+  assert.equal([requestTimeout, fallbackToDefaultDb], [4_000, false]);
+  const changed = tds('?encrypt=false&trustServerCertificate=yes&instanceName=EXPRESS');
+  assert.equal([changed.encrypt, changed.trustServerCertificate], [false, true]);
+  assert.equal([changed.instanceName, changed.port], ['EXPRESS', undefined]);
+  assert.throws(() => tds('?encrypt=perhaps'), /encrypt is true or false/);
+
+  const protocol = (tls: string) =>
+    String(oracle.options(connectOptions(`oracle://ada@h/S?tls=${tls}`)).clientUrl).split(':')[0];
+  assert.equal(['yes', '1', 'TRUE', 'no'].map(protocol), ['tcps', 'tcps', 'tcps', 'tcp']);
+  assert.throws(() => protocol('on'), /tls is true or false/);
 });
 
 test('PostgreSQL fixes on every connection what backslashes mean, and how long anything may take', async () => {
   const [statement = ''] = await statementsOnConnect(postgresql, 'postgresql://h/x');
   for (const part of ['standard_conforming_strings = on', 'statement_timeout = 4000', 'lock_timeout = 4000'])
     assert.match(statement, part);
-});
-
-test('MySQL takes its options from the URL', () => {
-  const options = mysql.options(
-    connectOptions('mariadb://ada:pw@h:6000/gateway?ssl=true&socket=/run/my.sock'),
-  );
-  assert.equal(
-    [options.host, options.port, options.user, options.password, options.dbName, options.collate],
-    ['h', 6000, 'ada', 'pw', 'gateway', 'utf8mb4_bin'],
-  );
-  const { ssl, socketPath } = Object(options.driverOptions);
-  assert.equal([ssl, socketPath], [{ rejectUnauthorized: true }, '/run/my.sock']);
-  assert.is('ssl' in Object(mysql.options(connectOptions('mysql://h/x')).driverOptions), false);
-  assert.throws(() => mysql.options(connectOptions('mysql://h/x?ssl=maybe')), /ssl is one of/);
 });
 
 test('MySQL takes no charset that cannot hold every text', () => {
@@ -199,16 +200,13 @@ test('MySQL fixes on every connection what backslashes mean, before anything els
   assert.not.match(first, /BACKSLASH|ANSI_QUOTES/);
   assert.match(first, 'innodb_lock_wait_timeout = 4');
   assert.is(second, 'set session transaction isolation level read committed');
-});
-
-test('MySQL a connection on which that failed is not used', async () => {
-  const { onCreateConnection } = mysql.options(connectOptions('mysql://h/x'));
   const refused = new Error('refused');
   const connection = { executeQuery: () => Promise.reject(refused) };
-  assert.is(await onCreateConnection?.(connection).catch((thrown: unknown) => thrown), refused);
+  const created = mysql.options(connectOptions('mysql://h/x')).onCreateConnection?.(connection);
+  assert.is(await created?.catch((thrown: unknown) => thrown), refused, 'such a connection is not used');
 });
 
-test('MySQL the lock has the name of its database, whatever that is, and says when it was not granted', async () => {
+test('MySQL names the lock by its database, and says when it was not granted', async () => {
   const asked: string[] = [];
   const answering = (granted: number | null) => async (sql: string) => {
     asked.push(sql);
@@ -222,52 +220,12 @@ test('MySQL the lock has the name of its database, whatever that is, and says wh
   }
 });
 
-test('SQL Server takes its options from the URL: encrypted and checked unless told otherwise', () => {
-  const standard = mssql.options(connectOptions('sqlserver://sa:pw@h/gateway'));
-  assert.equal(
-    [standard.host, standard.port, standard.user, standard.password, standard.dbName],
-    ['h', 1433, 'sa', 'pw', 'gateway'],
-  );
-  const tds = (url: string) => Object(mssql.options(connectOptions(url)).driverOptions).options;
-  const { encrypt, trustServerCertificate, requestTimeout, fallbackToDefaultDb } = tds('mssql://h/x');
-  assert.equal(
-    [encrypt, trustServerCertificate, requestTimeout, fallbackToDefaultDb],
-    [true, false, 4_000, false],
-  );
-  const changed = tds('mssql://h/x?encrypt=false&trustServerCertificate=yes&instanceName=EXPRESS');
-  assert.equal(
-    [changed.encrypt, changed.trustServerCertificate, changed.instanceName, changed.port],
-    [false, true, 'EXPRESS', undefined],
-  );
-  assert.throws(() => tds('mssql://h/x?encrypt=perhaps'), /encrypt is true or false/);
-});
-
-test('SQL Server every connection can be closed at once', async () => {
+test('SQL Server can close every connection at once', async () => {
   const options = connectOptions('mssql://h/x');
   let isClosed = false;
   await mssql.options(options).onCreateConnection?.({ close: () => (isClosed = true) });
   options.sockets.destroy();
   assert.is(isClosed, true);
-});
-
-test('Oracle takes its options from the URL: the service is the path or an option, the schema is the user', () => {
-  const options = (url: string) => oracle.options(connectOptions(url));
-  const { clientUrl, user, password, dbName } = options('oracle://ada:pw@h:1522/FREEPDB1');
-  assert.equal(
-    [clientUrl, user, password, dbName],
-    ['tcp://h:1522/FREEPDB1?connect_timeout=5', 'ada', 'pw', 'ada'],
-  );
-  assert.is(
-    options('oracle://ada@h/?service_name=S&tls=true').clientUrl,
-    'tcps://h:1521/S?connect_timeout=5',
-  );
-});
-
-test('Oracle encrypts for every way to say yes, and refuses what is neither yes nor no', () => {
-  const protocol = (tls: string) =>
-    String(oracle.options(connectOptions(`oracle://ada@h/S?tls=${tls}`)).clientUrl).split(':')[0];
-  assert.equal(['yes', '1', 'TRUE', 'no'].map(protocol), ['tcps', 'tcps', 'tcps', 'tcp']);
-  assert.throws(() => protocol('on'), /tls is true or false/);
 });
 
 test('Oracle limits the time of calls, and compares by code points, on every session', async () => {
@@ -297,5 +255,18 @@ test('Oracle locks a table of its own, which may be there already', async () => 
     .catch((thrown: unknown) => thrown);
   assert.match(String(refused), 'ORA-01031');
 });
+
+/** The statements that the database runs on a new connection. */
+async function statementsOnConnect(database: Database, url: string): Promise<string[]> {
+  const statements: string[] = [];
+  const connection = {
+    callTimeout: 0,
+    executeQuery: async ({ sql }: { readonly sql: string }) => statements.push(sql),
+    execute: async (sql: string) => statements.push(sql),
+    close: () => {},
+  };
+  await database.options(connectOptions(url)).onCreateConnection?.(connection);
+  return statements;
+}
 
 test.run();

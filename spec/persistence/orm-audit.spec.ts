@@ -1,17 +1,15 @@
-// The audit log on a database, here SQLite in memory. The servers run the same: orm-store.*.spec.ts.
+// The audit log on SQLite, beyond the suite that every store runs.
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { type AuditEntry, CALL_ACTION } from '../../src/domain/audit.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/persistence/open.ts';
-import { auditConformance } from '../conformance/audit.ts';
 import { suite } from '../helpers/suite.ts';
 import { inFolder } from './temporary-folder.ts';
 
 const test = suite('audit log on SQLite');
 const open = () => openStore('sqlite://', { cwd: '/', migrations: 'apply' });
-auditConformance(test, open);
 
 test('takes a batch again whose answer was lost, cut differently this time', async () => {
   const { audit, close } = await opened();
