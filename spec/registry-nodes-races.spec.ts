@@ -20,17 +20,11 @@ const ENDPOINTS = ['http://127.0.0.1:8/mcp', 'http://127.0.0.1:9/mcp'] as const;
 /** What may happen to a change over a store that fails or is written by others. */
 const ANSWERS = ['DATABASE_UNAVAILABLE', 'SERVER_NOT_FOUND', 'TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER'];
 
+const CHANGES = ['endpoint', 'command', 'function', 'deregister', 'change', 'settle'] as const;
+const KINDS = [...CHANGES, 'news', 'fail', 'mend'] as const;
+
 interface Step {
-  readonly kind:
-    | 'endpoint'
-    | 'command'
-    | 'function'
-    | 'deregister'
-    | 'change'
-    | 'settle'
-    | 'news'
-    | 'fail'
-    | 'mend';
+  readonly kind: (typeof KINDS)[number];
   readonly node: 0 | 1;
   readonly template: (typeof TEMPLATES)[number];
   readonly id: (typeof IDS)[number];
@@ -40,19 +34,7 @@ interface Step {
 }
 
 const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.constantFrom(
-    ...([
-      'endpoint',
-      'command',
-      'function',
-      'deregister',
-      'change',
-      'settle',
-      'news',
-      'fail',
-      'mend',
-    ] as const),
-  ),
+  kind: fc.constantFrom(...KINDS),
   node: fc.constantFrom(0, 1),
   template: fc.constantFrom(...TEMPLATES),
   id: fc.constantFrom(...IDS),
