@@ -25,7 +25,7 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-test('adds what is new, under source file and with the fingerprint of its entry', async () => {
+test('adds what is new, under source file, with the fingerprint of its entry, which names one without an id', async () => {
   assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1', { weight: 4 })]), {
     ...NOTHING,
     added: ['r/a', 'r/b'],
@@ -35,6 +35,8 @@ test('adds what is new, under source file and with the fingerprint of its entry'
     ['b', 'file', 'f1', 4],
   ]);
   assert.equal(await store.listInstances(), registry.active.definitions());
+  const nameless: FileEntry = { template: 's', input: input(undefined), fingerprint: 'abcdef0123456789' };
+  assert.equal((await importAll([entry('a', 'f1'), nameless])).added, ['s/s-abcdef01']);
 });
 
 test('replaces what changed, removes what is gone, and leaves the rest alone', async () => {
@@ -91,12 +93,6 @@ test('keeps a change that was made through the API, and lets the API take over a
   await registry.register('r', input('a'));
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, unchanged: ['r/a'] });
   assert.equal(facts(), [['a', 'api', undefined, 1]]);
-});
-
-test('names an entry without an id after its fingerprint', async () => {
-  const nameless: FileEntry = { template: 'r', input: input(undefined), fingerprint: 'abcdef0123456789' };
-  assert.equal(await importAll([nameless]), { ...NOTHING, added: ['r/r-abcdef01'] });
-  assert.equal(await importAll([nameless]), { ...NOTHING, unchanged: ['r/r-abcdef01'] });
 });
 
 test('sets up templates, with and without instances', async () => {

@@ -8,7 +8,7 @@ import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { Registry } from '../src/registry.ts';
 import type { InProcessHandler } from '../src/transports/transport.ts';
-import { Harness, settled, startsForEver } from './helpers/failing-backend.ts';
+import { Harness, definition as instance, settled, startsForEver } from './helpers/failing-backend.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -35,21 +35,16 @@ test.after.each(() => {
 test('stores an instance and starts it', async () => {
   const { definition, replaced } = await registry.register('r', { ...ENDPOINT, id: 'a', weight: 3 });
   assert.is(replaced, false);
-  assert.equal(definition, {
-    id: 'a',
-    serverId: 'a',
+  const at = '2026-01-01T00:00:00.000Z';
+  const fields = {
     template: 'r',
     transport: 'http',
-    endpoint: ENDPOINT.endpoint,
-    args: [],
-    env: {},
-    headers: {},
+    ...ENDPOINT,
     weight: 3,
-    metadata: {},
-    source: 'api',
-    createdAt: '2026-01-01T00:00:00.000Z',
-    updatedAt: '2026-01-01T00:00:00.000Z',
-  });
+    createdAt: at,
+    updatedAt: at,
+  } as const;
+  assert.equal(definition, instance('a', fields));
   assert.equal(await store.listInstances(), [definition]);
   assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
   assert.equal(registry.active.definitions(), [definition]);

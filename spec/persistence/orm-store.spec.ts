@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { createCipher } from '../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
+import { definition } from '../helpers/failing-backend.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 import { cipher, everyConformance } from './every-conformance.ts';
@@ -22,11 +22,10 @@ everyConformance(inFile, () => {
   return openStore(`sqlite:///${files}.db`, { cwd: folder(), cipher, migrations: 'apply' });
 });
 
-const secret: InstanceDefinition = {
-  ...{ id: 'i', serverId: 'i', template: 'demo', transport: 'stdio', command: 'run', args: [], weight: 1 },
-  ...{ env: { TOKEN: 'planted-secret' }, headers: { Authorization: 'planted-secret' }, metadata: {} },
-  ...{ source: 'api', createdAt: '2026-01-02T03:04:05.678Z', updatedAt: '2026-01-02T03:04:05.678Z' },
-};
+const secret = definition('i', {
+  ...{ template: 'demo', transport: 'stdio', command: 'run' },
+  ...{ env: { TOKEN: 'planted-secret' }, headers: { Authorization: 'planted-secret' } },
+});
 
 inFile('eight processes that start at once end with one clean schema', () =>
   inFolder(async (cwd) => {

@@ -4,21 +4,17 @@
 import * as assert from 'uvu/assert';
 import { importDocument, registryDocument } from '../../../src/cli/database/registry-document.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
+import { definition } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('registry document');
 
 test('leaves out functions of a program and instances that a sync finds again', () => {
-  const { instance, ...facts } = {
-    ...{ instance: 'one', template: 'files', args: [], env: {}, headers: {}, weight: 1, metadata: {} },
-    ...{ createdAt: '2027-01-01T00:00:00.000Z', updatedAt: '2027-01-01T00:00:00.000Z' },
-  };
-  const definitions: InstanceDefinition[] = [
-    { ...facts, id: instance, serverId: 'one', transport: 'in-process', source: 'api' },
-    { ...facts, id: 'two', serverId: 'two', transport: 'stdio', command: 'node', source: 'sync' },
+  const definitions = [
+    definition('one', { template: 'files', transport: 'in-process' }),
+    definition('two', { template: 'files', transport: 'stdio', command: 'node', source: 'sync' }),
   ];
   const { document } = registryDocument([], definitions, { withSecrets: true });
   assert.equal(document, { templates: { files: { instances: [] } } });
@@ -47,22 +43,9 @@ test('imports what the document lists, as if it had been registered', async () =
     { name: 'search', loadBalancer: {} },
   ]);
   const [one, far] = await store.listInstances();
-  assert.equal(one, {
-    id: 'one',
-    serverId: 'one',
-    template: 'files',
-    transport: 'stdio',
-    command: 'node',
-    args: ['server.js'],
-    env: { A: '1' },
-    headers: {},
-    weight: 1,
-    metadata: {},
-    source: 'api',
-    nodeId: 'here:8080',
-    createdAt: context.now,
-    updatedAt: context.now,
-  });
+  const program = { transport: 'stdio', command: 'node', args: ['server.js'], env: { A: '1' } } as const;
+  const times = { createdAt: context.now, updatedAt: context.now };
+  assert.equal(one, definition('one', { template: 'files', ...program, nodeId: 'here:8080', ...times }));
   assert.equal(
     [far?.endpoint, far?.weight, far?.source, far?.nodeId],
     ['http://127.0.0.1:9/mcp', 3, 'api', undefined],
