@@ -1,16 +1,18 @@
+// With a cache of compiled code, a release writes it at once; the first start leaves that to its end.
+
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('releasing compiled code');
+const folder = folderOfAll(test);
 
 const subject = new URL('../../src/cli/compiled-code.ts', import.meta.url).href;
 
 /** Loads modules in a new process, with a cache or without; says how many files that has before and after the release. */
-function loadAndRelease(folder: string, modules: readonly string[], cache: string | undefined): number[] {
+function loadAndRelease(modules: readonly string[], cache: string | undefined): number[] {
   const script = `
     import { readdirSync } from 'node:fs';
     import { getCompileCacheDir } from 'node:module';
@@ -23,25 +25,18 @@ function loadAndRelease(folder: string, modules: readonly string[], cache: strin
     console.log(JSON.stringify([before, count()]));`;
   const { NODE_COMPILE_CACHE: _, NODE_DISABLE_COMPILE_CACHE: __, ...rest } = process.env;
   const env = cache === undefined ? rest : { ...rest, NODE_COMPILE_CACHE: cache };
-  const entry = join(folder, 'entry.mjs');
+  const entry = folder('entry.mjs');
   writeFileSync(entry, script);
   return JSON.parse(execFileSync(process.execPath, [entry], { env, encoding: 'utf8' }));
 }
 
 test('an empty cache is filled at the end of the process, any other at once; without one nothing happens', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-compiled-'));
-  try {
-    const [one = '', other = ''] = ['one', 'other'].map((name) => join(folder, `${name}.mjs`));
-    for (const file of [one, other]) writeFileSync(file, 'export const answer = () => 42;\n');
-    const cache = join(folder, 'cache');
-
-    assert.equal(loadAndRelease(folder, [one], undefined), [-1, -1]);
-    assert.equal(loadAndRelease(folder, [one], cache), [0, 0]);
-    const [before = 0, after = 0] = loadAndRelease(folder, [one, other], cache);
-    assert.ok(before > 0 && after > before, `${before} files before, ${after} after`);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const modules = ['one', 'other'].map((name) => folder(`${name}.mjs`));
+  for (const file of modules) writeFileSync(file, 'export const answer = () => 42;\n');
+  assert.equal(loadAndRelease(modules.slice(1), undefined), [-1, -1]);
+  assert.equal(loadAndRelease(modules.slice(1), folder('cache')), [0, 0]);
+  const [before = 0, after = 0] = loadAndRelease(modules, folder('cache'));
+  assert.ok(before > 0 && after > before, `${before} files before, ${after} after`);
 });
 
 test.run();

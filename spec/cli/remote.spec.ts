@@ -1,7 +1,6 @@
 // The HTTP client of the commands, against real sockets.
 
-import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -9,6 +8,7 @@ import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credent
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
 import { gatewayOf } from '../../src/cli/client-options.ts';
 import { CommandInput } from '../../src/cli/command.ts';
+import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
 import type { RemoteEvent } from '../../src/cli/remote.ts';
 import {
@@ -20,12 +20,15 @@ import {
   seekGateway,
 } from '../../src/cli/remote.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { rejects } from '../helpers/outcome.ts';
 import { type Answer, replacedFetch } from '../helpers/replaced-fetch.ts';
 import { suite } from '../helpers/suite.ts';
+import { serverFor } from './commands/against-gateway.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('remote');
 const folder = folderOfEach(test);
+const serve = serverFor(test);
 // Nobody is logged in, whoever runs this.
 const noCredentials = {
   XDG_CONFIG_HOME: join(tmpdir(), 'stagedoor-nobody-is-logged-in'),
@@ -59,7 +62,7 @@ test('takes the first default address where a gateway answers, not any program',
 test('fails with one line that says why', async () => {
   const page = await serve((_, response) => void response.end('<html>'));
   const redirect = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());
-  const closed = await serve(() => {}, 'and close it');
+  const closed = `http://127.0.0.1:${await freePort()}`;
   const silent = await serve(() => {});
   const detail = [
     { loc: ['body', 'instance', 'weight'], msg: 'too large', type: 'x' },
@@ -79,12 +82,12 @@ test('fails with one line that says why', async () => {
   ];
   for (const [url, message] of cases) {
     const remote = await findGateway(url, noCredentials);
-    await fails(remote.request('/x', url === silent ? { timeoutMs: 200 } : {}), CommandFailure, message);
+    await rejects(remote.request('/x', url === silent ? { timeoutMs: 200 } : {}), CommandFailure, message);
   }
-  await fails(findGateway('localhost:8080', {}), UsageError, /^--url must be a URL/);
-  await fails(findGateway(undefined, { STAGEDOOR_URL: 'x' }), UsageError, /^STAGEDOOR_URL must be a URL/);
+  await rejects(findGateway('localhost:8080', {}), UsageError, /^--url must be a URL/);
+  await rejects(findGateway(undefined, { STAGEDOOR_URL: 'x' }), UsageError, /^STAGEDOOR_URL must be a URL/);
   replaceFetch(() => Promise.reject(new TypeError('fetch failed')));
-  await fails(
+  await rejects(
     findGateway(undefined, noCredentials),
     CommandFailure,
     /^no gateway answers at .*gateway start/,
@@ -94,7 +97,7 @@ test('fails with one line that says why', async () => {
 test('shows the health of an unhealthy gateway, and fails for other requests', async () => {
   const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), noCredentials);
   assert.equal(await remote.health(), { status: 'unhealthy' });
-  await fails(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
+  await rejects(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
 });
 
 test('says when to try again, as far as it is told', async () => {
@@ -123,7 +126,7 @@ test('says when to try again, as far as it is told', async () => {
 test('knows a gateway by its health, however that is, and waits for no more than it is told', async () => {
   const gateway = await serveJson(503, { status: 'unhealthy', build: '1' });
   const other = await serveJson(200, { status: 'healthy' });
-  const closed = await serve(() => {}, 'and close it');
+  const closed = `http://127.0.0.1:${await freePort()}`;
   const silent = await serve(() => {});
   const answers = [gateway, other, closed, silent].map((url) => answersAsGateway(url, 200));
   assert.equal(await Promise.all(answers), [true, false, false, false]);
@@ -225,7 +228,7 @@ test('says in one line why a stream fails', async () => {
   for (const [listener, kind, message] of cases) {
     const remote = await findGateway(await serve(listener), noCredentials);
     const following = remote.follow('/events', {}, () => {});
-    await fails(following, kind, message);
+    await rejects(following, kind, message);
   }
 });
 
@@ -250,33 +253,6 @@ function replaceFetch(answer: Answer): void {
   cleanups.push(replacedFetch(answer));
 }
 
-async function serve(listener: RequestListener, thenClose?: string): Promise<string> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  if (thenClose) close();
-  else cleanups.push(close);
-  return `http://127.0.0.1:${port}`;
-}
-
 function serveJson(status: number, body: unknown): Promise<string> {
   return serve((_, response) => void response.writeHead(status).end(JSON.stringify(body)));
-}
-
-async function fails(
-  promise: Promise<unknown>,
-  kind: new (...words: never[]) => Error,
-  message: string | RegExp,
-): Promise<void> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  assert.instance(error, kind);
-  assert.match((error as Error).message, message);
-  assert.not.match((error as Error).message, '\n');
 }

@@ -12,6 +12,7 @@ import {
 import { readPassword } from '../../../src/cli/accounts/password-option.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
+import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
 
@@ -117,8 +118,8 @@ test('refuse an unusable new password, before it is typed again', async () => {
     ['half \ud800 a pair', /halves of surrogate pairs/],
   ];
   for (const [password, message] of unusable) {
-    await fails(read({ line: password }, { written: '-', isNew: true }), UsageError, message);
-    await fails(read({ answers: [password] }, { isNew: true }), UsageError, message);
+    await rejects(read({ line: password }, { written: '-', isNew: true }), UsageError, message);
+    await rejects(read({ answers: [password] }, { isNew: true }), UsageError, message);
   }
 });
 
@@ -142,7 +143,7 @@ test('refuse a missing, empty, cancelled or differently repeated password', asyn
     [{ answers: [''] }, { isNew: false }, UsageError, /^the password is empty$/],
     [{}, { written: '-', isNew: false }, UsageError, /^standard input must hold the password/],
   ];
-  for (const [options, choice, kind, message] of cases) await fails(read(options, choice), kind, message);
+  for (const [options, choice, kind, message] of cases) await rejects(read(options, choice), kind, message);
 });
 
 test.run();
@@ -152,14 +153,4 @@ async function read(options: RecordingOptions, { written, isNew }: { written?: s
   const input = given(written === undefined ? {} : { password: written });
   const password = await readPassword(input, terminal, { question: 'Password of ada', isNew });
   return { password, questions: terminal.questions, complaints: terminal.complaints };
-}
-
-async function fails(
-  work: Promise<unknown>,
-  kind: new (text: string) => Error,
-  message: RegExp,
-): Promise<void> {
-  const error = await work.catch((reason: unknown) => reason);
-  assert.instance(error, kind);
-  assert.match((error as Error).message, message);
 }

@@ -8,6 +8,7 @@ import { CommandFailure } from '../../../src/cli/failures.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 
@@ -39,11 +40,15 @@ test('makes, changes, lists and removes users, with records as the API has them'
   await client.setPassword(String(id), 'battery staple');
   const names = (await client.users()).map(({ username }) => username);
   assert.equal(names, ['ada', 'bo']);
-  await fails(client.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
-  await fails(client.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
+  await rejects(
+    client.deleteUser(String(id)),
+    CommandFailure,
+    /^This is the last active admin.*\(LAST_ADMIN\)$/,
+  );
+  await rejects(client.createUser({ ...ada, role: 'user' }), CommandFailure, /\(DUPLICATE_USERNAME\)$/);
   const short = client.createUser({ ...ada, password: 'short', role: 'user' });
-  await fails(short, /^--password: .*\(VALIDATION_ERROR\)$/);
-  await fails(client.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
+  await rejects(short, CommandFailure, /^--password: .*\(VALIDATION_ERROR\)$/);
+  await rejects(client.deleteUser('nobody'), CommandFailure, /\(USER_NOT_FOUND\)$/);
   await client.close();
 });
 
@@ -55,7 +60,7 @@ test('makes and revokes keys of the operator', async () => {
   assert.equal([record.created_by, record.is_active], [null, true]);
   await client.revokeApiKey(String(record.id));
   assert.equal(await client.apiKeys(), []);
-  await fails(client.revokeApiKey(String(record.id)), /\(API_KEY_NOT_FOUND\)$/);
+  await rejects(client.revokeApiKey(String(record.id)), CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
   await client.close();
 });
 
@@ -108,7 +113,7 @@ test('deletes the file of the first password when that is one no more', async ()
 test('makes no database and no key of one', async () => {
   mkdirSync(folder('empty'));
   const advice = /^there is no database .*: start the gateway once, or run "npx stagedoor db migrate"$/;
-  await fails(open(folder('empty')), advice);
+  await rejects(open(folder('empty')), CommandFailure, advice);
   assert.equal(readdirSync(folder('empty')), []);
 });
 
@@ -117,10 +122,4 @@ test.run();
 function open(place = folder()) {
   const terminal = recordingTerminal({ folder: place, env: { USER: 'grace' } });
   return openLocalClient(new CommandInput([], new Map([['database', url]])), terminal);
-}
-
-async function fails(work: Promise<unknown>, message: RegExp): Promise<void> {
-  const error = await work.catch((reason: unknown) => reason);
-  assert.instance(error, CommandFailure);
-  assert.match((error as Error).message, message);
 }
