@@ -39,14 +39,6 @@ test('explains the listeners, and names a source once', async () => {
   assert.match(one, /^listen +port: --port; host: default +0\.0\.0\.0:9000 \(gateway\)$/m);
 });
 
-test('tells which settings have no effect', async () => {
-  const { err } = await runCommand(['config', '--port', '9000'], {
-    GATEWAY_HOST: '0.0.0.0',
-    MCP_GATEWAY_PORT: 'tcp://10.0.0.1:80',
-  });
-  assert.match(err, /^warning: MCP_GATEWAY_PORT is ignored/m);
-});
-
 test('prefers an option to the environment, and reads --registry as --registry-file', async () => {
   const words = ['config', '--json', '--auth', '--registry', 'a.json'];
   const { out } = await runCommand(words, { GATEWAY_AUTH_ENABLED: 'false' }, '/folder');
