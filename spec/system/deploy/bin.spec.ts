@@ -58,18 +58,15 @@ test('runs the sources in a clone, with the arguments, and ends with the exit co
   assert.equal({ code, out }, { code: 7, out: `src ${process.version} a --b=c d\n` });
 });
 
-test('runs dist when there are no sources', async () => {
-  const root = await plant({ 'dist/cli/main.js': sayArguments });
-  const { code, out } = await run([process.execPath], root, ['a']);
-  assert.equal({ code, out }, { code: 7, out: `dist ${process.version} a\n` });
-});
-
-test('runs dist when it is installed under node_modules', async () => {
-  const files = { 'src/cli/main.ts': sayArguments, 'dist/cli/main.js': sayArguments };
-  const root = await plant(files, 'node_modules/stagedoor');
-  const { code, out } = await run([process.execPath], root, []);
-  assert.equal({ code, out }, { code: 7, out: `dist ${process.version}\n` });
-});
+for (const [when, files, below] of [
+  ['there are no sources', {}, '.'],
+  ['it is installed under node_modules', { 'src/cli/main.ts': sayArguments }, 'node_modules/stagedoor'],
+] as const)
+  test(`runs dist when ${when}`, async () => {
+    const root = await plant({ ...files, 'dist/cli/main.js': sayArguments }, below);
+    const { code, out } = await run([process.execPath], root, ['a']);
+    assert.equal({ code, out }, { code: 7, out: `dist ${process.version} a\n` });
+  });
 
 test('says in one line that it is not built', async () => {
   const { code, err } = await run([process.execPath], await plant({}), []);
@@ -173,15 +170,6 @@ for (const [kind, command] of oldNodes) {
     await bring(root, writeStandIn);
     const { code, out } = await run(start(), root, ['a', 'b c']);
     assert.equal({ code, out }, { code: 7, out: `src ${process.version} a b c\n` });
-  });
-
-  needs(`${kind} hands a script over as well`, async () => {
-    const root = await plant({ 'tool.mjs': `console.log(process.version, process.argv[2]);` });
-    await bring(root, writeStandIn);
-    const { code, out } = await run(start(), root, [join(root, 'tool.mjs'), 'a b'], {
-      entry: 'with-node.mjs',
-    });
-    assert.equal({ code, out }, { code: 0, out: `${process.version} a b\n` });
   });
 
   needs(`${kind} takes the program along when it is killed`, async () => {

@@ -34,13 +34,6 @@ async function failuresOf(body: string): Promise<readonly string[]> {
   return (await runFile(file, { timeoutMs: 30_000, graceMs: 2_000 })).failures;
 }
 
-test('passes what is as described', async () => {
-  const failures =
-    await failuresOf(`for (const path of ['/health', '/nope', '/stats']) await app.ask('GET', path);
-    await app.ask('DELETE', '/stats'); await app.ask('OPTIONS', '/stats'); await app.ask('HEAD', '/stats')`);
-  assert.equal(failures, []);
-});
-
 test('fails a file for a field that is not what the schema says, although no test looked', async () => {
   const failures = await failuresOf(
     `Object.defineProperty(app.gateway, 'databaseStatus', { value: async () => 'on holiday' });
