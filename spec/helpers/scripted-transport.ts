@@ -215,11 +215,6 @@ export class ScriptedTransport implements Transport {
     this.#end({ reason, expected: false });
   }
 
-  /** Breaks the contract: the messages end with an error. */
-  breakMessages(error: Error): void {
-    this.#messages.error(error);
-  }
-
   /** Breaks the contract: the end is an error, or no value at all. */
   breakClosed(error?: Error): void {
     if (error === undefined) this.#closed.complete();

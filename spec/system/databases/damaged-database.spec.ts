@@ -30,25 +30,19 @@ test.after(() => rm(folder, { recursive: true, force: true }));
 
 const advice = 'restore a backup of it and of the files beside it, or move it away';
 
-test('a start and every command on it say so in one line', async () => {
-  await damage(2);
-  for (const words of [
-    ['gateway', 'start', '--port', '0'],
-    ['db', 'export'],
-    ['db', 'migrate'],
-  ])
-    await refuses(words, `the database ${file} is damaged: ${advice}`);
-});
-
-test('so they do when it is the first page', async () => {
-  await damage(0);
-  for (const words of [
-    ['gateway', 'start', '--port', '0'],
-    ['db', 'export'],
-    ['db', 'migrate'],
-  ])
-    await refuses(words, `the database ${file} is damaged, or not a SQLite database: ${advice}`);
-});
+for (const [page, what] of [
+  [2, 'damaged'],
+  [0, 'damaged, or not a SQLite database'],
+] as const)
+  test(`a start and every command say in one line that it is ${what}`, async () => {
+    await damage(page);
+    for (const words of [
+      ['gateway', 'start', '--port', '0'],
+      ['db', 'export'],
+      ['db', 'migrate'],
+    ])
+      await refuses(words, `the database ${file} is ${what}: ${advice}`);
+  });
 
 test('db status and db migrate find damage in pages that they do not need', async () => {
   const pages = (await stat(file)).size / PAGE;

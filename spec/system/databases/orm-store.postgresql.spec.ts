@@ -72,42 +72,6 @@ test.needs(service.url, service.skip)(
   },
 );
 
-test.needs(service.url, service.skip)(
-  'a change has not happened when there are too many connections, or the user may not log in',
-  async () => {
-    const store = await freshStore(service);
-    const name = new URL(store.url).pathname.slice(1);
-    const role = name.replace('stagedoor_spec', 'spec');
-    const { url } = reachable(service);
-    await executeSql(url, `create role ${role} login`);
-    try {
-      await executeSql(store.url, `grant all on all tables in schema public to ${role}`);
-      const own = new URL(store.url);
-      own.username = role;
-      const theirs = await openStore(own.href, { cwd: '/', migrations: 'require' });
-      for (const [shut, open] of [
-        ['connection limit 0', 'connection limit -1'],
-        ['nologin', 'login'],
-      ] as const) {
-        await executeSql(url, `alter role ${role} ${shut}`);
-        await executeSql(
-          url,
-          `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${role}'`,
-        );
-        for (let round = 0; round < 2; round += 1)
-          assert.equal(await fatesOfChanges(theirs), UNDONE, `${shut}, ${round}`);
-        await executeSql(url, `alter role ${role} ${open}`);
-        assert.equal(await fatesOfChanges(theirs), ['done']);
-      }
-      await theirs.close();
-    } finally {
-      await executeSql(store.url, `drop owned by ${role}`);
-      await executeSql(url, `drop role ${role}`);
-      await store.close();
-    }
-  },
-);
-
 test.needs(service.url, service.skip)('tells no value of a row that the database refuses', async () => {
   const store = await freshStore(service);
   try {

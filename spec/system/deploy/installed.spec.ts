@@ -138,37 +138,6 @@ installed('compiles in a strict program without the types of its own libraries',
   assert.equal([...new Set(own)].sort(), ['rxjs', 'stagedoor', 'typebox']);
 });
 
-installed('names the Node that it needs in an old one', async () => {
-  const old = join(folder, 'old.cjs');
-  await writeFile(
-    old,
-    `for (const [name, value] of [['version', 'v20.20.2'], ['versions', { ...process.versions, node: '20.20.2' }]])
-       Object.defineProperty(process, name, { value });`,
-  );
-  const { code, stderr } = await run(process.execPath, ['--require', old, program, '--version']).catch(
-    (error) => error,
-  );
-  assert.equal([code, stderr], [2, 'stagedoor needs Node 22.18 or later (this is v20.20.2); install it\n']);
-});
-
-// npm puts the Node of the clone into the PATH.
-const PATH = process.env.PATH?.split(':')
-  .filter((folder) => !folder.includes('node_modules'))
-  .join(':');
-const systemNode = await run('node', ['-p', 'process.versions.node'], { env: { PATH } }).then(
-  ({ stdout }) => stdout.trim(),
-  () => 'none',
-);
-const [major = 99, minor = 0] = systemNode.split('.').map(Number);
-test.needs(
-  !isWindows && (major < 22 || (major === 22 && minor < 18)),
-  `the Node of this machine is recent, or there is none (${systemNode})`,
-)('is refused in one line by the older Node of this machine', async () => {
-  const started = await run('node', [program, '--version'], { env: { PATH } }).catch((error) => error);
-  const line = `stagedoor needs Node 22.18 or later (this is v${systemNode}); install it\n`;
-  assert.equal([started.code, started.stdout, started.stderr], [2, '', line]);
-});
-
 test.run();
 
 async function npm(...words: string[]): Promise<string> {

@@ -25,7 +25,6 @@ import {
   heardWithinMs,
   isServed,
   type McpNode,
-  type Round,
   refusalOf,
   requestsAt,
   retryOf,
@@ -148,19 +147,6 @@ onPostgresql('behind a balancer that sticks to the key of the caller, such a cal
   const session = await LegacyClient.open(wireTo(byKey), '/mcp/legacy', options);
   assert.match(textOf(await session.call(ASKED.name, ASKED.arguments)), 'ada');
   assert.is(await session.close(), 200);
-});
-
-onPostgresql('pages of a list are of one instance, whichever node is asked for the next', async () => {
-  const pages: Round[] = [];
-  for (const asked of [a, b, a]) {
-    const cursor = pages.at(-1)?.result.nextCursor;
-    const params = cursor === undefined ? {} : { cursor };
-    pages.push(await askOnce(asked, '/mcp/pages', options, 'tools/list', params));
-  }
-  assert.is(pages.at(-1)?.result.nextCursor, undefined);
-  const tools = pages.flatMap(({ result }) => (Array.isArray(result.tools) ? result.tools : []));
-  assert.is(new Set(tools.map(({ name }) => name)).size, tools.length);
-  assert.is(new Set(pages.map(({ instanceId }) => instanceId)).size, 1);
 });
 
 for (const [path, name] of [
