@@ -2,6 +2,7 @@
 // schema that it breaks, so none of them is right by accident. The same seed gives the same requests.
 
 import * as Schema from 'typebox/schema';
+import type { Dice } from './dice.ts';
 
 /** A request on the wire. */
 export interface Malformed {
@@ -15,29 +16,6 @@ export interface Malformed {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-
-/** Random numbers that can be had again: mulberry32. */
-export class Dice {
-  #state: number;
-
-  constructor(seed: number) {
-    this.#state = seed;
-  }
-
-  /** 0 to `sides` - 1. */
-  roll(sides: number): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % sides;
-  }
-
-  pick<T>(list: readonly [T, ...T[]] | readonly T[]): T {
-    const chosen = list[this.roll(list.length)];
-    if (chosen === undefined) throw new Error('nothing to choose from');
-    return chosen;
-  }
-}
 
 /** One operation as the document has it, with what a fuzzer needs of it. */
 export interface Target {
@@ -185,7 +163,7 @@ function badBodyValue(target: Target, body: NonNullable<Target['body']>, compone
 function badBodyText(target: Target, { example }: NonNullable<Target['body']>, dice: Dice) {
   const text = JSON.stringify(example);
   const [what, bytes] = dice.pick<readonly [string, Buffer]>([
-    ['cut off', Buffer.from(text.slice(0, 1 + dice.roll(text.length - 1)))],
+    ['cut off', Buffer.from(text.slice(0, 1 + dice.below(text.length - 1)))],
     ['nothing', Buffer.alloc(0)],
     ['twice', Buffer.from(text + text)],
     ['UTF-16', Buffer.from(text, 'utf16le')],
@@ -198,7 +176,7 @@ function badBodyText(target: Target, { example }: NonNullable<Target['body']>, d
     ['nested lists', Buffer.from('['.repeat(5_000) + ']'.repeat(5_000))],
     ['nested objects', Buffer.from(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`)],
     ['never closed', Buffer.from('{"a":'.repeat(20_000))],
-    ['noise', Buffer.from(Array.from({ length: 64 }, () => dice.roll(256)))],
+    ['noise', Buffer.from(Array.from({ length: 64 }, () => dice.below(256)))],
     ['huge', Buffer.from(JSON.stringify({ name: 'x'.repeat(70_000) }))],
   ]);
   return { flaw: `body: ${what}`, target: exampleTarget(target), headers: JSON_TYPE, body: bytes };
@@ -267,16 +245,16 @@ const STRANGE_VALUES: readonly unknown[] = [
 
 /** A copy in which one place is another value, missing, renamed, or has a companion. */
 function mutated(value: unknown, dice: Dice): unknown {
-  if (typeof value !== 'object' || value === null || dice.roll(6) === 0) return dice.pick(STRANGE_VALUES);
+  if (typeof value !== 'object' || value === null || dice.below(6) === 0) return dice.pick(STRANGE_VALUES);
   if (Array.isArray(value)) {
-    const index = dice.roll(Math.max(1, value.length));
+    const index = dice.below(Math.max(1, value.length));
     return value.with === undefined || value.length === 0
       ? [dice.pick(STRANGE_VALUES)]
       : value.with(index, mutated(value[index], dice));
   }
   const entries = Object.entries(value);
   const name = entries.length === 0 ? 'x' : dice.pick(entries)[0];
-  switch (dice.roll(5)) {
+  switch (dice.below(5)) {
     case 0:
       return Object.fromEntries(entries.filter(([key]) => key !== name));
     case 1:

@@ -9,6 +9,7 @@ import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { caller, field, newKey } from '../../helpers/caller.ts';
+import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { ModernClient, POST_HEADERS } from '../../helpers/mcp-client.ts';
@@ -16,7 +17,6 @@ import { type McpHarness, register, startGuarded } from '../../helpers/mcp-progr
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { redis } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { againWith, chosenSeed, Dice } from '../chaos/dice.ts';
 
 const LASTS_MS = 5_000;
 const CLIENTS = 24;

@@ -5,10 +5,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ERROR_STATUS } from '../../../src/domain/errors.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import type { Dice } from '../../helpers/dice.ts';
 import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
 import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';
 import { TEMPLATES } from './backends.ts';
-import type { Dice } from './dice.ts';
 import type { ChaosWorld } from './world.ts';
 
 /** Longest wait for an answer: the timeout of a call, the same again for each retry, the look for a tool, and a slow machine. */

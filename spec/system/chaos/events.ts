@@ -3,8 +3,8 @@
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Dice } from '../../helpers/dice.ts';
 import { type ChaosBackends, SETTINGS } from './backends.ts';
-import type { Dice } from './dice.ts';
 import type { ChaosWorld } from './world.ts';
 
 /** Longest pause between two events. */

@@ -1,18 +1,18 @@
 // Chance against the promise: clients of both eras on every kind of backend, while backends die, freeze, answer wrongly,
 // come and go, and the gateway itself is stopped and killed. Nobody hears another's answer, or none; every failure has a
-// code; and when all is quiet nothing is left. Which chance it is, the seed says (chaos-dice.ts).
+// code; and when all is quiet nothing is left. Which chance it is, the seed says (helpers/dice.ts).
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { callTool, eventually, textOf } from '../../helpers/gateway-client.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type ChaosBackends, startBackends, TEMPLATES } from './backends.ts';
 import { ChaosClient } from './clients.ts';
-import { againWith, chosenSeed, Dice } from './dice.ts';
 import { makeTrouble, mend, register } from './events.ts';
 import { ChaosWorld } from './world.ts';
 
