@@ -1,6 +1,7 @@
 // Calls a running gateway the way the journeys do: bounded, over real HTTP.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { caller } from './caller.ts';
 
 /** What came back. `body` is parsed JSON. */
 export interface Reply {
@@ -9,20 +10,21 @@ export interface Reply {
 }
 
 /** GET of a path. */
-export function get(url: string, path: string): Promise<Reply> {
-  return send(url, path);
+export async function get(url: string, path: string): Promise<Reply> {
+  const { status, body } = await caller(url)(`GET ${path}`);
+  return { status, body: Object(body) };
 }
 
-/** A tools/call by template. Rejects when it takes longer than `withinMs`. */
-export function callTool(
+/** A tools/call by template. */
+export async function callTool(
   url: string,
   template: string,
   tool: string,
   values: object = {},
-  withinMs = 30_000,
 ): Promise<Reply> {
-  const body = JSON.stringify({ name: tool, arguments: values });
-  return send(url, `/mcp/${template}/tools/call`, { method: 'POST', body, withinMs });
+  const call = { name: tool, arguments: values };
+  const { status, body } = await caller(url)(`POST /mcp/${template}/tools/call`, call);
+  return { status, body: Object(body) };
 }
 
 /** The same as an event stream: all of its text, once it has ended. */
@@ -54,18 +56,4 @@ export async function eventually<T>(
     if (isWanted(answer) || performance.now() >= giveUpAtMs) return answer;
     await delay(20);
   }
-}
-
-async function send(
-  url: string,
-  path: string,
-  options: { method?: string; body?: string; withinMs?: number } = {},
-): Promise<Reply> {
-  const { method = 'GET', body, withinMs = 30_000 } = options;
-  const response = await fetch(url + path, {
-    method,
-    signal: AbortSignal.timeout(withinMs),
-    ...(body === undefined ? {} : { body, headers: { 'Content-Type': 'application/json' } }),
-  });
-  return { status: response.status, body: Object(await response.json()) };
 }
