@@ -105,17 +105,6 @@ for (const [state, reach] of Object.entries(STATES)) {
   });
 }
 
-test('a drained session finishes its call also when the shared process dies after that', {}, async (harness) => {
-  const [client, pid] = await openedAtA(harness);
-  const call = await ask(client);
-  await harness.command('drain');
-  await harness.lose();
-  await reply(client, call);
-  assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
-  assert.is(await count(client), LOST);
-  await allGone([pid]);
-});
-
 for (const [state, reach] of Object.entries(STATES)) {
   test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, {}, async (harness) => {
     await harness.add();
