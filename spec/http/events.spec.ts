@@ -29,7 +29,7 @@ interface Told {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-test('tells what is kept, oldest first, and ends', async () => {
+test('sends the kept events, oldest first, and ends', async () => {
   const told = await eventsFor(app.admin, '');
   const own = told.filter(({ data }) => data.template === 'demo').map(({ name }) => name);
   assert.equal(own.slice(0, 3), ['template.changed', 'instance.registered', 'instance.starting']);
@@ -42,7 +42,7 @@ test('tells what is kept, oldest first, and ends', async () => {
   });
 });
 
-test('tells of one template, and of one type or group of types, only', async () => {
+test('selects events by template, type and group of types', async () => {
   const ofOther = await eventsFor(app.admin, '?template=other');
   assert.ok(ofOther.length > 2);
   assert.ok(ofOther.every(({ data }) => data.template === 'other'));
@@ -74,7 +74,7 @@ test('tells of one template, and of one type or group of types, only', async () 
   }
 });
 
-test('tells callers without the scope admin of their own calls, without arguments', async () => {
+test('sends callers without the scope admin their own calls only, without arguments', async () => {
   const echo = { body: { name: 'echo', arguments: { text: 'a-secret' } } };
   await app.as(app.admin, 'POST', '/mcp/demo/tools/call', echo);
   const answer = await app.as(app.user, 'POST', '/mcp/demo/tools/call', echo);
@@ -108,13 +108,13 @@ test('tells callers without the scope admin of their own calls, without argument
   assert.not.match(JSON.stringify([mine, all]), 'a-secret');
 });
 
-test('tells a key for some templates of these only', async () => {
+test('sends an API key for some templates the events of these only', async () => {
   const told = await eventsFor(await app.key(['admin'], ['other']), '');
   assert.ok(told.length > 2);
   assert.not.match(JSON.stringify(told), '"demo"');
 });
 
-test('goes on with what follows the last event that was read', async () => {
+test('continues after the last event that was read', async () => {
   const before = await eventsFor(app.admin, '?type=instance');
   const [first, second] = before;
   const after = await eventsFor(app.admin, '?type=instance', String(first?.id));
@@ -126,7 +126,7 @@ test('goes on with what follows the last event that was read', async () => {
   }
 });
 
-test('follows what happens until the caller may not any more', async () => {
+test('follows new events until the API key is revoked', async () => {
   const key = await app.key(['gateway:read']);
   const socket = await follow(app.port, key);
   await app.as(app.admin, 'GET', '/mcp/demo/tools/list');
@@ -143,7 +143,7 @@ test('follows what happens until the caller may not any more', async () => {
   socket.destroy();
 });
 
-test('samples the load for those who ask for it by name', async () => {
+test('sends samples of the load only to readers that select them by name', async () => {
   const key = await app.key(['gateway:read'], ['other']);
   const socket = await follow(app.port, key, '?follow=true&type=gateway.sampled');
   const [, data = ''] = /(\{"type":"gateway\.sampled".*\})/.exec(await readUntil(socket, ']}')) ?? [];
@@ -159,7 +159,7 @@ test('samples the load for those who ask for it by name', async () => {
   assert.equal(await eventsFor(app.admin, '?type=gateway.sampled'), [], 'none is kept');
 });
 
-test('ends for a key whose owner is no admin any more', async () => {
+test('ends the stream of an API key whose owner is no admin any more', async () => {
   const { id } = await app.createUser('eve', 'admin');
   const body = { name: 'k', permissions: ['admin'] };
   const { key } = (await app.as(await app.login('eve'), 'POST', '/auth/api-keys', { body })).body;
@@ -193,7 +193,7 @@ test('names the HTTP request of a call by an MCP client of either era', async ()
   );
 });
 
-test('tells of sessions, and ends in order with the gateway', async () => {
+test('sends events of sessions, and ends with the gateway', async () => {
   const open = await startApp();
   await open.serve('demo', 'one');
   const socket = await follow(open.port, {});
@@ -206,7 +206,7 @@ test('tells of sessions, and ends in order with the gateway', async () => {
 
 // --- the ring ----------------------------------------------------------------------------------------------------
 
-test('keeps a bounded number, and says how many a reader who comes back has missed', () => {
+test('keeps a limited number of events, and reports how many a reconnecting reader missed', () => {
   const { recent, happen } = ring(10);
   happen(25);
   const all = read(recent, { isFollowing: false });
@@ -219,7 +219,7 @@ test('keeps a bounded number, and says how many a reader who comes back has miss
   assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).told, []);
 });
 
-test('examines events only for the readers of their type', () => {
+test('examines an event only for the readers of its type', () => {
   const { recent, happen } = ring(10);
   let examined = 0;
   const isSelected = (): boolean => {
@@ -234,7 +234,7 @@ test('examines events only for the readers of their type', () => {
   assert.equal([examined, others.told.length], [30, 0]);
 });
 
-test('lets a slow reader lose the oldest, and tells how many of those it wanted', async () => {
+test('drops the oldest events of a slow reader, and reports how many of those that it selected', async () => {
   const { recent, happen } = ring(10);
   const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs % 2 === 0 });
   happen(4);
@@ -251,7 +251,7 @@ test('lets a slow reader lose the oldest, and tells how many of those it wanted'
   assert.equal(numbers(reading.told.slice(missed + 1)), [24, 26, 28, 30, 32, 34]);
 });
 
-test('writes together what comes in quick succession, the first event at once', async () => {
+test('writes events in quick succession together, and the first event at once', async () => {
   const { recent, happen } = ring(100, { intervalMs: 30, perSecond: 1_000_000 });
   const reading = read(recent, { isFollowing: true });
   happen(1);
@@ -266,7 +266,7 @@ test('writes together what comes in quick succession, the first event at once', 
   assert.ok(reading.pieces() - written <= 4, 'in few pieces');
 });
 
-test('gives all readers one rate in equal parts, and lets them lose the oldest', async () => {
+test('divides one rate among all readers, and drops their oldest events', async () => {
   const { recent, happen } = ring(10, { intervalMs: 1, perSecond: 1_000 });
   const readings = [1, 2].map(() => read(recent, { isFollowing: true }));
   happen(10);
@@ -284,7 +284,7 @@ test('gives all readers one rate in equal parts, and lets them lose the oldest',
   }
 });
 
-test('says what a reader lost when its part of the rate allows, without waiting for another event', async () => {
+test('reports dropped events when the rate allows, without waiting for another event', async () => {
   const { recent, happen } = ring(2, { intervalMs: 1, perSecond: 50 });
   const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs < 4 });
   happen(2);
@@ -294,7 +294,7 @@ test('says what a reader lost when its part of the rate allows, without waiting 
   assert.is(reading.told.at(-1)?.data, '{"type":"missed","count":2}');
 });
 
-test('counts for a client that does not read what it loses', async () => {
+test('reports to a client that did not read how many events it lost', async () => {
   const events$ = new Subject<GatewayEvent>();
   const recent = new RecentEvents(events$, 10, AT_ONCE);
   const streams = new EventStreams();

@@ -36,7 +36,7 @@ test('answer 201 at once with the record, whether the fields are nested or flat'
   }
 });
 
-test('invent an id', async () => {
+test('make an id for an instance without one', async () => {
   const { body } = await register({ template_name: 'demo', endpoint: 'http://127.0.0.1:1' });
   assert.match(String(body.instance_id), /^demo-[0-9a-f]{8}$/);
 });
@@ -53,7 +53,7 @@ test('replace the same id in place with 200', async () => {
   assert.is(registry.instances.length, 1);
 });
 
-test('set the load balancer of the template on the way', async () => {
+test('set the load balancer of the template', async () => {
   const loadBalancer = {
     strategy: 'random',
     max_retries: 1,
@@ -70,7 +70,7 @@ test('set the load balancer of the template on the way', async () => {
   assert.equal([policy.session, policy.sessionFailover], ['isolated', 'always']);
 });
 
-test('wait for healthy when they are asked to', async () => {
+test('wait until the instance is healthy', async () => {
   const { status, body } = await register({ template_name: 'up', endpoint: (await backend).url }, '?wait=5');
   assert.equal([status, body.status, body.state], [201, 'healthy', 'healthy']);
 });
@@ -84,7 +84,7 @@ test('refuse an address in a denied network, however it is written', async () =>
   assert.not(app.gateway.templates().includes('metadata'));
 });
 
-test('start a command that this machine asked for', async () => {
+test('start a command for a caller on this machine', async () => {
   const instance = { id: 's', command: process.execPath, args: [stdioServer], env_vars: { TOKEN: 'secret' } };
   const { status, body, text } = await register({ template_name: 'command', instance }, '?wait=5');
   assert.equal([status, body.transport, body.status], [201, 'stdio', 'healthy']);
@@ -111,12 +111,12 @@ for (const [who, headers] of [
   });
 }
 
-test('take an endpoint from anybody whom the guard lets in', async () => {
+test('register an endpoint for a web page of an allowed origin', async () => {
   const body = { template_name: 'browser', endpoint: 'http://127.0.0.1:1' };
   assert.is((await register(body, '', { origin: 'https://console.example' })).status, 201);
 });
 
-test('refuse what does not say how to reach a server with 400', async () => {
+test('refuse an instance without endpoint and command with 400', async () => {
   for (const body of [{ template_name: 'demo', instance: { id: 'nowhere' } }, { template_name: 'demo' }]) {
     const answer = await register(body);
     assert.equal([answer.status, answer.body.error_code], [400, 'CONFIG_INCOMPLETE']);
@@ -129,7 +129,7 @@ test('refuse credentials in the URL with 400 and without repeating them', async 
   assert.not.match(answer.text, /secret/);
 });
 
-test('take an instance out with 204, once', async () => {
+test('deregister an instance with 204, once', async () => {
   await register({ template_name: 'gone', id: 'g', endpoint: 'http://127.0.0.1:1' });
   const first = await app.ask('DELETE', '/gateway/deregister/gone/g');
   assert.equal([first.status, first.text], [204, '']);
@@ -141,7 +141,7 @@ test('take an instance out with 204, once', async () => {
 
 // --- with authentication ----------------------------------------------------------------------------------------
 
-test('let a command be replaced by an endpoint, and hand nothing of the one to the other', async () => {
+test('replace a command by an endpoint, without its variables and arguments', async () => {
   const app = await startWithAccounts();
   const writer = await app.key(['gateway:write', 'gateway:read']);
   const instance = {
@@ -228,7 +228,7 @@ test('hold the commands of a caller without the scope admin to the list, and reg
   await app.close();
 });
 
-test('say with 503 that the database is away, and register nothing then', async () => {
+test('answer 503 while the database is unavailable, and register nothing', async () => {
   const store = new FailingStore();
   const app = await startApp({ gateway: { store } });
   store.failure = () => databaseUnavailable(new Error('planted-secret'));
@@ -244,7 +244,7 @@ test('say with 503 that the database is away, and register nothing then', async 
   await app.close();
 });
 
-test('answer 400 when the server id is given away on another node again and again', async () => {
+test('answer 400 when other nodes take the server id repeatedly', async () => {
   const store = new FailingStore();
   const app = await startApp({ gateway: { store } });
   store.failure = () => duplicateServer('x');

@@ -51,7 +51,7 @@ test('register a server that is called by its template', async () => {
   assert.is((await app.as(app.user, 'POST', '/mcp/both/tools/call', call)).status, 200);
 });
 
-test('show what was registered by template, and forget it there, too', async () => {
+test('show and deregister an instance that was registered by its template', async () => {
   await ask('POST', '/gateway/register', {
     template_name: 'a',
     id: 'from-a',
@@ -80,7 +80,7 @@ test('are addressed by the server id, which is not always the instance id', asyn
   assert.is((await ask('GET', '/servers/second.same')).status, 200);
 });
 
-test('tell a caller who may use some templates only nothing about the others', async () => {
+test('show a caller of some templates nothing of the others', async () => {
   const limited = await app.key(['gateway:write', 'gateway:read'], ['mine']);
   const endpoint = 'http://127.0.0.1:1';
   await ask('POST', '/gateway/register', { template_name: 'theirs', id: 'known', endpoint });
@@ -102,7 +102,7 @@ test('tell a caller who may use some templates only nothing about the others', a
   assert.not.match(text, /theirs|known/);
 });
 
-test('are in no cache, and neither is anything else that needs credentials', async () => {
+test('must not be cached, like all answers that need credentials', async () => {
   const headersOf = async (who: Record<string, string>, path: string) => {
     const { headers } = await app.as(who, 'GET', path);
     return [headers.get('cache-control'), headers.get('vary')];
@@ -154,7 +154,7 @@ test('come in pages, each of them once', async () => {
   await app.close();
 });
 
-test('start what the template says, with its settings, and no other command', async () => {
+test('start the command of the template with its settings, and no other command', async () => {
   const writer = await app.key(['gateway:write']);
   const body = { template_name: 'fixture', config: { token: 'planted-secret' } };
   const made = await app.as(writer, 'POST', '/servers', { body });

@@ -31,7 +31,7 @@ async function listFor(viewer: Credentials, query = ''): Promise<Json[]> {
 const idsFor = async (viewer: Credentials) => (await listFor(viewer)).map(({ id }) => id);
 const end = (viewer: Credentials, id: unknown) => app.as(viewer, 'DELETE', `/gateway/sessions/${id}`);
 
-test('tell who has a session, with which client, where it is bound and since when', async () => {
+test('show the owner, client, bindings and times of a session', async () => {
   assert.equal(await listFor(app.admin), []);
   const startMs = Date.now();
   const { sessionId } = await open('/mcp/demo', app.user);
@@ -103,7 +103,7 @@ test('show an admin of some templates no session that uses others', async () => 
   assert.equal(await idsFor(demoOnly), [inDemo]);
 });
 
-test('come in pages', async () => {
+test('are listed in pages', async () => {
   const ids: string[] = [];
   for (let count = 0; count < 5; count += 1)
     ids.push(sessionFingerprint((await open('/mcp/demo', app.user)).sessionId));
@@ -120,7 +120,7 @@ test('come in pages', async () => {
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
-test('are those of one template or of one caller, by id or name, where that is asked', async () => {
+test('are selected by template and by caller, by id or name', async () => {
   const key = await app.key(['gateway:read', 'tools:call']);
   const idOf = async (path: string, who: Credentials) =>
     sessionFingerprint((await open(path, who)).sessionId);
@@ -144,7 +144,7 @@ test('are those of one template or of one caller, by id or name, where that is a
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
-test('end a session: its client is told to initialize again', async () => {
+test('end a session, whose client has to initialize again', async () => {
   const client = await open('/mcp/demo', app.user);
   const other = await open('/mcp/demo', app.user);
   const id = sessionFingerprint(client.sessionId);
@@ -164,7 +164,7 @@ test('end a session with all templates, and its parts', async () => {
   assert.equal(await idsFor(app.admin), []);
 });
 
-test('end the session of another caller for an admin only, and this is recorded', async () => {
+test('end the session of another caller for an admin only, and record it', async () => {
   const eve = await app.createUser('eve').then(() => app.login('eve'));
   const client = await open('/mcp/demo', app.user);
   const id = sessionFingerprint(client.sessionId);
@@ -180,7 +180,7 @@ test('end the session of another caller for an admin only, and this is recorded'
   assert.match(text, `/gateway/sessions/${id}`);
 });
 
-test('take no id of a client instead of a fingerprint', async () => {
+test('refuse the id of a session instead of its fingerprint', async () => {
   const client = await open('/mcp/demo', app.user);
   for (const id of [client.sessionId, 'x', '0123456789AB', '%00'])
     assert.ok([404, 422].includes((await end(app.admin, id)).status), id);
