@@ -9,6 +9,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { FAILS, ODD_JSON, rawEchoListener } from '../fixtures/raw-echo-server.ts';
 import { type Answer, type AppFixture, appFor, startApp } from '../helpers/http-app.ts';
+import { MCP_TYPES, openSession } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('exact JSON');
@@ -35,7 +36,6 @@ test.after(async () => {
   for (const server of servers) server.close();
 });
 
-const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 const MODERN = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': {},
@@ -46,20 +46,9 @@ async function post(
   app: AppFixture,
   path: string,
   body: string,
-  headers: Record<string, string> = {},
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<Answer> {
-  return app.ask('POST', path, { body, headers: { ...TYPES, ...headers } });
-}
-
-async function openSession(app: AppFixture, path: string): Promise<Record<string, string>> {
-  const params = {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'spec', version: '1' },
-  };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
-  const { headers } = await post(app, path, body);
-  return { 'mcp-session-id': headers.get('mcp-session-id') ?? '', 'mcp-protocol-version': '2025-11-25' };
+  return app.ask('POST', path, { body, headers: { ...MCP_TYPES, ...headers } });
 }
 
 /** Calls a tool with the text of its arguments, and gives the text of the answer. */
@@ -69,7 +58,7 @@ const rest: Way = async (app, template, name, args) =>
   (
     await app.ask('POST', `/mcp/${template}/tools/call`, {
       body: `{"name":"${name}","arguments":${args}}`,
-      headers: TYPES,
+      headers: MCP_TYPES,
     })
   ).text;
 
@@ -79,10 +68,10 @@ const byServer: Way = async (app, template, name, args) => {
     .filter((server) => server.definition.template === template)
     .map((server) => server.definition.serverId);
   const body = `{"server_id":"${id}","tool_name":"${name}","arguments":${args}}`;
-  return (await app.ask('POST', '/tools/call', { body, headers: TYPES })).text;
+  return (await app.ask('POST', '/tools/call', { body, headers: MCP_TYPES })).text;
 };
 
-const sessions = new Map<string, Promise<Record<string, string>>>();
+const sessions = new Map<string, Promise<Readonly<Record<string, string>>>>();
 const legacyAt =
   (pathOf: (template: string) => string, nameOf: (template: string, tool: string) => string): Way =>
   async (app, template, tool, args) => {
@@ -200,14 +189,7 @@ for (const [what, way] of Object.entries(WAYS)) {
 }
 
 test('refuses ids of two requests in a batch that are the same beyond 2^53, and serves those that differ there', async () => {
-  const version = '2025-03-26';
-  const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
-  const opened = await post(
-    app,
-    own('stdio-legacy'),
-    JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
-  );
-  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  const session = await openSession(app, own('stdio-legacy'), { version: '2025-03-26' });
   const batch = (...ids: string[]) =>
     `[${ids.map((id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/list"}`)}]`;
   const good = await post(app, own('stdio-legacy'), batch('9007199254740992', '9007199254740993'), session);

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import type { Answer, Ask } from '../helpers/http-app.ts';
 import { appFor } from '../helpers/http-app.ts';
+import { initialize, MCP_TYPES, toolCall } from '../helpers/http-mcp.ts';
 import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -21,16 +22,14 @@ type Headers = Readonly<Record<string, string>>;
 
 const VERSION = '2025-06-18';
 const MODERN = '2026-07-28';
-const TYPES: Headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
-const initialize = (protocolVersion: string) => ({
-  ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
-  params: { protocolVersion, capabilities: {}, clientInfo: { name: 'spec', version: '1' } },
-});
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 /** Opens a session of `ada` and returns the headers that belong to it. */
 async function open(version = VERSION): Promise<Headers> {
-  const answer = await app.as(app.user, 'POST', '/mcp/demo', { body: initialize(version), headers: TYPES });
+  const answer = await app.as(app.user, 'POST', '/mcp/demo', {
+    body: initialize(version),
+    headers: MCP_TYPES,
+  });
   assert.is(answer.status, 200, answer.text);
   const id = answer.headers.get('mcp-session-id') ?? '';
   return { 'mcp-session-id': id, 'mcp-protocol-version': version };
@@ -38,11 +37,8 @@ async function open(version = VERSION): Promise<Headers> {
 
 /** Whether the session still does what it is for. */
 async function assertUnharmed(session: Headers, what: string): Promise<void> {
-  const call = { jsonrpc: '2.0', id: 'x', method: 'tools/call', params: { name: 'name', arguments: {} } };
-  const answer = await app.as(app.user, 'POST', '/mcp/demo', {
-    body: call,
-    headers: { ...TYPES, ...session },
-  });
+  const ask = { body: toolCall('name', {}, 'x'), headers: { ...MCP_TYPES, ...session } };
+  const answer = await app.as(app.user, 'POST', '/mcp/demo', ask);
   const ids = messagesOf(answer).map((message) => Object(message).id);
   assert.equal([answer.status, ids], [200, ['x']], `after ${what}: ${answer.text}`);
 }
@@ -118,7 +114,9 @@ for (const [what, row] of Object.entries(LEGACY)) {
   test(`${what}: ${row.expected}, and the session is unharmed`, async () => {
     const session = await open();
     const { method = 'POST', path = '/mcp/demo', body = method === 'POST' ? ping : undefined } = row;
-    const all = Object.entries({ ...TYPES, ...session, ...row.headers }).filter(([, value]) => value !== '');
+    const all = Object.entries({ ...MCP_TYPES, ...session, ...row.headers }).filter(
+      ([, value]) => value !== '',
+    );
     const ask = { headers: Object.fromEntries(all), ...(body === undefined ? {} : { body }) };
     const answer = await app.as(app.user, method, path, ask);
     assert.is(codeOf(answer), row.expected, answer.text);
@@ -130,7 +128,7 @@ test('a session of somebody else: 404, as if there were none, and it is unharmed
   const session = await open();
   const stranger = await app.key(['admin']);
   for (const method of ['POST', 'GET', 'DELETE']) {
-    const headers = { ...TYPES, ...session };
+    const headers = { ...MCP_TYPES, ...session };
     const ask = method === 'POST' ? { body: ping, headers } : { headers };
     const answer = await app.as(stranger, method, '/mcp/demo', ask);
     const unknown = await app.as(stranger, method, '/mcp/demo', {
@@ -158,7 +156,7 @@ test('a body that breaks off: nothing happens, and the session is unharmed', asy
   const session = await open();
   const socket = await openRaw(app.port);
   socket.write(
-    `${head('POST /mcp/demo', { ...TYPES, ...session, ...app.user, 'Content-Length': '99' })}{"id":`,
+    `${head('POST /mcp/demo', { ...MCP_TYPES, ...session, ...app.user, 'Content-Length': '99' })}{"id":`,
   );
   socket.destroy();
   await assertUnharmed(session, 'half a body');
@@ -167,7 +165,7 @@ test('a body that breaks off: nothing happens, and the session is unharmed', asy
 test('lists of messages where a revision has them: more than may be is 400, the rest is answered', async () => {
   const session = await open('2025-03-26');
   const post = (body: unknown) =>
-    app.as(app.user, 'POST', '/mcp/demo', { body, headers: { ...TYPES, ...session } });
+    app.as(app.user, 'POST', '/mcp/demo', { body, headers: { ...MCP_TYPES, ...session } });
   const many = Array.from({ length: 101 }, (_, id) => ({ ...ping, id }));
   assert.is(codeOf(await post(many)), '400 -32600');
   const few = await post(many.slice(0, 2));
@@ -227,7 +225,7 @@ const STATELESS: Readonly<Record<string, Row>> = {
 
 for (const [what, { method = 'POST', body, headers = {}, expected }] of Object.entries(STATELESS)) {
   test(`without sessions, ${what}: ${expected}`, async () => {
-    const ask = { headers: { ...TYPES, ...headers }, ...(body === undefined ? {} : { body }) };
+    const ask = { headers: { ...MCP_TYPES, ...headers }, ...(body === undefined ? {} : { body }) };
     const answer = await app.as(app.user, method, '/mcp/demo', ask);
     assert.is(codeOf(answer), expected, answer.text);
     assert.is(answer.headers.get('mcp-session-id'), null);
