@@ -206,7 +206,7 @@ interface UpdateSource {
 }
 
 /** Cold: updates of these resources, subscribed to together with other clients. Never errors; completes when the messages do. */
-export function resourceUpdates(
+function resourceUpdates(
   { conversation, messages$ }: UpdateSource,
   uris: ReadonlySet<string>,
   subscriptions: SharedSubscriptions,

@@ -152,6 +152,6 @@ export function resultOf(
 }
 
 /** True when the backend does not know the method at all. */
-export function isUnknownMethod({ event }: FinalAnswer): boolean {
+function isUnknownMethod({ event }: FinalAnswer): boolean {
   return event.kind === 'error' && event.error.code === RPC.methodNotFound;
 }

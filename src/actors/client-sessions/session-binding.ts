@@ -314,7 +314,7 @@ function hasOthers({ pool }: Group, than: InstanceRef): boolean {
 }
 
 /** The requests that wait for a binding. Each is answered once; a request that is added meanwhile waits for the next binding. */
-export class BindingWaiters {
+class BindingWaiters {
   #waiters: Set<Waiter> | undefined;
   #failure: GatewayError | undefined;
 
