@@ -32,7 +32,8 @@ test('counts how often an instance was ejected', () => {
   for (const id of ['a', 'a', 'unknown'])
     events.next({ type: 'instance.ejected', ...fact(id), reason: 'its calls failed', forMs: 5_000 });
   finish('a', 'failed');
-  assert.is(metrics.summary().instances.a?.ejections, 2);
+  const expected = { requests: 1, errorRate: 1, averageResponseTimeMs: 0, ejections: 2 };
+  assert.equal(metrics.summary().instances, { a: expected });
 });
 
 test('averages the time to answers only', () => {
