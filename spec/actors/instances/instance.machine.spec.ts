@@ -173,7 +173,8 @@ check('answers the caller when an exchange ends without an answer', async (harne
   const transport = await harness.healthy();
   const caller = harness.call();
   transport.last.complete();
-  assert.equal([caller.ends, caller.error?.delivered, harness.ref.inFlight], [1, 'unknown', 0]);
+  const { delivered, facts } = caller.error ?? {};
+  assert.equal([caller.ends, delivered, facts?.suspicious, harness.ref.inFlight], [1, 'unknown', true, 0]);
 });
 
 check('answers the caller once when an exchange is answered twice', async (harness) => {

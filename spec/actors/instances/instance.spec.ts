@@ -157,7 +157,10 @@ check('frees the place of a call while its backend waits for the client', async 
   transport.last.ask('roots/list');
   transport.last.ask('elicitation/create');
   assert.equal(counts(), [0, 1, 1]);
-  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  for (const event of events) {
+    assert.equal(counts(), [0, 1, 1]);
+    if (event.kind === 'request') event.answer({ result: {} });
+  }
   assert.equal(counts(), [1, 1, 1]);
   assert.is(transport.last.replies.length, 2);
   transport.last.ask('roots/list');
