@@ -4,7 +4,6 @@ import { mock } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -26,21 +25,6 @@ const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3, waitingPerOwner: 2_000 };
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('starts so many at once, the others in the order they came, well or not', async () => {
-  const { started, come } = make();
-  const all = ['a', 'b', 'c', 'd'].map((name) => come(name));
-  await turn();
-  assert.equal([...started.keys()], ['a', 'b']);
-  started.get('b')?.reject(queueFull('b'));
-  assert.is(await codeOf(all[1] ?? Promise.resolve()), 'QUEUE_FULL');
-  await turn();
-  assert.equal([...started.keys()], ['a', 'b', 'c']);
-  started.get('a')?.resolve('a is up');
-  assert.is(await all[0], 'a is up');
-  await turn();
-  assert.equal([...started.keys()], ['a', 'b', 'c', 'd']);
-});
-
 test('counts down to nothing, and forgets the owners', async () => {
   const { line, started, come } = make();
   const names = ['ada 1', 'ada 2', 'ada 3', 'bo 1'];
@@ -51,18 +35,6 @@ test('counts down to nothing, and forgets the owners', async () => {
   }
   await Promise.all(all);
   assert.equal([line.starting, line.waiting, line.owners], [0, 0, 0]);
-});
-
-test('gives no place to one whose time is over together with that of the one who left it', async () => {
-  const { line, started, come } = make();
-  const all = ['a', 'b', 'c', 'd'].map((name) => come(name).catch(() => undefined));
-  for (const name of ['a', 'b']) {
-    setTimeout(() => started.get(name)?.reject(queueFull('late')), PATIENCE_MS - 1);
-  }
-  mock.timers.tick(PATIENCE_MS);
-  await Promise.all(all);
-  await turn();
-  assert.equal([[...started.keys()], line.starting, line.waiting, line.owners], [['a', 'b'], 0, 0, 0]);
 });
 
 test('gives a free place to the owner who has fewest, of several to the one who had no turn for longest', async () => {
