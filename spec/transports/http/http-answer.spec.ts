@@ -103,6 +103,15 @@ for (const type of ['application/json', 'text/event-stream']) {
   });
 }
 
+test('counts a body that is no message', () =>
+  post(
+    (_, response) => void response.end('<h1>Hello</h1>'),
+    async (seen) => {
+      assert.equal(await seen.ending, complete('answered with something that is not JSON-RPC'));
+      assert.is(seen.unmatched, 1);
+    },
+  ));
+
 test('reports each event of a stream when it arrives', async () => {
   let stream: ServerResponse | undefined;
   const listener: RequestListener = (_, response) => {
