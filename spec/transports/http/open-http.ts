@@ -21,7 +21,7 @@ export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
 }
 
 /** Opens a transport to the endpoint, runs the body, and closes the transport whatever happens. */
-export async function withTransport(
+async function withTransport(
   url: string,
   body: (transport: Transport) => Promise<void>,
   definition: Partial<InstanceDefinition> = {},
