@@ -1,0 +1,113 @@
+// The disk of a SQLite file is full, and then has room again: changes are refused meanwhile and /health says so, calls go on,
+// what was acknowledged is kept, and nobody has to start the gateway again. On a real file system of 3 MB.
+
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: full disk', { timeoutMs: 90_000 });
+const folder = mkdtempSync(join(tmpdir(), 'stagedoor-full-disk-'));
+const mount = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder]);
+const isMounted = mount.status === 0;
+test.after(() => {
+  if (isMounted) spawnSync('umount', ['--lazy', folder]);
+  rmdirSync(folder);
+});
+const onSmallDisk = test.needs(
+  isMounted,
+  'a small file system needs the right to mount one; orm-session.spec.ts has the same with a limit of SQLite',
+);
+
+const password = 'correct horse';
+const start = () =>
+  new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+    folder,
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_ADMIN_PASSWORD: password,
+      GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+    },
+  });
+
+onSmallDisk('a full disk refuses changes, and all is well once there is room', async () => {
+  const backend = await startHttpServer({ name: 'one' });
+  const programs = [start()];
+  try {
+    const [gateway] = programs;
+    assert.ok(gateway);
+    const url = await gateway.url();
+    const anybody = caller(url);
+    const admin = caller(url, await tokenOf(url, 'admin', password));
+    const register = (id: string) =>
+      admin('POST /gateway/register?wait=20', {
+        template_name: 'far',
+        instance: { id, endpoint: backend.url, metadata: { padding: 'x'.repeat(10_000) } },
+      });
+    const acknowledged: string[] = [];
+    const registered = async (id: string): Promise<boolean> => {
+      const answer = await register(id);
+      if (answer.status === 201) acknowledged.push(`far/${id}`);
+      else assert.equal(verdictOf(answer), [503, 'DATABASE_UNAVAILABLE'], JSON.stringify(answer.body));
+      return answer.status === 201;
+    };
+    assert.ok(await registered('first'));
+
+    let count = 0;
+    const sick = await eventually(
+      async () => {
+        // A connection that is closed tidies up its journal, which makes room.
+        fill(join(folder, 'ballast'));
+        count += 1;
+        await registered(`filling-${count}`);
+        return anybody('GET /health');
+      },
+      ({ status }) => status === 503,
+    );
+    assert.equal([sick.status, field(sick, 'database')], [503, 'disconnected']);
+    assert.is(await registered('refused'), false);
+    assert.is((await anybody('GET /readyz')).status, 200);
+    const call = await admin('POST /mcp/far/tools/call', { name: 'name' });
+    assert.is(call.status, 200, JSON.stringify(call.body));
+
+    rmSync(join(folder, 'ballast'));
+    const well = await eventually(
+      () => anybody('GET /health'),
+      ({ status }) => status === 200,
+    );
+    assert.equal([well.status, field(well, 'database')], [200, 'connected']);
+    for (const id of ['after-1', 'after-2']) assert.ok(await registered(id));
+    assert.is((await anybody('POST /auth/login', { username: 'admin', password })).status, 200);
+    assert.equal(Object.keys(await listed(admin)).toSorted(), acknowledged.toSorted());
+
+    gateway.process.kill('SIGKILL');
+    await gateway.end();
+    const again = start();
+    programs.push(again);
+    const next = await again.url();
+    const kept = await listed(caller(next, await tokenOf(next, 'admin', password)));
+    assert.equal(Object.keys(kept).toSorted(), acknowledged.toSorted());
+  } finally {
+    for (const program of programs) await program.remove();
+    await backend.close();
+  }
+});
+
+test.run();
+
+/** Writes until there is no room for another 4 kB. */
+function fill(path: string): void {
+  for (const size of [256 * 1024, 4 * 1024]) {
+    try {
+      for (;;) writeFileSync(path, Buffer.alloc(size), { flag: 'a' });
+    } catch (error) {
+      assert.is(Reflect.get(Object(error), 'code'), 'ENOSPC');
+    }
+  }
+}
