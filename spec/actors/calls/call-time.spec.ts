@@ -284,6 +284,19 @@ test('pauses while the client has questions to answer, until the last of them is
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });
 
+test('sets no timer when a question is answered after the end of the call', async () => {
+  await harness.add('a', silent);
+  const call = harness.call('write');
+  harness.backend('a').last.ask('roots/list');
+  const [asked] = call.answers.map(({ event }) => event);
+  assert.ok(asked?.kind === 'request');
+  call.subscription.unsubscribe();
+  const timers = mock.method(globalThis, 'setTimeout');
+  asked.answer({ result: {} });
+  timers.mock.restore();
+  assert.is(timers.mock.callCount(), 0);
+});
+
 test('counts from the arrival of the request', async () => {
   await harness.add('a', silent);
   const call = harness.call({ ...toolCall('write'), cameAtMs: Date.now() - 4_000 });
