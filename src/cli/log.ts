@@ -31,7 +31,7 @@ export function createLog(
 }
 
 /**
- * Writes records with fields as pino does, for a third of the time and with little garbage: each request has one. The rest is left to
+ * Writes records with fields as pino does, for half of the time and with little garbage: each request has one. The rest is left to
  * pino. The log has no bindings, serializers or redaction that would count here.
  */
 function writesFields(sink: LogSink, isoTime: (atMs: number) => string): LogMethod {
