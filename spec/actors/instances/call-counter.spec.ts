@@ -128,11 +128,13 @@ test('are a quarter for each owner, and free again when given back', () => {
   assert.equal([...shares.owners], []);
 });
 
-test('passes a server that answers that it does not know the question', async () => {
-  for (const era of ['legacy', 'modern'] as const) {
+test('asks each era its question, and passes a server that answers that it does not know it', async () => {
+  for (const [era, question] of [
+    ['legacy', 'ping'],
+    ['modern', 'server/discover'],
+  ] as const) {
     const { outcome, asked } = await probed(era, [unknownMethod]);
-    assert.equal(outcome, answered(7));
-    assert.is(asked.length, 1);
+    assert.equal([outcome, asked], [answered(7), [question]]);
   }
 });
 

@@ -1,4 +1,4 @@
-// When an instance is probed, and what makes it healthy or unhealthy. The question itself is in probe.spec.ts.
+// When an instance is probed, and what makes it healthy or unhealthy. The question itself is in call-counter.spec.ts.
 // Sessions that end are in instance.machine.spec.ts.
 
 import * as assert from 'uvu/assert';
