@@ -9,11 +9,12 @@ import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { describeDatabase, sqliteFile } from '../../src/persistence/database-url.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
-import { migrationStatus, openStore, StoreOpenError } from '../../src/persistence/open.ts';
+import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
+import { failureOf } from './open-failure.ts';
 import { inFolder } from './temporary-folder.ts';
 
 const test = suite('open', { timeoutMs: 60_000 });
@@ -200,18 +201,6 @@ async function inChild(text: string): Promise<{ readonly stdout: string }> {
   return promisify(execFile)(process.execPath, ['--input-type=module', '--eval', module], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
   });
-}
-
-/** The message of the StoreOpenError that it rejects with: one line, without a password. */
-async function failureOf(opening: Promise<unknown>): Promise<string> {
-  const failure = await opening.then(
-    () => new Error('it was opened'),
-    (thrown: unknown) => thrown,
-  );
-  assert.instance(failure, StoreOpenError, String(failure));
-  const message = failure instanceof Error ? failure.message : '';
-  assert.not.match(message, /s3cret|\n/);
-  return message;
 }
 
 test.run();

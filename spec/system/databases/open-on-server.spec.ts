@@ -13,6 +13,7 @@ import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
+import { failureOf } from '../../persistence/open-failure.ts';
 import { silentProxy } from '../../persistence/silent-proxy.ts';
 import { reachable } from './server-stores.ts';
 
@@ -107,16 +108,4 @@ function parsed(url: string): ParsedDatabaseUrl {
 
 function connect({ href }: URL, address: ParsedDatabaseUrl['address']) {
   return connectOrm(parsed(href).database, { ...connectOptions(href), address });
-}
-
-/** The message of the StoreOpenError that it rejects with: one line, without a password. */
-async function failureOf(opening: Promise<unknown>): Promise<string> {
-  const failure = await opening.then(
-    () => new Error('it was opened'),
-    (thrown: unknown) => thrown,
-  );
-  assert.instance(failure, StoreOpenError, String(failure));
-  const message = failure instanceof Error ? failure.message : '';
-  assert.not.match(message, /s3cret|\n/);
-  return message;
 }

@@ -13,6 +13,7 @@ import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
+import { failureOf } from '../../persistence/open-failure.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
 import { silentProxy } from '../../persistence/silent-proxy.ts';
@@ -262,15 +263,6 @@ async function settled(store: Store): Promise<string> {
 
 function codeOf(thrown: unknown): string {
   return thrown instanceof GatewayError ? thrown.code : String(thrown);
-}
-
-async function failureOf(opening: Promise<Store>): Promise<string> {
-  const failure = await opening.then(
-    () => new Error('it was opened'),
-    (thrown: unknown) => thrown,
-  );
-  assert.instance(failure, StoreOpenError);
-  return failure instanceof Error ? failure.message : '';
 }
 
 /** A pool may notice ended sessions one by one: at most as many failures as it has connections. */
