@@ -32,7 +32,7 @@ const test = suite('the audit log');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('writes what was recorded after a second, or at a thousand entries, together', async () => {
+test('writes what was recorded after a second, or at a thousand changes, together', async () => {
   const { audit, appended } = made();
   for (let index = 0; index < 3; index += 1) audit.record(entry(`subject ${index}`));
   mock.timers.tick(999);
@@ -46,10 +46,10 @@ test('writes what was recorded after a second, or at a thousand entries, togethe
   assert.equal(appended, [3, 500, 500]);
 });
 
-test('gives others their turn between two chunks; what comes meanwhile waits, unless it fills a chunk', async () => {
+test('gives others their turn between two chunks; what comes meanwhile waits for the next writing', async () => {
   const { audit, appended, database } = made();
   const inBetween: number[] = [];
-  let left = [400, 200];
+  let left = [200, 200];
   database.onAppend = () =>
     setImmediate(() => {
       inBetween.push(appended.length);
@@ -57,12 +57,36 @@ test('gives others their turn between two chunks; what comes meanwhile waits, un
     });
   for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
   await turns();
-  assert.equal(appended, [500, 500, 500]);
-  assert.equal(inBetween.slice(0, 3), [1, 2, 3]);
+  assert.equal(appended, [500, 500]);
+  assert.equal(inBetween, [1, 2]);
   left = [];
   mock.timers.tick(1_000);
   await turns();
-  assert.equal(appended, [500, 500, 500, 100]);
+  assert.equal(appended, [500, 500, 400]);
+});
+
+test('writes calls in blocks: full ones at once, the rest after a second, and none that spans more than ten', async () => {
+  const { audit, appended, clock } = made({ ...SETTINGS, storesArguments: true });
+  for (let index = 0; index < 2_010; index += 1) audit.recordCall(call('echo'), undefined);
+  await turns();
+  assert.equal(appended, [2_000]);
+  clock.pass(10_001);
+  audit.recordCall(call('echo'), undefined);
+  for (const known of [
+    [2_000, 10],
+    [2_000, 10, 1],
+  ]) {
+    await turns();
+    mock.timers.tick(1_000);
+    await turns();
+    assert.equal(appended, known);
+  }
+  const long = (index: number) => JsonText.ofText(`"${index}${'x'.repeat(5_000)}"`);
+  for (let index = 0; index < 100; index += 1) audit.recordCall(call('echo'), long(index));
+  await turns();
+  assert.equal(appended, [2_000, 10, 1, 59]);
+  await audit.close();
+  assert.is((await audit.list({ limit: 3_000 })).length, 2_111);
 });
 
 test('has ids of UUID version 7 that begin with the time', () => {
@@ -278,15 +302,17 @@ function made(settings?: AuditSettings) {
     trims: [] as AuditBounds[],
     onAppend: () => {},
   };
+  const append = async (count: number, work: () => Promise<void>): Promise<void> => {
+    if (database.failure !== undefined) throw database.failure;
+    appended.push(count);
+    await database.gate;
+    database.onAppend();
+    await work();
+  };
   const audit = new AuditLog({
     store: {
-      append: async (entries) => {
-        if (database.failure !== undefined) throw database.failure;
-        appended.push(entries.length);
-        await database.gate;
-        database.onAppend();
-        await store.audit.append(entries);
-      },
+      append: (entries) => append(entries.length, () => store.audit.append(entries)),
+      appendCalls: (block) => append(block.calls, () => store.audit.appendCalls(block)),
       list: (page) => store.audit.list(page),
       trim: async (bounds) => {
         database.trims.push(bounds);

@@ -1,8 +1,17 @@
 // What the audit log of every Store does, whatever is underneath.
 
 import * as assert from 'uvu/assert';
-import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION } from '../../src/domain/audit.ts';
+import {
+  type AuditEntry,
+  type AuditedCall,
+  type AuditFilter,
+  CALL_ACTION,
+  idAt,
+  timeOf,
+} from '../../src/domain/audit.ts';
+import type { CallEntry } from '../../src/domain/call-blocks.ts';
 import type { Store } from '../../src/persistence/store.ts';
+import { blockOf } from '../helpers/call-block.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring } from './store.ts';
 
@@ -47,9 +56,10 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
   declare('gives back calls among changes, and finds them by what they are about', async ({ audit }) => {
     const calls = [call(1, { tool: 'echo' }), call(3, { template: 'other', ...whole }), call(5, {})];
     const changes = [entry(0), { ...entry(2), ...full, id: entry(2).id }, entry(4)];
-    await audit.append([...calls, ...changes]);
+    await audit.append(changes);
+    for (const each of calls) await audit.appendCalls(blockOf([each]));
     const ids = async (filter: AuditFilter, more: object = {}) =>
-      (await audit.list({ limit: 10, filter, ...more })).map(({ id }) => Number(id.slice(4, 12)));
+      (await audit.list({ limit: 10, filter, ...more })).map(numberOf);
     assert.equal(await audit.list({ limit: 3, before: entry(5).id }), [changes[2], calls[1], changes[1]]);
     assert.equal(await ids({}), [5, 4, 3, 2, 1, 0]);
     assert.equal(await ids({ action: 'tools/call' }), [5, 3, 1]);
@@ -64,8 +74,9 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
   });
 
   declare('keeps changes whatever the number of calls, and nothing that is too old', async ({ audit }) => {
-    await audit.append([entry(0), entry(1), ...Array.from({ length: 8 }, (_, index) => call(index + 2, {}))]);
-    const kept = async () => (await audit.list({ limit: 20 })).map(({ id }) => Number(id.slice(4, 12)));
+    await audit.append([entry(0), entry(1)]);
+    await audit.appendCalls(blockOf(Array.from({ length: 8 }, (_, index) => call(index + 2, {}))));
+    const kept = async () => (await audit.list({ limit: 20 })).map(numberOf);
     await audit.trim({ changes: 5, calls: 2 });
     assert.equal(await kept(), [9, 8, 1, 0]);
     await audit.trim({ changes: 5, calls: 5, from: entry(1).id });
@@ -81,12 +92,17 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
   });
 }
 
+const START_MS = Date.UTC(2026, 0, 2);
+
 function entry(number: number): AuditEntry {
-  const id = `0198${String(number).padStart(8, '0')}a`;
-  return { ...small, id };
+  return { ...small, id: `${idAt(START_MS + number)}-7000-8000-000000000000` };
 }
 
-function call(number: number, more: Partial<AuditedCall>): AuditEntry {
+function numberOf({ id }: AuditEntry): number {
+  return timeOf(id) - START_MS;
+}
+
+function call(number: number, more: Partial<AuditedCall>): CallEntry {
   const call = {
     template: 'demo',
     tool: 't',

@@ -7,7 +7,8 @@ import type { Store } from '../../src/persistence/store.ts';
 import { cipher } from './every-conformance.ts';
 
 const tables = [
-  ...['templates', 'instances', 'tombstones', 'users', 'api_keys', 'settings', 'audit_log', 'revision'],
+  ...['templates', 'instances', 'tombstones', 'users', 'api_keys', 'settings', 'revision'],
+  ...['audit_log', 'audit_calls', 'audit_call_blocks'],
   ...[MIGRATIONS_TABLE, 'stagedoor_lock'],
 ];
 

@@ -29,7 +29,7 @@ test('brings a database of the first version up to date, with what is in it', as
   const entry = `insert into audit_log (id, at, actor, action, status) values ('a', 0, 'ada', 'POST /servers', 201)`;
   await orm.connection.execute(entry);
   const [first, ...later] = ours;
-  await orm.connection.execute('drop table audit_calls');
+  await orm.connection.execute('drop table audit_call_blocks');
   await orm.connection.execute(`delete from stagedoor_migrations where name <> '${first}'`);
   assert.equal(await readMigrationStatus(sqlite, orm), { applied: [first], pending: later, unknown: [] });
   assert.equal(await migrate(sqlite, orm, 1_000), { applied: ours, pending: [], unknown: [] });

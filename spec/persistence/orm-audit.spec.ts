@@ -2,9 +2,11 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { type AuditEntry, CALL_ACTION } from '../../src/domain/audit.ts';
+import { type AuditEntry, CALL_ACTION, idAt, timeOf } from '../../src/domain/audit.ts';
+import type { CallEntry } from '../../src/domain/call-blocks.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/persistence/open.ts';
+import { blockOf } from '../helpers/call-block.ts';
 import { suite } from '../helpers/suite.ts';
 import { inFolder } from './temporary-folder.ts';
 
@@ -24,7 +26,7 @@ test('a killed process leaves every call that was appended, and a stop does', ()
   inFolder(async (folder) => {
     const calls = [call(1), call(2)];
     const store = await openFile(`${folder}/x.db`);
-    await store.audit.append(calls);
+    await store.audit.appendCalls(blockOf(calls));
     // What the system has of the files is what a kill leaves.
     for (const end of ['', '-wal']) await copyFile(`${folder}/x.db${end}`, `${folder}/killed.db${end}`);
     await store.close();
@@ -35,26 +37,53 @@ test('a killed process leaves every call that was appended, and a stop does', ()
     }
   }));
 
-test('calls wait while the file is away, and are taken once when it is back', () =>
+test('a block fails while the file is away, and is taken once when it is back', () =>
   inFolder(async (folder) => {
     const store = await openFile(`${folder}/x.db`);
-    await store.audit.append([call(1)]);
+    await store.audit.appendCalls(blockOf([call(1)]));
     await rename(`${folder}/x.db`, `${folder}/away.db`);
-    const failure = await store.audit.append([call(2)]).catch((thrown: unknown) => thrown);
+    const next = blockOf([call(2), call(3)]);
+    const failure = await store.audit.appendCalls(next).catch((thrown: unknown) => thrown);
     assert.ok(hasCode(failure, 'DATABASE_UNAVAILABLE'));
     await rename(`${folder}/away.db`, `${folder}/x.db`);
-    await store.audit.append([call(1), call(2), entry(3)]);
-    assert.equal(await store.audit.list({ limit: 5 }), [entry(3), call(2), call(1)]);
+    // The second time is one whose answer was lost.
+    for (let attempt = 0; attempt < 2; attempt += 1) await store.audit.appendCalls(next);
+    assert.equal(await store.audit.list({ limit: 5 }), [call(3), call(2), call(1)]);
     await store.close();
   }));
+
+test('merges the blocks of several nodes, which overlap', async () => {
+  const { audit, close } = await opened();
+  const numbers = Array.from({ length: 9_000 }, (_, index) => index);
+  for (const node of [0, 1, 2])
+    for (let start = node; start < 9_000; start += 1_500)
+      await audit.appendCalls(
+        blockOf(
+          numbers
+            .slice(start, start + 1_500)
+            .filter((n) => n % 3 === node)
+            .map((n) => call(n)),
+        ),
+      );
+  const seen: number[] = [];
+  for (let before: string | undefined; ; ) {
+    const page = await audit.list({ limit: 700, before });
+    seen.push(...page.map(numberOf));
+    before = page.at(-1)?.id;
+    if (before === undefined) break;
+  }
+  assert.equal(seen, numbers.toReversed());
+  await close();
+});
 
 test('a filter looks through as many windows as it needs, and others have their turn in between', async () => {
   const { audit, close } = await opened();
   const rare = new Set([0, 1, 4_999, 5_000, 10_000, 11_999]);
   const calls = Array.from({ length: 12_000 }, (_, index) => call(index, rare.has(index) ? 'rare' : 'echo'));
-  await audit.append(calls);
+  for (let start = 0; start < 12_000; start += 300)
+    await audit.appendCalls(blockOf(calls.slice(start, start + 300)));
   const found = async (page: object) =>
-    (await audit.list({ limit: 10, filter: { tool: 'rare' }, ...page })).map(({ id }) => Number(id));
+    (await audit.list({ limit: 10, filter: { tool: 'rare' }, ...page })).map(numberOf);
   const all = [11_999, 10_000, 5_000, 4_999, 1, 0];
   assert.equal(await found({}), all);
   assert.equal(await found({ limit: 3 }), all.slice(0, 3));
@@ -70,14 +99,15 @@ test('a filter looks through as many windows as it needs, and others have their 
 
 test('cuts thousands of entries in slices', async () => {
   const { audit, close } = await opened();
-  await audit.append(
-    Array.from({ length: 2_600 }, (_, index) => (index < 1_300 ? entry(index) : call(index))),
-  );
+  await audit.append(Array.from({ length: 1_300 }, (_, index) => entry(index)));
+  const calls = Array.from({ length: 6_300 }, (_, index) => call(index));
+  for (let start = 0; start < calls.length; start += 700)
+    await audit.appendCalls(blockOf(calls.slice(start, start + 700)));
   await audit.trim({ changes: 1_300, calls: 100 });
   assert.is((await audit.list({ limit: 3_000 })).length, 1_400);
   await audit.trim({ changes: 1_300, calls: 100, from: entry(1_299).id });
-  const kept = (await audit.list({ limit: 3_000 })).map(({ id }) => Number(id));
-  assert.equal([kept.length, kept[0], kept[99], kept[100]], [101, 2_599, 2_500, 1_299]);
+  const kept = (await audit.list({ limit: 3_000 })).map(numberOf);
+  assert.equal([kept.length, kept[0], kept[99], kept[100]], [101, 6_299, 6_200, 1_299]);
   await close();
 });
 
@@ -89,12 +119,16 @@ async function opened() {
 }
 
 function entry(number: number): AuditEntry {
-  const id = String(number).padStart(6, '0');
+  const id = `${idAt(number)}-7000-8000-000000000000`;
   const common = { actor: 'a', actorName: 'n', action: 'b', subject: 's', status: 1 };
   return { id, at: '2026-01-02T03:04:05.678Z', ...common };
 }
 
-function call(number: number, tool = 'echo'): AuditEntry {
+function numberOf({ id }: AuditEntry): number {
+  return timeOf(id);
+}
+
+function call(number: number, tool = 'echo'): CallEntry {
   const { id, ...common } = entry(number);
   const about = { template: 't', tool, outcome: 'result', durationMs: 1, attempts: 1 } as const;
   return { id, ...common, action: CALL_ACTION, call: about };

@@ -1,6 +1,7 @@
 // Ids that sort by time as texts and that no two nodes share: UUID version 7 (RFC 9562).
 
 import { randomBytes } from 'node:crypto';
+import { idAt } from '../domain/audit.ts';
 
 const SEQUENCES = 4_096;
 
@@ -22,10 +23,4 @@ export function timeOrderedIds(now: () => number): () => string {
     }
     return `${head}-7${sequence.toString(16).padStart(3, '0')}-${tail}`;
   };
-}
-
-/** The beginning of all ids of that millisecond, which sorts before each of them. */
-export function idAt(ms: number): string {
-  const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}`;
 }

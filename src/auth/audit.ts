@@ -4,28 +4,25 @@
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type AuditEntry, type AuditedCall, CALL_ACTION } from '../domain/audit.ts';
+import { type AuditEntry, type AuditedCall, CALL_ACTION, idAt } from '../domain/audit.ts';
+import { type CallBlock, CallBlockWriter, type CallEntry } from '../domain/call-blocks.ts';
 import { isoTimes } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import type { AuditStore } from '../persistence/store.ts';
-import { idAt, timeOrderedIds } from './audit-ids.ts';
+import { timeOrderedIds } from './audit-ids.ts';
 import type { Audit, AuditQuery, NewCall } from './auth.ts';
 import { Flusher } from './flusher.ts';
 
-/** Entries are written at this age, or when this many wait, whichever comes first. */
+/** Entries are written at this age, or when this many changes or a whole block of calls wait, whichever comes first. */
 const FLUSH_MS = 1_000;
-const FLUSH_ENTRIES = 1_000;
+const FLUSH_CHANGES = 1_000;
 /** Changes, and as many calls, that wait while the database is away; the next ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
-/**
- * Entries in one writing, and those with arguments: a database far away has to take them within the time of one operation, and
- * a file takes them in one turn of the event loop.
- */
-const CHUNK_ENTRIES = 500;
-const CHUNK_WITH_ARGUMENTS = 100;
+/** Changes in one writing: a database far away has to take them within the time of one operation. */
+const CHUNK_CHANGES = 500;
 /**
  * The newest changes are kept. The log is cut at the first writing, then each time this many entries were written, or this share
  * of the calls that are kept, which costs a count of them all; and hourly.
@@ -80,8 +77,11 @@ export class AuditLog implements Audit {
   readonly #isoTime = isoTimes();
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
-  #waiting: AuditEntry[] = [];
-  /** Of those that wait, digested or not. */
+  #changes: AuditEntry[] = [];
+  /** Blocks that are not written yet, and the calls after them. */
+  #blocks: CallBlock[] = [];
+  readonly #calls = new CallBlockWriter();
+  /** Calls that are not written yet, digested or not. */
   #waitingCalls = 0;
   #dropped = 0;
   #silentUntilMs = Number.NEGATIVE_INFINITY;
@@ -103,8 +103,13 @@ export class AuditLog implements Audit {
   }
 
   record(entry: NewEntry): void {
-    if (this.#waiting.length - this.#waitingCalls >= BUFFER_ENTRIES) this.#drop();
-    else this.#wait(entryOf(entry, entry.action, this.#stamp()));
+    if (this.#changes.length >= BUFFER_ENTRIES) {
+      this.#drop();
+      return;
+    }
+    this.#changes.push(entryOf(entry, entry.action, this.#stamp()));
+    if (this.#changes.length === FLUSH_CHANGES) void this.#flusher.now();
+    else this.#flusher.later();
   }
 
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
@@ -121,6 +126,7 @@ export class AuditLog implements Audit {
 
   async list({ limit, before, fromMs, toMs, ...filter }: AuditQuery): Promise<AuditEntry[]> {
     this.#digest();
+    this.#endBlock();
     await this.#flusher.beforeReading();
     const until = toMs === undefined ? undefined : idAt(toMs);
     const first = before === undefined || (until !== undefined && until < before) ? until : before;
@@ -135,9 +141,10 @@ export class AuditLog implements Audit {
   /** Writes what waits; bounded in time. What cannot be written is lost, with a warning that says how much. */
   async close(): Promise<void> {
     this.#digest();
+    this.#endBlock();
     await this.#flusher.close();
     clearInterval(this.#trimTimer); // not before the last writing, which may start it
-    const lost = this.#waiting.length + this.#dropped;
+    const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
     if (lost > 0) this.#log.warn({ entries: lost }, 'entries of the audit log were lost');
   }
 
@@ -154,16 +161,25 @@ export class AuditLog implements Audit {
       if (next === undefined) break;
       bytes += next.source?.length ?? 0;
       done += 1;
-      this.#wait(entryOfCall(next, this.#settings.storesArguments));
+      this.#addCall(entryOfCall(next, this.#settings.storesArguments));
     }
     this.#undigested = this.#undigested.slice(done);
     if (this.#undigested.length > 0) setImmediate(() => this.#digest(mostBytes));
   }
 
-  #wait(entry: AuditEntry): void {
-    this.#waiting.push(entry);
-    if (this.#waiting.length === FLUSH_ENTRIES) void this.#flusher.now();
-    else this.#flusher.later();
+  #addCall(entry: CallEntry): void {
+    if (!this.#calls.takes(entry)) this.#endBlock();
+    this.#calls.add(entry);
+    if (!this.#calls.isFull) {
+      this.#flusher.later();
+      return;
+    }
+    this.#endBlock();
+    void this.#flusher.now();
+  }
+
+  #endBlock(): void {
+    if (!this.#calls.isEmpty) this.#blocks.push(this.#calls.take());
   }
 
   #drop(): void {
@@ -178,31 +194,51 @@ export class AuditLog implements Audit {
     this.#log.warn({ entries: this.#dropped }, message);
   }
 
-  /** Others have their turn between two chunks; entries that come meanwhile wait for the next writing, unless they fill a chunk. */
+  /**
+   * Others have their turn between two operations; entries that come meanwhile wait for the next writing, and so do calls that are
+   * fewer than a block, when there is a whole one.
+   */
   async #write(): Promise<boolean> {
-    const most = this.#settings.storesArguments ? CHUNK_WITH_ARGUMENTS : CHUNK_ENTRIES;
-    for (let due = this.#waiting.length; due > 0 || this.#waiting.length >= most; due -= most) {
-      const chunk = this.#waiting.slice(0, most);
-      try {
-        await this.#store.append(chunk);
-      } catch (error) {
-        const { code } = asGatewayError(error);
-        if (code === 'DATABASE_UNAVAILABLE') return true;
-        // Not the database's absence, so the same entries would fail again and hold up all others.
-        this.#log.warn({ entries: chunk.length, reason: code }, 'entries of the audit log were refused');
-      }
-      this.#waiting = this.#waiting.slice(chunk.length);
-      for (const { call } of chunk) if (call !== undefined) this.#waitingCalls -= 1;
-      this.#sinceTrim += chunk.length;
-      await nextTurn();
+    if (this.#blocks.length === 0) this.#endBlock();
+    for (let due = this.#changes.length; due > 0; due -= CHUNK_CHANGES) {
+      const chunk = this.#changes.slice(0, CHUNK_CHANGES);
+      if (!(await this.#append(chunk.length, () => this.#store.append(chunk)))) return true;
+      this.#changes = this.#changes.slice(chunk.length);
     }
+    if (!(await this.#writeBlocks())) return true;
     if (this.#dropped > 0) {
       this.#log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
       this.#dropped = 0;
       this.#silentUntilMs = Number.NEGATIVE_INFINITY;
     }
     if (this.#sinceTrim >= this.#trimEvery) await this.#trim();
-    return false;
+    return !this.#calls.isEmpty;
+  }
+
+  /** False when the database is away. */
+  async #writeBlocks(): Promise<boolean> {
+    for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
+      const next = block;
+      if (!(await this.#append(next.calls, () => this.#store.appendCalls(next)))) return false;
+      this.#blocks.shift();
+      this.#waitingCalls -= next.calls;
+    }
+    return true;
+  }
+
+  /** Resolves when the database has taken or refused the entries; with false when it is away. */
+  async #append(count: number, append: () => Promise<void>): Promise<boolean> {
+    try {
+      await append();
+    } catch (error) {
+      const { code } = asGatewayError(error);
+      if (code === 'DATABASE_UNAVAILABLE') return false;
+      // Not the database's absence, so the same entries would fail again and hold up all others.
+      this.#log.warn({ entries: count, reason: code }, 'entries of the audit log were refused');
+    }
+    this.#sinceTrim += count;
+    await nextTurn();
+    return true;
   }
 
   async #trim(): Promise<void> {
@@ -231,19 +267,20 @@ function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | unde
   return callArguments instanceof JsonText ? callArguments.source : JSON.stringify(callArguments);
 }
 
-function entryOfCall(undigested: Undigested, storesArguments: boolean): AuditEntry {
+function entryOfCall(undigested: Undigested, storesArguments: boolean): CallEntry {
   const { entry, source } = undigested;
   const { template, tool, instance, outcome, durationMs, attempts } = entry.call;
-  return entryOf(entry, CALL_ACTION, undigested, {
+  const call: Mutable<AuditedCall> = {
     template: cut(template),
     tool: cut(tool),
-    ...(instance === undefined ? {} : { instance: cut(instance) }),
     outcome,
     durationMs,
     attempts,
-    ...(source === undefined ? {} : { digest: hash('sha256', source) }),
-    ...(source === undefined || !storesArguments ? {} : { arguments: beginningOf(source) }),
-  });
+  };
+  if (instance !== undefined) call.instance = cut(instance);
+  if (source !== undefined) call.digest = hash('sha256', source);
+  if (source !== undefined && storesArguments) call.arguments = beginningOf(source);
+  return { ...entryOf(entry, CALL_ACTION, undigested), call };
 }
 
 function beginningOf(source: Uint8Array | string): string {
@@ -254,14 +291,16 @@ function beginningOf(source: Uint8Array | string): string {
   return cutText(text, LIMITS.auditArgumentUnits);
 }
 
+/** Assigned after the literal: a spread for each optional field takes twice the time of all the rest. */
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** No entry is lost over its length. */
 function entryOf(
   { actor, actorName, subject, status, address, requestId }: Omit<NewEntry, 'action' | 'call'>,
   action: string,
   { id, at }: Stamp,
-  call?: AuditedCall,
-): AuditEntry {
-  return {
+): Mutable<AuditEntry> {
+  const made: Mutable<AuditEntry> = {
     id,
     at,
     actor: cut(actor),
@@ -269,10 +308,10 @@ function entryOf(
     action: cut(action),
     subject: cut(subject),
     status,
-    ...(address === undefined ? {} : { address: cut(address) }),
-    ...(requestId === undefined ? {} : { requestId: cut(requestId) }),
-    ...(call === undefined ? {} : { call }),
   };
+  if (address !== undefined) made.address = cut(address);
+  if (requestId !== undefined) made.requestId = cut(requestId);
+  return made;
 }
 
 function cut(text: string): string {

@@ -1,9 +1,9 @@
-// The entries of the audit log, and filters for them. auth/audit.ts records them.
+// The entries of the audit log, their ids, and filters for them. auth/audit.ts records them.
 
 import type { CallOutcome } from './call-report.ts';
 
 export interface AuditEntry {
-  /** In order of time. */
+  /** UUID version 7: ids sort by time as texts. */
   readonly id: string;
   /** ISO 8601. */
   readonly at: string;
@@ -51,4 +51,42 @@ export interface AuditFilter {
   readonly template?: string | undefined;
   readonly tool?: string | undefined;
   readonly outcome?: CallOutcome | undefined;
+}
+
+/** True for an entry that has all values of the filter. */
+export function isMatch(
+  { actor, actorName, action, status, call }: AuditEntry,
+  filter: AuditFilter,
+): boolean {
+  return (
+    (filter.actor === undefined || actor === filter.actor || actorName === filter.actor) &&
+    (filter.action === undefined || action === filter.action) &&
+    (filter.status === undefined || status === filter.status) &&
+    (filter.template === undefined || call?.template === filter.template) &&
+    (filter.tool === undefined || call?.tool === filter.tool) &&
+    (filter.outcome === undefined || call?.outcome === filter.outcome)
+  );
+}
+
+/** For `sort`. */
+export function newestFirst(left: AuditEntry, right: AuditEntry): number {
+  return left.id < right.id ? 1 : -1;
+}
+
+/** Hexadecimal digits of the time in an id. */
+const TIME_DIGITS = 12;
+
+/** The beginning of all ids of that millisecond (since 1970), which sorts before each of them. */
+export function idAt(ms: number): string {
+  const latest = 16 ** TIME_DIGITS - 1;
+  const time = Math.max(0, Math.min(latest, Math.floor(ms)))
+    .toString(16)
+    .padStart(TIME_DIGITS, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}`;
+}
+
+/** The millisecond of an id, or of its beginning; of any other text infinite. */
+export function timeOf(id: string): number {
+  const [, high = '', low = ''] = /^([0-9a-f]{8})-([0-9a-f]{4})/.exec(id) ?? [];
+  return high === '' ? Number.POSITIVE_INFINITY : Number.parseInt(high + low, 16);
 }

@@ -4,6 +4,8 @@
 import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
 import type { DatabaseKind } from './database.ts';
 
+export const CALL_BLOCKS = 'audit_call_blocks';
+
 export type Tables = ReturnType<typeof tablesFor>;
 
 export function tablesFor(kind: DatabaseKind) {
@@ -99,7 +101,7 @@ export function tablesFor(kind: DatabaseKind) {
         value: document(),
       },
     }),
-    /** The audit log: changes and logins. Its ids sort by time. */
+    /** The audit log: changes and logins. */
     audit: defineEntity({
       name: 'AuditEntry',
       tableName: 'audit_log',
@@ -115,21 +117,17 @@ export function tablesFor(kind: DatabaseKind) {
         requestId: text().nullable(),
       },
     }),
-    /** The audit log: calls of tools. They are many, hence another table, with few columns. */
-    auditCalls: defineEntity({
-      name: 'AuditCall',
-      tableName: 'audit_calls',
+    /** The audit log: calls of tools. They are many, so each row holds those of a moment. Source: ADR 82. */
+    callBlocks: defineEntity({
+      name: 'CallBlock',
+      tableName: CALL_BLOCKS,
       properties: {
+        /** Of its newest entry. */
         id: id(64).primary(),
-        at: time(),
-        actor: text(),
-        actorName: text().nullable(),
-        template: text().nullable(),
-        tool: text().nullable(),
-        outcome: id(16),
-        status: number(),
-        /** The rest of the entry. */
-        details: document(),
+        /** Number of its entries. */
+        calls: number(),
+        /** See CallBlock. */
+        entries: document(),
       },
     }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks out other writers. */
@@ -148,7 +146,6 @@ export type InstanceRow = InferEntity<Tables['instances']>;
 export type UserRow = InferEntity<Tables['users']>;
 export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
-export type AuditCallRow = InferEntity<Tables['auditCalls']>;
 
 /** Longest free text of a short column, in UTF-16 units. */
 export const TEXT_LENGTH = 512;
@@ -217,7 +214,12 @@ class ClobType extends Type<string | null, unknown> {
  * it, and no collation changes it.
  */
 export function toDocument(value: unknown): string {
-  return JSON.stringify(value).replace(/[^\x20-\x7e]|['$]/g, escapeOf);
+  return documentOf(JSON.stringify(value));
+}
+
+/** The same for a value that is JSON already. */
+export function documentOf(json: string): string {
+  return json.replace(/[^\x20-\x7e]|['$]/g, escapeOf);
 }
 
 /** The value of `toDocument`; its shape is that of the value that was written. */

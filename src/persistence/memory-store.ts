@@ -11,7 +11,8 @@ import {
   withChange,
   withEndedToken,
 } from '../domain/account.ts';
-import type { AuditEntry, AuditFilter } from '../domain/audit.ts';
+import { type AuditEntry, isMatch, newestFirst } from '../domain/audit.ts';
+import { entriesOf } from '../domain/call-blocks.ts';
 import {
   configIncomplete,
   duplicateServer,
@@ -123,7 +124,7 @@ function memoryAudit(): AuditStore {
     for (let index = entries.length - 1; index >= 0 && found.length < limit; index -= 1) {
       const entry = entries[index];
       if (entry === undefined || entry.id < from) break;
-      if ((before === undefined || entry.id < before) && matches(entry, filter)) found.push(copyOf(entry));
+      if ((before === undefined || entry.id < before) && isMatch(entry, filter)) found.push(copyOf(entry));
     }
     return found;
   };
@@ -134,7 +135,10 @@ function memoryAudit(): AuditStore {
   };
   return {
     append: async (added) => {
-      for (const entry of added) add(entry.call === undefined ? changes : calls, entry);
+      for (const entry of added) add(changes, entry);
+    },
+    appendCalls: async (block) => {
+      for (const entry of entriesOf(block)) add(calls, entry);
     },
     list: async (page) =>
       [...newest(changes, page), ...newest(calls, page)].sort(newestFirst).slice(0, page.limit),
@@ -148,25 +152,6 @@ function memoryAudit(): AuditStore {
 /** Entries hold texts and numbers; one is copied for each call. */
 function copyOf(entry: AuditEntry): AuditEntry {
   return entry.call === undefined ? { ...entry } : { ...entry, call: { ...entry.call } };
-}
-
-function newestFirst(left: AuditEntry, right: AuditEntry): number {
-  return left.id < right.id ? 1 : -1;
-}
-
-function matches(
-  entry: AuditEntry,
-  { actor, action, status, template, tool, outcome }: AuditFilter,
-): boolean {
-  const { call } = entry;
-  return (
-    (actor === undefined || entry.actor === actor || entry.actorName === actor) &&
-    (action === undefined || entry.action === action) &&
-    (status === undefined || entry.status === status) &&
-    (template === undefined || call?.template === template) &&
-    (tool === undefined || call?.tool === tool) &&
-    (outcome === undefined || call?.outcome === outcome)
-  );
 }
 
 function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {

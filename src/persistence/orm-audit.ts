@@ -1,182 +1,176 @@
-// The audit log on a database: changes in one table, calls of tools in another, so that each is read and trimmed by its primary
-// key. A list merges the two.
+// The audit log on a database: a change is a row of one table, and the calls of tools of a moment are a row of another. A list merges
+// the two.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { EntityName } from '@mikro-orm/core';
+import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type AuditEntry, type AuditedCall, CALL_ACTION } from '../domain/audit.ts';
-import type { CallOutcome } from '../domain/call-report.ts';
+import { type AuditEntry, CALL_ACTION, idAt, isMatch, newestFirst, timeOf } from '../domain/audit.ts';
+import { BLOCK_MS, type CallBlock, CallBlockWriter, entriesOf } from '../domain/call-blocks.ts';
 import { hasCode } from '../domain/errors.ts';
-import type { Rows } from './database.ts';
-import { type AuditCallRow, type AuditRow, fromDocument, type Tables, toDocument } from './entities.ts';
-import type { OrmSession, Work } from './orm-session.ts';
+import { type AuditRow, CALL_BLOCKS, documentOf, type Tables, toDocument } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
 import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
 
-/** Entries written by one operation: one statement for a table where the database takes several rows at once. */
+/** Rows that one operation writes or deletes. */
 const BATCH = 500;
-/** Rows that one operation looks through: about 4 ms of a file. */
+/** Changes that one operation looks through: about 4 ms of a file. */
 const WINDOW = 5_000;
+/** Calls that one operation looks through or deletes, about, and rows of them. */
+const CALL_WINDOW = 2_500;
+const BLOCK_WINDOW = 500;
 
 export class OrmAudit implements AuditStore {
   readonly #session: OrmSession;
-  /** Of the present connection to a file. */
-  #inserter: { readonly client: unknown; readonly insert: (rows: Rows) => void } | undefined;
 
   constructor(session: OrmSession) {
     this.#session = session;
   }
 
   /** Each batch is an operation of its own: the time limit of one operation does not limit the list, and others run in between. */
-  async append(entries: readonly AuditEntry[]): Promise<void> {
-    for (let start = 0; start < entries.length; start += BATCH)
-      await this.#appendBatch(entries.slice(start, start + BATCH));
+  async append(changes: readonly AuditEntry[]): Promise<void> {
+    for (let start = 0; start < changes.length; start += BATCH)
+      await this.#appendBatch(changes.slice(start, start + BATCH));
   }
 
   /** Changes are on the disk when this resolves. */
   async #appendBatch(batch: readonly AuditEntry[]): Promise<void> {
-    const isOfCalls = batch.every(({ call }) => call !== undefined);
-    const write = (work: Work<void>) =>
-      isOfCalls ? this.#session.writeBehind(work) : this.#session.write(work);
     try {
-      await write((em, tables) => this.#insert(em, tables, batch, new Set()));
+      await this.#session.write((em, { audit }) => this.#insert(em, audit, batch));
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
       // A batch whose answer was lost is written again, and some of it is there already.
-      await write(async (em, tables) => this.#insert(em, tables, batch, await knownIds(em, tables, batch)));
+      await this.#session.write(async (em, { audit }) => {
+        const where = { id: { $in: batch.map(({ id }) => id) } };
+        const known = await em.findAll(audit, { where, fields: ['id'], disableIdentityMap: true });
+        const ids = new Set(known.map(({ id }) => id));
+        const missing = batch.filter(({ id }) => !ids.has(id));
+        await this.#insert(em, audit, missing);
+      });
     }
   }
 
-  async #insert(
-    em: SqlEntityManager,
-    { audit, auditCalls }: Tables,
-    batch: readonly AuditEntry[],
-    known: ReadonlySet<string>,
-  ): Promise<void> {
+  async #insert(em: SqlEntityManager, audit: Tables['audit'], changes: readonly AuditEntry[]): Promise<void> {
+    const rows = changes.map(rowOfChange);
     const isMany = this.#session.database.insertsRows;
-    const missing = batch.filter(({ id }) => !known.has(id));
-    const changes = missing.filter(({ call }) => call === undefined).map(rowOfChange);
-    const calls = missing.flatMap(rowsOfCall);
-    if (isMany && changes.length > 0) await em.insertMany(audit, changes);
-    if (isMany && calls.length > 0) await this.#insertCalls(em, calls);
-    if (isMany) return;
-    for (const row of changes) await em.insert(audit, row);
-    for (const row of calls) await em.insert(auditCalls, row);
+    if (isMany && rows.length > 0) await em.insertMany(audit, rows);
+    if (!isMany) for (const row of rows) await em.insert(audit, row);
   }
 
-  /** One statement that is made here, if not by the driver: `insertMany` takes twice the time for each row. */
-  async #insertCalls(em: SqlEntityManager, rows: readonly NewCallRow[]): Promise<void> {
-    const { rowInserter } = this.#session.database;
-    if (rowInserter !== undefined) {
-      const client = await em.getConnection().getNativeClient();
-      const present = this.#inserter?.client === client ? this.#inserter : undefined;
-      const inserter = present ?? { client, insert: rowInserter(client) };
-      this.#inserter = inserter;
-      const columns = CALL_COLUMNS.map(([, column]) => column);
-      inserter.insert({ table: CALLS, columns, values: rows.map(valuesOf) });
-      return;
+  async appendCalls({ id, calls, entries }: CallBlock): Promise<void> {
+    const row = { id, calls, entries: documentOf(entries) };
+    const { insert } = this.#session.database;
+    try {
+      await this.#session.writeBehind(async (em, { callBlocks }) => {
+        if (insert === undefined) await em.insert(callBlocks, row);
+        else insert(await em.getConnection().getNativeClient(), CALL_BLOCKS, row);
+      });
+    } catch (thrown) {
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+      // A block whose answer was lost is written again, and is there already.
+      const known = await this.#session.run((em, { callBlocks }) => em.count(callBlocks, { id }));
+      if (known === 0) throw thrown;
     }
-    const platform = em.getPlatform();
-    const columns = CALL_COLUMNS.map(([, column]) => platform.quoteIdentifier(column)).join(', ');
-    const row = `(${CALL_COLUMNS.map(() => '?').join(', ')})`;
-    const values = rows.map(() => row).join(', ');
-    const parameters = rows.flatMap((each) => CALL_COLUMNS.map(([property]) => each[property]));
-    const statement = `insert into ${platform.quoteIdentifier(CALLS)} (${columns}) values ${values}`;
-    await em.execute(statement, parameters, 'run');
   }
 
-  async list({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
-    const { actor, action, status, template, tool, outcome } = filter;
-    const isOfCalls = template !== undefined || tool !== undefined || outcome !== undefined;
-    const common = {
-      ...(actor === undefined ? {} : { $or: [{ actor }, { actorName: actor }] }),
-      ...(status === undefined ? {} : { status }),
-    };
-    const ofChanges = { ...common, ...(action === undefined ? {} : { action }) };
-    const ofCalls = { ...common, ...withValue({ template, tool, outcome }) };
-    const page = { limit, before, from };
-    const changes =
-      isOfCalls || action === CALL_ACTION
-        ? []
-        : await this.#find('audit', page, (em, { audit }, where, options) =>
-            em.findAll(audit, { where: { ...ofChanges, ...where }, ...options }),
-          );
-    const calls =
-      action === undefined || action === CALL_ACTION
-        ? await this.#find('auditCalls', page, (em, { auditCalls }, where, options) =>
-            em.findAll(auditCalls, { where: { ...ofCalls, ...where }, ...options }),
-          )
-        : [];
-    const entries = [...changes.map(changeOf), ...calls.map(callOf)];
-    return entries.sort((one, other) => (one.id < other.id ? 1 : -1)).slice(0, limit);
+  async list(page: AuditPage): Promise<AuditEntry[]> {
+    const { action, template, tool, outcome } = page.filter ?? {};
+    const isOfCalls = action === CALL_ACTION || (template ?? tool ?? outcome) !== undefined;
+    const changes = isOfCalls ? [] : await this.#findChanges(page);
+    const calls = action === undefined || action === CALL_ACTION ? await this.#findCalls(page) : [];
+    return [...changes, ...calls].sort(newestFirst).slice(0, page.limit);
   }
 
   /**
-   * Looks through a table in windows of its ids, newest first: there is no index but that of the ids, and a query that matches
+   * Looks through the table in windows of its ids, newest first: there is no index but that of the ids, and a query that matches
    * little would read the whole table, for a file in one turn of the event loop.
    */
-  async #find<Row>(
-    table: AuditTable,
-    { limit, before, from }: Omit<AuditPage, 'filter'>,
-    query: Query<Row>,
-  ): Promise<Row[]> {
-    const found: Row[] = [];
+  async #findChanges({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
+    const { actor, action, status } = filter;
+    const matching = {
+      ...(actor === undefined ? {} : { $or: [{ actor }, { actorName: actor }] }),
+      ...withValue({ action, status }),
+    };
+    const found: AuditEntry[] = [];
     for (let top = before; ; ) {
-      const ids = between(from, top);
-      const rows = await this.#session.run(async (em, tables) => {
-        const [bottom] = await em.findAll(idsOf(tables, table), { where: ids, ...nth(WINDOW, 'desc') });
+      const below = top;
+      const rows = await this.#session.run(async (em, { audit }) => {
+        const [bottom] = await em.findAll(audit, { where: between(from, below), ...nth(WINDOW, 'desc') });
         top = bottom?.id;
-        return query(em, tables, between(top ?? from, before), { ...NEWEST, limit: limit - found.length });
+        const where = { ...matching, ...between(top ?? from, below) };
+        return em.findAll(audit, { where, ...NEWEST, limit: limit - found.length });
       });
-      found.push(...rows);
+      found.push(...rows.map(changeOf));
       if (top === undefined || found.length === limit) return found;
-      before = top;
+      await nextTurn();
+    }
+  }
+
+  /**
+   * Blocks are read newest first, in windows. Those of several nodes overlap, so an entry is in the result when it is newer than the
+   * last block that was read.
+   */
+  async #findCalls({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
+    const found: AuditEntry[] = [];
+    const texts = [filter.actor, filter.template, filter.tool].flatMap((text) =>
+      text === undefined ? [] : [toDocument(text)],
+    );
+    // The block of an entry before that id may end after it.
+    for (let top = before === undefined ? undefined : idAt(timeOf(before) + BLOCK_MS + 1); ; ) {
+      const blocks = await this.#session.run((em, tables) => newestBlocks(em, tables, between(from, top)));
+      const matching = blocks.filter(({ entries }) => texts.every((text) => entries.includes(text)));
+      for (const entry of matching.flatMap(entriesOf))
+        if (entry.id < (before ?? LAST) && entry.id >= (from ?? '') && isMatch(entry, filter))
+          found.push(entry);
+      found.sort(newestFirst);
+      top = blocks.at(-1)?.id;
+      const last = found[limit - 1];
+      if (top === undefined || (last !== undefined && last.id > top)) return found.slice(0, limit);
       await nextTurn();
     }
   }
 
   async trim({ changes, calls, from }: AuditBounds): Promise<void> {
-    await this.#trim('audit', changes, from);
-    await this.#trim('auditCalls', calls, from);
+    await this.#trimChanges(changes, from);
+    await this.#trimCalls(calls, from);
   }
 
-  /** In slices, for the same reason. It counts from the old end: a count of all rows is cheaper than walking over all that are kept. */
-  async #trim(table: AuditTable, keep: number, from: string | undefined): Promise<void> {
-    const over = await this.#session.run(async (em, tables) => {
-      const surplus = (await em.count(idsOf(tables, table))) - keep;
-      return surplus <= 0 ? undefined : (await em.findAll(idsOf(tables, table), nth(surplus, 'asc')))[0]?.id;
+  /** In slices, for the same reason as there are windows. It counts from the old end: a count of all rows is cheaper than walking over all that are kept. */
+  async #trimChanges(keep: number, from: string | undefined): Promise<void> {
+    const over = await this.#session.run(async (em, { audit }) => {
+      const surplus = (await em.count(audit)) - keep;
+      return surplus <= 0 ? undefined : (await em.findAll(audit, nth(surplus, 'asc')))[0]?.id;
     });
     const expired = [
       ...(over === undefined ? [] : [{ id: { $lte: over } }]),
       ...(from === undefined ? [] : [{ id: { $lt: from } }]),
     ];
-    for (const where of expired) while (await this.#trimSlice(table, where)) await nextTurn();
+    for (const where of expired) while (await this.#trimSlice(where)) await nextTurn();
   }
 
   /** False when nothing of it is left. */
-  #trimSlice(table: AuditTable, where: { readonly id: object }): Promise<boolean> {
-    return this.#session.writeBehind(async (em, tables) => {
-      const [last] = await em.findAll(idsOf(tables, table), { where, ...nth(BATCH, 'asc') });
-      await em.nativeDelete(idsOf(tables, table), last === undefined ? where : { id: { $lte: last.id } });
+  #trimSlice(where: { readonly id: object }): Promise<boolean> {
+    return this.#session.writeBehind(async (em, { audit }) => {
+      const [last] = await em.findAll(audit, { where, ...nth(BATCH, 'asc') });
+      await em.nativeDelete(audit, last === undefined ? where : { id: { $lte: last.id } });
       return last !== undefined;
     });
   }
+
+  async #trimCalls(keep: number, from = ''): Promise<void> {
+    let surplus = (await this.#session.run(countCalls)) - keep;
+    for (;;) {
+      const deleted = await this.#session.writeBehind((em, tables) =>
+        deleteBlocks(em, tables, surplus, from),
+      );
+      if (deleted === 0) return;
+      surplus -= deleted;
+      await nextTurn();
+    }
+  }
 }
 
-type AuditTable = 'audit' | 'auditCalls';
-
-/** What both tables have in common. */
-function idsOf(tables: Tables, table: AuditTable): EntityName<{ id: string }> {
-  const entity: EntityName = tables[table];
-  return entity;
-}
-
-/** Finds rows of the table that are among those ids. */
-type Query<Row> = (
-  em: SqlEntityManager,
-  tables: Tables,
-  where: { readonly id?: object },
-  options: typeof NEWEST & { readonly limit: number },
-) => Promise<Row[]>;
+/** Greater than all ids. */
+const LAST = '~';
 
 const NEWEST = { orderBy: { id: 'desc' }, disableIdentityMap: true } as const;
 
@@ -185,7 +179,7 @@ function between(from: string | undefined, before: string | undefined): { readon
   return Object.keys(id).length === 0 ? {} : { id };
 }
 
-/** The id of the nth row from one end. */
+/** The id of the nth change from one end. */
 function nth(number: number, order: 'asc' | 'desc') {
   return {
     orderBy: { id: order },
@@ -196,47 +190,10 @@ function nth(number: number, order: 'asc' | 'desc') {
   } as const;
 }
 
-type NewCallRow = ReturnType<typeof rowOfCall>;
-
-const CALLS = 'audit_calls';
-
-/** Names of the properties of a row, and of its columns. */
-const CALL_COLUMNS = [
-  ['id', 'id'],
-  ['at', 'at'],
-  ['actor', 'actor'],
-  ['actorName', 'actor_name'],
-  ['template', 'template'],
-  ['tool', 'tool'],
-  ['outcome', 'outcome'],
-  ['status', 'status'],
-  ['details', 'details'],
-] as const satisfies readonly (readonly [keyof AuditCallRow, string])[];
-
-/** As SQLite stores them: a time is a number. */
-function valuesOf(row: NewCallRow): (string | number)[] {
-  return CALL_COLUMNS.map(([property]) => {
-    const value = row[property];
-    return value instanceof Date ? value.getTime() : value;
-  });
-}
-
-function withValue(fields: Readonly<Record<string, string | undefined>>): Partial<Record<string, string>> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-async function knownIds(
-  em: SqlEntityManager,
-  { audit, auditCalls }: Tables,
-  batch: readonly AuditEntry[],
-): Promise<ReadonlySet<string>> {
-  const query = {
-    where: { id: { $in: batch.map(({ id }) => id) } },
-    fields: ['id'],
-    disableIdentityMap: true,
-  } as const;
-  const found = [...(await em.findAll(audit, query)), ...(await em.findAll(auditCalls, query))];
-  return new Set(found.map(({ id }) => id));
+function withValue<T>(fields: Readonly<Record<string, T | undefined>>): Record<string, T> {
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
@@ -263,41 +220,78 @@ export function changeOf(row: AuditRow): AuditEntry {
   };
 }
 
-/** What no query reads of a call. */
-type Details = Pick<AuditEntry, 'subject' | 'address' | 'requestId'> & {
-  readonly call: Omit<AuditedCall, 'template' | 'tool' | 'outcome'>;
-};
-
-/** The row of a call; none of a change. */
-function rowsOfCall(entry: AuditEntry) {
-  return entry.call === undefined ? [] : [rowOfCall(entry, entry.call)];
+/** The newest blocks with those ids: about CALL_WINDOW calls. */
+async function newestBlocks(
+  em: SqlEntityManager,
+  { callBlocks }: Tables,
+  ids: { readonly id?: object },
+): Promise<Pick<CallBlock, 'id' | 'entries'>[]> {
+  const last = upTo(CALL_WINDOW, await sizesFrom('desc', em, callBlocks, ids)).at(-1);
+  if (last === undefined) return [];
+  return em
+    .createQueryBuilder(callBlocks)
+    .select(['id', 'entries'])
+    .where({ $and: [ids, { id: { $gte: last.id } }] })
+    .orderBy({ id: 'desc' })
+    .execute('all', false);
 }
 
-function rowOfCall({ id, at, actor, actorName, status, ...entry }: AuditEntry, audited: AuditedCall) {
-  const { template, tool, outcome, ...call } = audited;
-  const { subject, address, requestId } = entry;
-  const details = toDocument({ subject, address, requestId, call });
-  return {
-    id,
-    at: new Date(at),
-    actor,
-    actorName,
-    template,
-    tool,
-    outcome,
-    status,
-    details,
-  } satisfies AuditCallRow;
+/** The first blocks from one end, as plain rows: to make entities of them takes three times as long. */
+function sizesFrom(
+  order: 'asc' | 'desc',
+  em: SqlEntityManager,
+  callBlocks: Tables['callBlocks'],
+  ids: { readonly id?: object },
+): Promise<Pick<CallBlock, 'id' | 'calls'>[]> {
+  const query = em.createQueryBuilder(callBlocks).select(['id', 'calls']).where(ids);
+  return query.orderBy({ id: order }).limit(BLOCK_WINDOW).execute('all', false);
 }
 
-/** The casts are the types that `rowOfCall` wrote. */
-function callOf(row: AuditCallRow): AuditEntry {
-  const { call, ...details } = fromDocument(row.details) as Details;
-  const { id, actor, status, actorName, template, tool } = row;
-  const outcome = row.outcome as CallOutcome;
-  return {
-    ...{ id, at: row.at.toISOString(), actor, actorName: actorName ?? '', action: CALL_ACTION, status },
-    ...details,
-    call: { template: template ?? '', tool: tool ?? '', outcome, ...call },
-  };
+/** The first blocks, as many as have that number of calls, or just more. */
+function upTo<Block extends { readonly calls: number }>(most: number, blocks: readonly Block[]): Block[] {
+  let before = 0;
+  return blocks.filter(({ calls }) => {
+    const isWithin = before < most;
+    before += calls;
+    return isWithin;
+  });
+}
+
+async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise<number> {
+  const total = raw('sum(??) as ??', ['calls', 'total']);
+  const row = await em.createQueryBuilder(callBlocks).select(total).execute('get', false);
+  return Number(row.total);
+}
+
+/**
+ * Deletes blocks from the old end: `surplus` calls, and those with smaller ids than `from`; resolves with the number of calls, 0 when
+ * nothing is left to delete. The last block keeps a part of its calls.
+ */
+async function deleteBlocks(
+  em: SqlEntityManager,
+  { callBlocks }: Tables,
+  surplus: number,
+  from: string,
+): Promise<number> {
+  let deleted = 0;
+  let last: string | undefined;
+  for (const { id, calls } of upTo(CALL_WINDOW, await sizesFrom('asc', em, callBlocks, {}))) {
+    if (id >= from && deleted + calls > surplus) break;
+    deleted += calls;
+    last = id;
+  }
+  if (last !== undefined) {
+    await em.nativeDelete(callBlocks, { id: { $lte: last } });
+    return deleted;
+  }
+  const oldest = { orderBy: { id: 'asc' }, limit: 1, disableIdentityMap: true } as const;
+  const [block] = await em.findAll(callBlocks, oldest);
+  const kept = block && entriesOf(block).filter(({ id }, index) => id >= from && index >= surplus);
+  if (kept && kept.length < block.calls) {
+    const writer = new CallBlockWriter();
+    for (const entry of kept) writer.add(entry);
+    const { calls, entries } = writer.take();
+    await em.nativeUpdate(callBlocks, { id: block.id }, { calls, entries: documentOf(entries) });
+  }
+  return 0;
 }

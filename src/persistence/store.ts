@@ -3,6 +3,7 @@
 
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter } from '../domain/audit.ts';
+import type { CallBlock } from '../domain/call-blocks.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 
@@ -100,7 +101,9 @@ export interface SettingStore {
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
-  append(entries: readonly AuditEntry[]): Promise<void>;
+  /** Changes and logins. Those that are there already are ignored, as is a block: the answer to an earlier attempt may be lost. */
+  append(changes: readonly AuditEntry[]): Promise<void>;
+  appendCalls(block: CallBlock): Promise<void>;
   /** Newest first. */
   list(page: AuditPage): Promise<AuditEntry[]>;
   trim(bounds: AuditBounds): Promise<void>;

@@ -2,7 +2,7 @@
 
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Database, Execute, Rows } from '../database.ts';
+import type { Database, Execute } from '../database.ts';
 
 /**
  * Longest wait inside SQLite for another process, in ms. It blocks the whole event loop, so it is short; a longer
@@ -10,8 +10,6 @@ import type { Database, Execute, Rows } from '../database.ts';
  */
 const BUSY_TIMEOUT_MS = 25;
 const TRY_AGAIN_MS = 10;
-/** Rows of one statement, whose parameters are limited. */
-const STATEMENT_ROWS = 50;
 
 export const sqlite: Database = {
   kind: 'sqlite',
@@ -41,7 +39,11 @@ export const sqlite: Database = {
     const found = Object.values(row ?? {})[0];
     if (found !== 'ok') throw Object.assign(new Error(String(found)), { code: 'SQLITE_CORRUPT' });
   },
-  rowInserter: (client) => rowInserter(betterSqlite(client)),
+  insert: (client, table, row) => {
+    const columns = Object.keys(row);
+    const sql = `insert into ${table} (${columns.join()}) values (${columns.map(() => '?').join()})`;
+    betterSqlite(client).prepare(sql).run(Object.values(row));
+  },
   writeBehind: {
     begin: (client) => betterSqlite(client).pragma('synchronous = normal'),
     // After an operation that took too long its connection is closed.
@@ -79,11 +81,7 @@ async function tryUntil(deadline: number, work: () => Promise<unknown>): Promise
 interface BetterSqlite {
   readonly open: boolean;
   pragma(text: string): unknown;
-  prepare(sql: string): Statement;
-}
-
-interface Statement {
-  run(parameters: readonly unknown[]): unknown;
+  prepare(sql: string): { run(parameters: readonly unknown[]): unknown };
 }
 
 function betterSqlite(client: unknown): BetterSqlite {
@@ -93,25 +91,4 @@ function betterSqlite(client: unknown): BetterSqlite {
 
 function isBetterSqlite(client: unknown): client is BetterSqlite {
   return typeof client === 'object' && client !== null && 'pragma' in client && 'prepare' in client;
-}
-
-/**
- * A statement with parameters is twice as fast as one with literals, and one for many rows faster than one for each. To prepare one
- * takes as long as to insert ten rows, so each is prepared once.
- */
-function rowInserter(client: BetterSqlite): (rows: Rows) => void {
-  const statements = new Map<string, Statement>();
-  return ({ table, columns, values }) => {
-    const row = `(${columns.map(() => '?').join()})`;
-    const run = (rows: Rows['values']): void => {
-      const sql = `insert into ${table} (${columns.join()}) values ${Array(rows.length).fill(row).join()}`;
-      const statement = statements.get(sql) ?? client.prepare(sql);
-      statements.set(sql, statement);
-      statement.run(rows.flat());
-    };
-    const inFull = values.length - (values.length % STATEMENT_ROWS);
-    for (let start = 0; start < inFull; start += STATEMENT_ROWS)
-      run(values.slice(start, start + STATEMENT_ROWS));
-    for (const rest of values.slice(inFull)) run([rest]);
-  };
 }

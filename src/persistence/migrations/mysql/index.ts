@@ -11,4 +11,9 @@ export const migrations: readonly MigrationEntry[] = [
     name: 'Migration20261121170934_calls',
     load: async () => (await import('./Migration20261121170934_calls.ts')).Migration20261121170934_calls,
   },
+  {
+    name: 'Migration20261122045953_call_blocks',
+    load: async () =>
+      (await import('./Migration20261122045953_call_blocks.ts')).Migration20261122045953_call_blocks,
+  },
 ];
