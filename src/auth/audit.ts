@@ -1,5 +1,5 @@
 // The audit log: entries are buffered and written in batches, so that recording costs a request little. HTTP records them. What is
-// recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77, 78.
+// recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77, 78, 82.
 
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -296,7 +296,7 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /** No entry is lost over its length. */
 function entryOf(
-  { actor, actorName, subject, status, address, requestId }: Omit<NewEntry, 'action' | 'call'>,
+  { actor, actorName, subject, status, address, requestId }: Omit<NewEntry, 'action' | 'call'> | NewCall,
   action: string,
   { id, at }: Stamp,
 ): Mutable<AuditEntry> {

@@ -74,8 +74,11 @@ export interface Audit {
   list(query: AuditQuery): Promise<AuditEntry[]>;
 }
 
-export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'call' | 'action'> & {
-  readonly call: Omit<AuditedCall, 'digest' | 'arguments'>;
+export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'action' | 'address' | 'call'> & {
+  readonly address?: string | undefined;
+  readonly call: Omit<AuditedCall, 'instance' | 'digest' | 'arguments'> & {
+    readonly instance?: string | undefined;
+  };
 };
 
 export interface AuditQuery extends AuditFilter {

@@ -18,6 +18,8 @@ const WINDOW = 5_000;
 /** Calls that one operation looks through or deletes, about, and rows of them. */
 const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
+/** Calls that are kept beyond their bound, as a part of it. */
+const SLACK = 0.05;
 
 export class OrmAudit implements AuditStore {
   readonly #session: OrmSession;
@@ -156,16 +158,19 @@ export class OrmAudit implements AuditStore {
     });
   }
 
+  /** The last block is cut only when many of its calls are too many: that takes as long as to write ten blocks. */
   async #trimCalls(keep: number, from = ''): Promise<void> {
     let surplus = (await this.#session.run(countCalls)) - keep;
     for (;;) {
       const deleted = await this.#session.writeBehind((em, tables) =>
         deleteBlocks(em, tables, surplus, from),
       );
-      if (deleted === 0) return;
+      if (deleted === 0) break;
       surplus -= deleted;
       await nextTurn();
     }
+    if (surplus > keep * SLACK)
+      await this.#session.writeBehind((em, tables) => cutOldestBlock(em, tables, surplus));
   }
 }
 
@@ -264,8 +269,8 @@ async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise
 }
 
 /**
- * Deletes blocks from the old end: `surplus` calls, and those with smaller ids than `from`; resolves with the number of calls, 0 when
- * nothing is left to delete. The last block keeps a part of its calls.
+ * Deletes blocks from the old end, of which all calls are among the `surplus` oldest or have smaller ids than `from`; resolves with the
+ * number of calls, 0 when no such block is left.
  */
 async function deleteBlocks(
   em: SqlEntityManager,
@@ -280,18 +285,20 @@ async function deleteBlocks(
     deleted += calls;
     last = id;
   }
-  if (last !== undefined) {
-    await em.nativeDelete(callBlocks, { id: { $lte: last } });
-    return deleted;
-  }
-  const oldest = { orderBy: { id: 'asc' }, limit: 1, disableIdentityMap: true } as const;
-  const [block] = await em.findAll(callBlocks, oldest);
-  const kept = block && entriesOf(block).filter(({ id }, index) => id >= from && index >= surplus);
-  if (kept && kept.length < block.calls) {
-    const writer = new CallBlockWriter();
-    for (const entry of kept) writer.add(entry);
-    const { calls, entries } = writer.take();
-    await em.nativeUpdate(callBlocks, { id: block.id }, { calls, entries: documentOf(entries) });
-  }
-  return 0;
+  if (last !== undefined) await em.nativeDelete(callBlocks, { id: { $lte: last } });
+  return deleted;
+}
+
+/** Takes the `surplus` oldest calls, but not all, out of the oldest block. */
+async function cutOldestBlock(em: SqlEntityManager, { callBlocks }: Tables, surplus: number): Promise<void> {
+  const [block] = await em.findAll(callBlocks, {
+    orderBy: { id: 'asc' },
+    limit: 1,
+    disableIdentityMap: true,
+  });
+  if (block === undefined || block.calls <= surplus) return;
+  const writer = new CallBlockWriter();
+  for (const entry of entriesOf(block).slice(surplus)) writer.add(entry);
+  const { calls, entries } = writer.take();
+  await em.nativeUpdate(callBlocks, { id: block.id }, { calls, entries: documentOf(entries) });
 }

@@ -86,11 +86,11 @@ export function callTrail(audit: Audit): ReportListener {
       subject: path,
       status: statusOf(outcome, errorCode),
       requestId,
-      ...(address === undefined ? {} : { address }),
+      address,
       call: {
         template: state.template ?? sentTo?.template ?? '',
         tool,
-        ...(sentTo === undefined ? {} : { instance: sentTo.id }),
+        instance: sentTo?.id,
         outcome,
         durationMs: Math.round(performance.now() - startMs),
         attempts,
