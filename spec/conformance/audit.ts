@@ -9,9 +9,8 @@ import {
   idAt,
   timeOf,
 } from '../../src/domain/audit.ts';
-import type { CallEntry } from '../../src/domain/call-blocks.ts';
+import { blockOf, type CallEntry } from '../../src/domain/call-blocks.ts';
 import type { Store } from '../../src/persistence/store.ts';
-import { blockOf } from '../helpers/call-block.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring } from './store.ts';
 

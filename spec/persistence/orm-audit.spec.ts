@@ -3,10 +3,9 @@
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { type AuditEntry, CALL_ACTION, idAt, timeOf } from '../../src/domain/audit.ts';
-import type { CallEntry } from '../../src/domain/call-blocks.ts';
+import { blockOf, type CallEntry } from '../../src/domain/call-blocks.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/persistence/open.ts';
-import { blockOf } from '../helpers/call-block.ts';
 import { suite } from '../helpers/suite.ts';
 import { inFolder } from './temporary-folder.ts';
 
@@ -87,6 +86,7 @@ test('a filter looks through as many windows as it needs, and others have their 
   const all = [11_999, 10_000, 5_000, 4_999, 1, 0];
   assert.equal(await found({}), all);
   assert.equal(await found({ limit: 3 }), all.slice(0, 3));
+  assert.equal(await found({ limit: 3, before: 'zzz' }), all.slice(0, 3), 'a cursor that is no id');
   assert.equal(await found({ limit: 3, before: call(5_000).id }), all.slice(3));
   assert.equal(await found({ from: call(1).id, before: call(11_999).id }), all.slice(1, 5));
   let turns = 0;
@@ -103,6 +103,9 @@ test('cuts thousands of entries in slices', async () => {
   const calls = Array.from({ length: 6_300 }, (_, index) => call(index));
   for (let start = 0; start < calls.length; start += 700)
     await audit.appendCalls(blockOf(calls.slice(start, start + 700)));
+  const count = async () => (await audit.list({ limit: 8_000, filter: { tool: 'echo' } })).length;
+  await audit.trim({ changes: 1_300, calls: 6_200 });
+  assert.is(await count(), 6_300, 'a few too many are not worth cutting a block');
   await audit.trim({ changes: 1_300, calls: 100 });
   assert.is((await audit.list({ limit: 3_000 })).length, 1_400);
   await audit.trim({ changes: 1_300, calls: 100, from: entry(1_299).id });

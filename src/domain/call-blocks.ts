@@ -108,6 +108,13 @@ export class CallBlockWriter {
   }
 }
 
+/** Any calls in the order of their ids as one block. */
+export function blockOf(calls: readonly CallEntry[]): CallBlock {
+  const writer = new CallBlockWriter();
+  for (const call of calls) writer.add(call);
+  return writer.take();
+}
+
 /** A call, as the next one is compared with it. */
 interface Placed {
   readonly texts: readonly (string | undefined)[];

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type AuditEntry, CALL_ACTION, idAt, isMatch, newestFirst, timeOf } from '../domain/audit.ts';
-import { BLOCK_MS, type CallBlock, CallBlockWriter, entriesOf } from '../domain/call-blocks.ts';
+import { BLOCK_MS, blockOf, type CallBlock, entriesOf } from '../domain/call-blocks.ts';
 import { hasCode } from '../domain/errors.ts';
 import { type AuditRow, CALL_BLOCKS, documentOf, type Tables, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
@@ -136,7 +136,10 @@ export class OrmAudit implements AuditStore {
     await this.#trimCalls(calls, from);
   }
 
-  /** In slices, for the same reason as there are windows. It counts from the old end: a count of all rows is cheaper than walking over all that are kept. */
+  /**
+   * In slices, for the same reason as there are windows. It counts from the old end: a count of all rows is cheaper than walking over
+   * all that are kept.
+   */
   async #trimChanges(keep: number, from: string | undefined): Promise<void> {
     const over = await this.#session.run(async (em, { audit }) => {
       const surplus = (await em.count(audit)) - keep;
@@ -158,7 +161,7 @@ export class OrmAudit implements AuditStore {
     });
   }
 
-  /** The last block is cut only when many of its calls are too many: that takes as long as to write ten blocks. */
+  /** The block at the boundary is cut only when many calls too many are in it: it is parsed and written again. */
   async #trimCalls(keep: number, from = ''): Promise<void> {
     let surplus = (await this.#session.run(countCalls)) - keep;
     for (;;) {
@@ -297,8 +300,6 @@ async function cutOldestBlock(em: SqlEntityManager, { callBlocks }: Tables, surp
     disableIdentityMap: true,
   });
   if (block === undefined || block.calls <= surplus) return;
-  const writer = new CallBlockWriter();
-  for (const entry of entriesOf(block).slice(surplus)) writer.add(entry);
-  const { calls, entries } = writer.take();
+  const { calls, entries } = blockOf(entriesOf(block).slice(surplus));
   await em.nativeUpdate(callBlocks, { id: block.id }, { calls, entries: documentOf(entries) });
 }
