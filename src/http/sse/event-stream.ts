@@ -17,7 +17,7 @@ import type { HttpContext } from '../request.ts';
 import { ClientGone } from '../request.ts';
 import { commonHeaders } from '../respond.ts';
 import { limitReader, limitWriteTime, UnreadAnswers } from '../unread-answers.ts';
-import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
+import { commentText, END, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default 15 000 ms. */
@@ -214,9 +214,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   #writeJoined(): void {
     const text = this.#joined ?? '';
     this.#joined = undefined;
-    if (text === '') return;
-    this.#response.write(text);
-    this.#streams.unread.count(this.#context);
+    if (text !== '') this.#write(text);
   }
 
   #end(): void {
@@ -233,17 +231,26 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
       return;
     }
     const lines = inLines(data);
-    const start = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
-    if (this.#joined !== undefined && typeof lines === 'string') {
-      this.#joined += `${start}${lines}\n\n`;
-      return;
-    }
-    this.#response.cork();
-    if (this.#dropped > 0) this.#response.write(commentText(`${this.#dropped} events left out, read faster`));
+    const leftOut = this.#dropped > 0 ? commentText(`${this.#dropped} events left out, read faster`) : '';
     this.#dropped = 0;
+    const start = `${leftOut}${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
+    if (typeof lines !== 'string') this.#writeBytes(start, lines);
+    else if (this.#joined === undefined) this.#write(`${start}${lines}${END}`);
+    else this.#joined += `${start}${lines}${END}`;
+  }
+
+  /** In one write to the socket, which takes less CPU than three. */
+  #write(text: string): void {
+    this.#response.write(text);
+    this.#streams.unread.count(this.#context);
+  }
+
+  /** Node would copy the bytes to write them together with the text. */
+  #writeBytes(start: string, bytes: Uint8Array): void {
+    this.#response.cork();
     this.#response.write(start);
-    this.#response.write(lines);
-    this.#response.write('\n\n');
+    this.#response.write(bytes);
+    this.#response.write(END);
     this.#response.uncork();
     this.#streams.unread.count(this.#context);
   }

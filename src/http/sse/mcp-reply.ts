@@ -9,7 +9,7 @@ import { type HttpContext, noteFailure, whenGone } from '../request.ts';
 import { commonHeaders, latin1Of, respond, SMALL_BYTES } from '../respond.ts';
 import { limitReader, limitWriteTime } from '../unread-answers.ts';
 import type { EventStreams, TrackedStream } from './event-stream.ts';
-import { commentText, EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE, inLines } from './server-sent-events.ts';
+import { commentText, END, EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE, inLines } from './server-sent-events.ts';
 
 /** Writes one answer. Further answers, and answers after a disconnect, are dropped. */
 export class HttpMcpReply implements McpReply {
@@ -94,7 +94,6 @@ export class HttpMcpReply implements McpReply {
 
 const CLOSED_STREAM: McpStream = { send: () => {}, end: () => {}, unsentBytes: 0 };
 
-const END = '\n\n';
 /** Ids that can be written in one latin1 text with the bytes of an event. */
 const ASCII = /^[\x20-\x7e]*$/;
 
