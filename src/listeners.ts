@@ -8,7 +8,6 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { Socket } from 'node:net';
 import type { ListenAddress } from './config/listeners.ts';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -51,17 +50,16 @@ const KEEP_ALIVE_MS = 65_000;
 /** Connections that wait to be accepted. The system may allow fewer: net.core.somaxconn on Linux. */
 const BACKLOG = 4_096;
 /**
- * Requests that begin in one turn of the event loop while there are many connections; the others wait for the next turns. The
- * loop accepts one connection per round of reading, and reads for up to 48 rounds while over 1,024 connections have data: if all
- * requests began at once, a new connection would wait for seconds.
+ * Requests that begin in one turn of the event loop; the others wait for the next turns. Those of one turn reach a program in one
+ * write, which takes less CPU per call.
  */
-const REQUESTS_PER_TURN = 2;
+const REQUESTS_PER_TURN = 64;
 /**
- * The same with fewer connections than MANY_CONNECTIONS, which one round reads: the requests of a turn reach a program in one write,
- * which takes less CPU per call.
+ * The same while MANY_WAITING or more wait. The loop accepts one connection per round of reading, and reads for up to 48 rounds while
+ * over 1,024 connections have data: if many requests began at once, a new connection would wait for seconds.
  */
-const REQUESTS_PER_TURN_OF_FEW = 64;
-const MANY_CONNECTIONS = 256;
+const REQUESTS_PER_TURN_OF_MANY = 2;
+const MANY_WAITING = 256;
 /** Requests that begin at once: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
 /** For "all addresses", the address that is always on this machine. */
@@ -78,8 +76,10 @@ export async function openListeners(
   serve: RequestListener,
   timeouts: ReceiveTimeouts = TIMEOUTS,
 ): Promise<Listeners> {
-  const gate = new RequestGate();
-  const wanted = listeners.map((listener) => new Listener(listener, serve, timeouts, gate));
+  const perTurn = (waiting: number): number =>
+    waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY;
+  const scheduler = new TaskScheduler({ perTurn });
+  const wanted = listeners.map((listener) => new Listener(listener, serve, timeouts, scheduler));
   await Promise.all(wanted.map((listener) => listener.open()));
   const opened = wanted.filter(({ error }) => error === undefined);
   const failed = wanted.filter(({ error }) => error !== undefined);
@@ -103,25 +103,6 @@ export async function openListeners(
   };
 }
 
-/** Decides when requests begin, for all listeners together. */
-class RequestGate {
-  readonly #ofMany = new TaskScheduler({ perTurn: REQUESTS_PER_TURN });
-  readonly #ofFew = new TaskScheduler({ perTurn: REQUESTS_PER_TURN_OF_FEW });
-  #connections = 0;
-
-  count(connection: Socket): void {
-    this.#connections += 1;
-    connection.once('close', () => {
-      this.#connections -= 1;
-    });
-  }
-
-  run(begin: () => void): void {
-    const areMany = this.#connections >= MANY_CONNECTIONS || this.#ofMany.waiting > 0;
-    (areMany ? this.#ofMany : this.#ofFew).run(begin);
-  }
-}
-
 /** One listening socket, or the error of opening it. */
 class Listener {
   readonly host: string;
@@ -137,7 +118,12 @@ class Listener {
   /** Resolves when it is closed and its last connection has ended. */
   readonly #closed: Promise<void>;
 
-  constructor(wanted: ListenAddress, serve: RequestListener, timeouts: ReceiveTimeouts, gate: RequestGate) {
+  constructor(
+    wanted: ListenAddress,
+    serve: RequestListener,
+    timeouts: ReceiveTimeouts,
+    scheduler: TaskScheduler,
+  ) {
     this.host = wanted.host;
     this.port = wanted.port;
     this.portSource = wanted.portSource;
@@ -158,9 +144,8 @@ class Listener {
     };
     const server = createServer(limits, (request, response) => {
       if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
-      else gate.run(() => begin(request, response));
+      else scheduler.run(() => begin(request, response));
     });
-    server.on('connection', (socket) => gate.count(socket));
     // Node silently drops headers over this count: one more than allowed shows that there were too many.
     server.maxHeadersCount = LIMITS.requestHeaders + 1;
     this.#server = server;

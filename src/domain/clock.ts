@@ -11,16 +11,16 @@ export interface Clock {
 
 export type Alarm = Clock['alarm'];
 
-/**
- * Alarms that spread over several turns of the event loop when thousands are due at the same time. Each alarm needs a `callback` of
- * its own.
- */
+/** Alarms that spread over several turns of the event loop when thousands are due at the same time. */
 export function alarmOf(scheduler: TaskScheduler): Alarm {
   return (waitMs, callback) => {
-    const timer = setTimeout(scheduler.run, waitMs, callback);
+    let isCancelled = false;
+    const timer = setTimeout(scheduler.run, waitMs, () => {
+      if (!isCancelled) callback();
+    });
     return () => {
+      isCancelled = true;
       clearTimeout(timer);
-      scheduler.forget(callback);
     };
   };
 }

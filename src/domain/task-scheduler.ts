@@ -1,11 +1,12 @@
 // Spreads thousands of tasks that are due at the same time, such as deadlines, over several turns of the event loop, so that other
 // work does not wait for all of them.
 
+import { type Linked, LinkedSet } from './call-map.ts';
 import { LIMITS } from './limits.ts';
 
 export interface TaskSchedulerOptions {
-  /** Tasks in one turn. Default LIMITS.paceTasks. */
-  readonly perTurn?: number;
+  /** Tasks in one turn, or the function that says how many when so many wait. Default LIMITS.paceTasks. */
+  readonly perTurn?: number | ((waiting: number) => number);
   /** Time in ms after which no other task begins in a turn. Default LIMITS.paceMs. */
   readonly turnMs?: number;
   /** Runs a function in the next turn, and its promise callbacks before the next function. Default setImmediate. */
@@ -16,17 +17,21 @@ export interface TaskSchedulerOptions {
 
 type Task = () => void;
 
+interface WaitingTask extends Linked {
+  readonly task: Task;
+}
+
 /** The real one: a spec may simulate setImmediate for a while, and drop what was scheduled meanwhile. */
 const inNextTurn = setImmediate;
 
 /** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
 export class TaskScheduler {
-  readonly #perTurn: number;
+  readonly #perTurn: (waiting: number) => number;
   readonly #turnMs: number;
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
   /** In order of arrival. */
-  readonly #waiting = new Set<Task>();
+  readonly #waiting = new LinkedSet<WaitingTask>();
   /** Tasks that may still begin in this turn, and until when; undefined before the first task. */
   #left: number;
   #untilMs: number | undefined;
@@ -35,11 +40,11 @@ export class TaskScheduler {
   constructor(options: TaskSchedulerOptions = {}) {
     const { perTurn = LIMITS.paceTasks, turnMs = LIMITS.paceMs } = options;
     const { nextTurn = inNextTurn, now = () => performance.now() } = options;
-    this.#perTurn = perTurn;
+    this.#perTurn = typeof perTurn === 'number' ? () => perTurn : perTurn;
     this.#turnMs = turnMs;
     this.#nextTurn = nextTurn;
     this.#now = now;
-    this.#left = perTurn;
+    this.#left = this.#perTurn(0);
   }
 
   /** Number of waiting tasks. */
@@ -52,11 +57,6 @@ export class TaskScheduler {
     if (this.#mayRunNow()) task();
     else this.#wait(task);
   };
-
-  /** Removes a waiting task, if it is waiting. */
-  forget(task: Task): void {
-    this.#waiting.delete(task);
-  }
 
   /** Resolves when the caller may continue; undefined when it may at once. */
   turn(): Promise<void> | undefined {
@@ -106,7 +106,7 @@ export class TaskScheduler {
   }
 
   #wait(task: Task): void {
-    this.#waiting.add(task);
+    this.#waiting.add({ task });
     this.#scheduleTurn();
   }
 
@@ -118,20 +118,21 @@ export class TaskScheduler {
 
   readonly #turn = (): void => {
     this.#isTurning = false;
-    this.#left = this.#perTurn;
+    const { size } = this.#waiting;
+    this.#left = this.#perTurn(size);
     this.#untilMs = undefined;
-    if (this.#waiting.size === 0) return;
+    if (size === 0) return;
     // One `nextTurn` per task: the promise callbacks of a task run before the next task, which they may cancel.
-    for (let count = 0; count < this.#perTurn; count += 1) this.#nextTurn(this.#next);
+    for (let count = Math.min(size, this.#left); count > 0; count -= 1) this.#nextTurn(this.#next);
     this.#scheduleTurn();
   };
 
   readonly #next = (): void => {
-    const [task] = this.#waiting;
-    if (task === undefined || !this.#hasRoom()) return;
+    const { first } = this.#waiting;
+    if (first === undefined || !this.#hasRoom()) return;
     this.#left -= 1;
-    this.#waiting.delete(task);
-    task();
+    this.#waiting.delete(first);
+    first.task();
   };
 }
 

@@ -1,5 +1,6 @@
 // Ends the handshake with a backend that takes too long, or that the caller cancels.
 
+import { alarmOf } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -31,7 +32,7 @@ export async function boundedHandshake<T>(
     const reason = lateReason?.() ?? `no handshake within ${Math.ceil(timeoutMs) / 1000} s`;
     fail(backendUnavailable(reason, { delivered: 'no' }));
   };
-  const timer = setTimeout(scheduler.run, timeoutMs, giveUp);
+  const cancelTimeout = alarmOf(scheduler)(timeoutMs, giveUp);
   signal.addEventListener('abort', cancel);
   try {
     if (signal.aborted) cancel();
@@ -43,8 +44,7 @@ export async function boundedHandshake<T>(
     const { code, message, facts } = asGatewayError(thrown);
     throw new GatewayError(code, message, { ...facts, delivered: 'no' });
   } finally {
-    clearTimeout(timer);
-    scheduler.forget(giveUp);
+    cancelTimeout();
     signal.removeEventListener('abort', cancel);
   }
 }

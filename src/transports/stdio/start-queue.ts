@@ -2,6 +2,7 @@
 // owner. A free place goes to the owner with the fewest openings, so that openings that hang delay hardly any other owner.
 
 import { ANONYMOUS } from '../../domain/account.ts';
+import { alarmOf } from '../../domain/clock.ts';
 import { backendUnavailable, openingShareLimit } from '../../domain/error-catalogue.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 
@@ -153,8 +154,7 @@ export class StartQueue {
       throw openingShareLimit(waitingPerOwner);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
-      clearTimeout(timer);
-      this.#scheduler.forget(giveUp);
+      cancelTimeout();
       signal?.removeEventListener('abort', stop);
       share.waiting.delete(go);
       this.#waiting -= 1;
@@ -165,7 +165,7 @@ export class StartQueue {
     const stop = (): void => go(signal?.reason);
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
-    const timer = setTimeout(this.#scheduler.run, maxWaitMs, giveUp);
+    const cancelTimeout = alarmOf(this.#scheduler)(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.#waiting += 1;
