@@ -3,9 +3,9 @@
 
 import { fileURLToPath } from 'node:url';
 import { listening, type Started, startNode } from './children.ts';
+import { openConsoles } from './consoles.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
 import { type GuardedGateway, startGuardedGateway } from './guarded-gateway.ts';
-import { type ObservedGateways, startObservedGateways } from './observed-gateways.ts';
 import { initializeBody } from './open-session.ts';
 
 export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm' | 'n' | 'o';
@@ -20,6 +20,8 @@ export interface BenchmarkCase {
   readonly headers?: Readonly<Record<string, string>>;
   /** Opens a session on each connection before it is measured: the body of that request. */
   readonly sessionBody?: string;
+  /** Runs before each measurement; the function that it returns runs afterwards. */
+  readonly prepare?: () => Promise<() => void>;
   /** The process whose CPU and memory are measured: whatever stands between client and backend; none in (a). */
   readonly pid: number | undefined;
 }
@@ -44,6 +46,8 @@ const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
   MCP_GATEWAY_MAX_SESSIONS: '1000000',
   MCP_GATEWAY_SESSION_IDLE_SECONDS: '5',
 };
+
+const RECORDING_ENVIRONMENT = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_AUDIT_CALLS: 'true' };
 
 /** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
 export async function openHarness(withGateway: boolean): Promise<Harness> {
@@ -109,9 +113,9 @@ export async function openHarness(withGateway: boolean): Promise<Harness> {
         missing.push({ letters: 'i, j, k, l, m', reason: reasonOf(error) });
       }
       try {
-        const observed = await startObservedGateways(instances);
-        running.push(observed);
-        cases.push(...observedCases(observed));
+        const recording = await startGateway(instances, RECORDING_ENVIRONMENT, 'info');
+        running.push(recording);
+        cases.push(...recordingCases(recording));
       } catch (error) {
         missing.push({ letters: 'n, o', reason: reasonOf(error) });
       }
@@ -144,15 +148,12 @@ function guardedCases({ origin, pid, apiKey, token }: GuardedGateway): Benchmark
   ];
 }
 
-/** The same calls as (d), by gateways that record them. */
-function observedCases({ recording, watched }: ObservedGateways): BenchmarkCase[] {
-  const caseOf = (letter: Letter, title: string, { origin, pid }: StartedGateway): BenchmarkCase => ({
-    ...{ letter, title, body: call, pid },
-    url: `${origin}${pipePath}`,
-  });
+/** The same calls as (d), by one gateway that records them, so that two processes that differ by chance are not compared. */
+function recordingCases({ origin, pid }: StartedGateway): BenchmarkCase[] {
+  const common = { url: `${origin}${pipePath}`, body: call, pid };
   return [
-    caseOf('n', '(d) with the audit of calls and the log', recording),
-    caseOf('o', '(n) with 50 open consoles', watched),
+    { letter: 'n', title: '(d) with the audit of calls and the log', ...common },
+    { letter: 'o', title: '(n) with 50 open consoles', prepare: () => openConsoles(origin), ...common },
   ];
 }
 

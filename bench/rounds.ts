@@ -1,5 +1,6 @@
 // Measures the cases in alternating rounds and reduces the rounds to medians.
-// Alternating means a, b, c, d, e, then again a, b, …: a slow minute of the machine hits all cases alike.
+// Alternating means a, b, c, d, e, then back e, d, c, …: a slow minute of the machine hits all cases alike, and no case always runs
+// after the same one.
 
 import { fileURLToPath } from 'node:url';
 import type { BenchmarkCase } from './cases.ts';
@@ -33,9 +34,9 @@ export async function measure(
   for (const connections of options.connections) {
     const results = new Map<BenchmarkCase, LoadResult[]>(cases.map((one) => [one, []]));
     for (let round = 1; round <= options.rounds; round += 1) {
-      for (const [one, so] of results) {
+      for (const one of round % 2 === 1 ? cases : cases.toReversed()) {
         const result = await load(one, connections, options);
-        so.push(result);
+        results.get(one)?.push(result);
         onResult(round, one, connections, result);
       }
     }
@@ -46,6 +47,19 @@ export async function measure(
 
 /** One case for the time of one round. */
 export async function load(
+  one: BenchmarkCase,
+  connections: number,
+  options: Pick<BenchmarkOptions, 'seconds' | 'warmUpSeconds'>,
+): Promise<LoadResult> {
+  const end = await one.prepare?.();
+  try {
+    return await loadPrepared(one, connections, options);
+  } finally {
+    end?.();
+  }
+}
+
+async function loadPrepared(
   { url, body, headers = {}, sessionBody = '', pid }: BenchmarkCase,
   connections: number,
   { seconds, warmUpSeconds }: Pick<BenchmarkOptions, 'seconds' | 'warmUpSeconds'>,
