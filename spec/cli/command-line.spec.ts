@@ -1,7 +1,7 @@
 // How words become a command and its input, and which are refused with one line.
 
 import * as assert from 'uvu/assert';
-import { type CommandDefinition, CommandInput } from '../../src/cli/command.ts';
+import { type Command, CommandInput } from '../../src/cli/command.ts';
 import { type CommandLine, readCommandLine } from '../../src/cli/command-line.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { UsageError } from '../../src/cli/failures.ts';
@@ -9,7 +9,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('command line');
 
-const commands: readonly CommandDefinition[] = [
+const commands: readonly Command[] = [
   command('gateway start', '', ['--port <number>', '--no-auth', '--demo', '--sync', '--auth']),
   command('gateway register', '<template>', ['--id <id>', '--working-dir <path>', '--json']),
   command('config', '', ['--json']),
@@ -146,7 +146,7 @@ test('takes the last of repeated switches, and one text only', () => {
 
 test.run();
 
-function command(name: string, positionals: string, flags: readonly string[]): CommandDefinition {
+function command(name: string, positionals: string, flags: readonly string[]): Command {
   const options = [
     ...flags.map((each) => ({ flags: each, description: '' })),
     { flags: '--env <KEY=VALUE>', description: '', repeatable: true },

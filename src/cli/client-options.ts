@@ -5,25 +5,26 @@ import { didYouMean } from '../config/nearest.ts';
 import { ownCommand } from '../domain/version.ts';
 import { fields } from './answers.ts';
 import { usualUrls } from './background/daemon-files.ts';
-import type { CommandInput, OptionDefinition } from './command.ts';
+import type { CommandInput, OptionTable } from './command.ts';
 import { CommandFailure, GatewayRefusal } from './failures.ts';
 import { namedGateway, type Remote, seekGateway } from './remote.ts';
 import type { Terminal } from './terminal.ts';
 
+/** Names the gateway. */
+export const URL_OPTION: OptionTable = {
+  '--url <url>':
+    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
+};
+
 /** Appended to the options of each client command. */
-export const CLIENT_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--url <url>',
-    description:
-      'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
-  },
-  { flags: '--json', description: 'Print the answer of the gateway as JSON' },
-];
+export const CLIENT_OPTIONS: OptionTable = {
+  ...URL_OPTION,
+  '--json': 'Print the answer of the gateway as JSON',
+};
 
 /** For commands with many columns; see `table` in output.ts. */
-export const WIDE_OPTION: OptionDefinition = {
-  flags: '--wide',
-  description: 'Show every column, also those that are empty or zero in every row; always so in a pipe',
+export const WIDE_OPTION: OptionTable = {
+  '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
 /** The gateway that `--url` or STAGEDOOR_URL names, else the one that answers. Throws CommandFailure when none does. */

@@ -5,21 +5,18 @@ import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
 import { messageOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
-import { type CommandDefinition, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
+import { type Command, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
 import { UsageError } from './failures.ts';
 
 /** The request of a command line. `isRequested` is false when help is shown because no command was named. */
 export type CommandLine =
-  | { readonly kind: 'run'; readonly command: CommandDefinition; readonly input: CommandInput }
-  | { readonly kind: 'help'; readonly command: CommandDefinition }
+  | { readonly kind: 'run'; readonly command: Command; readonly input: CommandInput }
+  | { readonly kind: 'help'; readonly command: Command }
   | { readonly kind: 'overview'; readonly group: string | undefined; readonly isRequested: boolean }
   | { readonly kind: 'version' };
 
 /** Finds the command of `argv` in the table and reads its options. Throws UsageError naming the nearest match. */
-export function readCommandLine(
-  commands: readonly CommandDefinition[],
-  argv: readonly string[],
-): CommandLine {
+export function readCommandLine(commands: readonly Command[], argv: readonly string[]): CommandLine {
   const [first, ...afterFirst] = argv;
   const group = commands.some(({ name }) => name.startsWith(`${first} `)) ? first : undefined;
   const [word, ...rest] = group === undefined ? argv : afterFirst;
@@ -36,7 +33,7 @@ export function readCommandLine(
   return readOptions(command, rest);
 }
 
-function readOptions(command: CommandDefinition, typed: readonly string[]): CommandLine {
+function readOptions(command: Command, typed: readonly string[]): CommandLine {
   const end = typed.indexOf('--');
   const words = (end === -1 ? typed : typed.slice(0, end)).map((word) => plainWord(command, word));
   // The options as they were typed: cac would fold, convert or drop some of them.
@@ -71,7 +68,7 @@ function readOptions(command: CommandDefinition, typed: readonly string[]): Comm
 }
 
 /** An option by its long name, and a switch without a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */
-function plainWord({ name, options }: CommandDefinition, word: string): string {
+function plainWord({ name, options }: Command, word: string): string {
   const abbreviated = options.find(({ short }) => short !== undefined && word === `-${short}`);
   if (abbreviated !== undefined) return optionFlag(abbreviated);
   const [, flag = '', value = ''] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
@@ -84,7 +81,7 @@ function plainWord({ name, options }: CommandDefinition, word: string): string {
 }
 
 function parseWithCac(
-  { name, positionals = '', options }: CommandDefinition,
+  { name, positionals = '', options }: Command,
   words: readonly string[],
 ): { args: readonly string[]; options: Record<string, OptionValue | undefined> } {
   // Only the last word of the name: cac never matches a name of two words.
@@ -134,11 +131,7 @@ function isNumeric(word: string): boolean {
 
 // --- unknown words -------------------------------------------------------------------------------------
 
-function unknownWord(
-  word: string,
-  group: string | undefined,
-  commands: readonly CommandDefinition[],
-): UsageError {
+function unknownWord(word: string, group: string | undefined, commands: readonly Command[]): UsageError {
   const where = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
   const help = `${group ?? ''} --help`.trim();
   if (word.startsWith('-')) {

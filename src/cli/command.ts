@@ -9,13 +9,29 @@ export interface OptionDefinition {
   /** As cac writes it: `--port <number>` takes a value, `--json` is a switch, `--no-auth` turns `auth` off. */
   readonly flags: string;
   /** One letter that stands for it: `-f`. */
-  readonly short?: string;
+  readonly short?: string | undefined;
   /** For help; names the default. */
   readonly description: string;
   /** Heading under which help shows it. Default: `Options`. */
-  readonly group?: string;
+  readonly group?: string | undefined;
   /** May be given several times. Default: giving it twice is a usage error. */
   readonly repeatable?: boolean;
+}
+
+/**
+ * Options by their flags as help shows them: `'-f, --follow': 'Keep printing new lines'`. Those whose flags end in `...` may be given
+ * several times.
+ */
+export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
+
+/** The options of a table, in its order. */
+export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
+  return Object.entries(table).map(([written, about]) => {
+    const [, short, flags = '', repeated] = /^(?:-(\w), )?(.*?)(\.{3})?$/.exec(written) ?? [];
+    const { description, group } = typeof about === 'string' ? { description: about } : about;
+    if (repeated === undefined) return { flags, short, description, group };
+    return { flags, short, description: `${description}; repeatable`, group, repeatable: true };
+  });
 }
 
 /** One row of the table in commands/index.ts. */
@@ -26,11 +42,16 @@ export interface CommandDefinition {
   readonly positionals?: string;
   /** One line for help. */
   readonly summary: string;
-  readonly options: readonly OptionDefinition[];
+  readonly options: OptionTable;
   /** Lines for help, without the program's name. */
   readonly examples?: readonly string[];
   /** Resolves with the exit code; throws UsageError or CommandFailure. */
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
+}
+
+/** A command as it is read and shown. */
+export interface Command extends Omit<CommandDefinition, 'options'> {
+  readonly options: readonly OptionDefinition[];
 }
 
 /** An option without its value: `--port` of `--port <number>`. */

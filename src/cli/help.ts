@@ -2,12 +2,12 @@
 // has no groups and writes to the console by itself.
 
 import { ownCommand } from '../domain/version.ts';
-import type { CommandDefinition, OptionDefinition } from './command.ts';
+import type { Command, OptionDefinition } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
 /** Help for the program (`group` undefined) or for the commands of one group. `columns`: see `rowLines`. */
-export function overview(commands: readonly CommandDefinition[], group?: string, columns?: number): string {
+export function overview(commands: readonly Command[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
   // The part after a semicolon is only in the help of the command.
@@ -23,7 +23,7 @@ export function overview(commands: readonly CommandDefinition[], group?: string,
 }
 
 /** Help for one command; options with a group stand under its heading. */
-export function commandHelp(command: CommandDefinition, columns?: number): string {
+export function commandHelp(command: Command, columns?: number): string {
   const { options, summary, examples = [] } = command;
   // The common options come first, also for a command that has none of its own.
   const titles = new Set(['Options', ...options.map(({ group = 'Options' }) => group)]);
@@ -45,7 +45,7 @@ function optionRow({ flags, short, description }: OptionDefinition): HelpRow {
   return [short === undefined ? flags : `-${short}, ${flags}`, description];
 }
 
-function talksToGateway({ options }: CommandDefinition): boolean {
+function talksToGateway({ options }: Command): boolean {
   return options.some(({ flags }) => flags.startsWith('--url '));
 }
 
@@ -57,7 +57,7 @@ const CREDENTIALS: readonly HelpRow[] = [
 const HELP: HelpRow = ['-h, --help', 'Show this help'];
 const VERSION: HelpRow = ['-v, --version', 'Show the version'];
 
-function usage({ name, positionals = '' }: CommandDefinition): string {
+function usage({ name, positionals = '' }: Command): string {
   return `${name} ${positionals}`.trim();
 }
 

@@ -6,7 +6,7 @@ import { ConfigError } from '../config/config-error.ts';
 import { boolean, type Setting } from '../config/setting-types.ts';
 import { ALL_SETTINGS } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
-import type { CommandInput, OptionDefinition } from './command.ts';
+import type { CommandInput, OptionTable } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -49,27 +49,26 @@ const GROUPS = [
   ['Storage and programs', 'database'],
 ] as const;
 
-const CONFIG_OPTION: OptionDefinition = {
-  flags: '--config <file>',
-  description: 'Configuration file; default gateway.yaml when it exists',
-};
+const CONFIG_DESCRIPTION = 'Configuration file; default gateway.yaml when it exists';
 
 /** Every setting that has a flag, with the group of its section; a switch has two. */
-export const SETTING_OPTIONS: readonly OptionDefinition[] = [
-  { ...CONFIG_OPTION, group: GROUPS[0][0] },
-  ...ALL_SETTINGS.flatMap(({ flag, ...row }): OptionDefinition[] => {
-    if (flag === undefined) return [];
-    const group = groupOf(flag);
-    const description = descriptionOf(row);
-    return row.kind === boolean
-      ? [
-          { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? description, group },
-          { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turn ${flag} off`, group },
-        ]
-      : [{ flags: `--${flag} <${placeholderOf(flag, row.kind.type)}>`, description, group }];
-  }),
-  { flags: '--registry <file>', description: 'Short for --registry-file', group: groupOf('registry-file') },
-];
+export const SETTING_OPTIONS: OptionTable = {
+  '--config <file>': { description: CONFIG_DESCRIPTION, group: GROUPS[0][0] },
+  ...Object.assign({}, ...ALL_SETTINGS.map(optionsOfSetting)),
+  '--registry <file>': { description: 'Short for --registry-file', group: groupOf('registry-file') },
+};
+
+function optionsOfSetting({ flag, ...row }: Setting<unknown>): OptionTable {
+  if (flag === undefined) return {};
+  const group = groupOf(flag);
+  const description = descriptionOf(row);
+  if (row.kind !== boolean)
+    return { [`--${flag} <${placeholderOf(flag, row.kind.type)}>`]: { description, group } };
+  return {
+    [`--${flag}`]: { description: SWITCHES[flag]?.on ?? description, group },
+    [`--no-${flag}`]: { description: SWITCHES[flag]?.off ?? `Turn ${flag} off`, group },
+  };
+}
 
 function groupOf(flag: string): string {
   const flags = ALL_SETTINGS.map((row) => row.flag);
@@ -135,11 +134,8 @@ function isFolder(path: string): boolean {
  * The options that say which database a command works on; the rest comes from the environment and gateway.yaml, as for
  * `gateway start`. `--database` is a setting, so a URL with a password is refused.
  */
-export const DATABASE_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--database <url>',
-    description:
-      'Database to use; default the one of a gateway started here. GATEWAY_DATABASE_URL may hold a password',
-  },
-  CONFIG_OPTION,
-];
+export const DATABASE_OPTIONS: OptionTable = {
+  '--database <url>':
+    'Database to use; default the one of a gateway started here. GATEWAY_DATABASE_URL may hold a password',
+  '--config <file>': CONFIG_DESCRIPTION,
+};

@@ -1,20 +1,20 @@
 // Every command with its arguments, options and examples. Made from the table that `--help` is made from.
 
-import { type CommandDefinition, type OptionDefinition, optionFlag } from '../../src/cli/command.ts';
+import { type Command, type OptionDefinition, optionFlag, optionsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { code, item, linked, plain, wrap } from './markdown.ts';
 
 const SETTINGS_LINK =
   'A flag for each of the [settings](configuration.md#all-settings), and `--registry` for `--registry-file`';
-const ofSettings = new Set(SETTING_OPTIONS.map(optionFlag));
+const ofSettings = new Set(optionsOf(SETTING_OPTIONS).map(optionFlag));
 
 export function cliReference(): string {
   const list = COMMANDS.map(({ name }) => `[${code(name)}](#${name.replaceAll(' ', '-')})`);
   return [wrap(`${list.join(', ')}.`), ...COMMANDS.map(section)].join('\n\n');
 }
 
-function section({ name, positionals, summary, options, examples = [] }: CommandDefinition): string {
+function section({ name, positionals, summary, options, examples = [] }: Command): string {
   const own = options.filter((option) => optionFlag(option) !== '--quiet');
   const hasSettings = own.filter((option) => ofSettings.has(optionFlag(option))).length > 10;
   const listed = own.filter((option) => !hasSettings || !ofSettings.has(optionFlag(option)));

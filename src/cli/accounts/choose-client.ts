@@ -1,38 +1,32 @@
 // Which accounts a command is about: those of a gateway, or those of a database. The account commands share these options.
 
-import type { CommandInput, OptionDefinition } from '../command.ts';
+import type { CommandInput, OptionTable } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { namedGateway, seekGateway } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { type AccountClient, remoteClient } from './account-client.ts';
 
-const COMMON_OPTIONS: readonly OptionDefinition[] = [
+const COMMON_OPTIONS: OptionTable = {
   ...DATABASE_OPTIONS,
-  { flags: '--json', description: 'Print records as JSON' },
-];
+  '--json': 'Print records as JSON',
+};
 
 /** The options of the account commands. */
-export const ACCOUNT_CLIENT_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--url <url>',
-    description:
-      'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',
-  },
-  { flags: '--local', description: 'Use the database, even when a gateway runs' },
+export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
+  '--url <url>':
+    'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',
+  '--local': 'Use the database, even when a gateway runs',
   ...COMMON_OPTIONS,
-];
+};
 
 /** The same for a command that prefers the database. */
-export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--url <url>',
-    description:
-      'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',
-  },
-  { flags: '--local', description: 'Use the database; the default' },
+export const DATABASE_CLIENT_OPTIONS: OptionTable = {
+  '--url <url>':
+    'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',
+  '--local': 'Use the database; the default',
   ...COMMON_OPTIONS,
-];
+};
 
 /**
  * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that

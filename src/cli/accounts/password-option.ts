@@ -3,13 +3,12 @@
 
 import { type PasswordFault, passwordFault } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { CommandInput, OptionDefinition } from '../command.ts';
+import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const PASSWORD_OPTION: OptionDefinition = {
-  flags: '--password <value>',
-  description:
+export const PASSWORD_OPTION: OptionTable = {
+  '--password <value>':
     'Password; "-" reads standard input, default a hidden prompt. Other users can read a value given here',
 };
 

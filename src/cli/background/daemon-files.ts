@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLoopback } from '../../config/listeners.ts';
 import type { Config } from '../../config.ts';
-import type { OptionDefinition } from '../command.ts';
+import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
@@ -45,9 +45,11 @@ export type DaemonMessage =
 export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
 
 /** The options that identify a gateway: they select the state folder. */
-export const DAEMON_OPTIONS: readonly OptionDefinition[] = SETTING_OPTIONS.filter(({ flags }) =>
-  /^--(config|database|state-dir) /.test(flags),
-).map(({ group, ...option }) => option);
+export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
+  optionsOf(SETTING_OPTIONS)
+    .filter(({ flags }) => /^--(config|database|state-dir) /.test(flags))
+    .map(({ flags, description }) => [flags, description]),
+);
 
 /** The files of the daemon that these settings describe. */
 export async function daemonFiles(

@@ -42,20 +42,14 @@ export const createApiKey: CommandDefinition = {
   name: 'gateway create-api-key',
   positionals: '<name>',
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
-  options: [
-    { flags: '--role <word>', description: 'admin or user: all permissions of that role; default user' },
-    {
-      flags: '--permissions <list>',
-      description: 'Of gateway:read, gateway:write, tools:call, admin; default those of the role',
-    },
-    {
-      flags: '--expires <time>',
-      description:
-        '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
-    },
-    { flags: '--templates <list>', description: 'Templates the key may be used for; default all' },
+  options: {
+    '--role <word>': 'admin or user: all permissions of that role; default user',
+    '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; default those of the role',
+    '--expires <time>':
+      '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
+    '--templates <list>': 'Templates the key may be used for; default all',
     ...ACCOUNT_CLIENT_OPTIONS,
-  ],
+  },
   examples: [
     'gateway create-api-key ci --expires 30d',
     'gateway create-api-key search-only --permissions tools:call --templates search',

@@ -17,28 +17,19 @@ const FILTERS = ['actor', 'action', 'template', 'tool', 'outcome', 'status', 'fr
 export const audit: CommandDefinition = {
   name: 'gateway audit',
   summary: 'Show the audit log: changes, logins and calls of tools',
-  options: [
-    { flags: '--limit <number>', short: 'n', description: `Newest entries to show; default ${SHOWN}` },
-    { flags: '--actor <name>', description: 'Entries of this user or key: its id, or its name' },
-    {
-      flags: '--action <text>',
-      description: 'Entries of this action, such as tools/call or "POST /auth/login"',
-    },
-    { flags: '--template <name>', description: 'Calls of this template' },
-    { flags: '--tool <name>', description: 'Calls of this tool' },
-    {
-      flags: '--outcome <word>',
-      description: 'Calls with this outcome: result, tool_error, error, failed, cancelled',
-    },
-    { flags: '--status <number>', description: 'Entries with this HTTP status' },
-    {
-      flags: '--from <time>',
-      description: 'Entries of this time or later: ISO 8601, or 90s, 15m, 2h, 7d for as long ago',
-    },
-    { flags: '--to <time>', description: 'Entries before this time' },
-    WIDE_OPTION,
+  options: {
+    '-n, --limit <number>': `Newest entries to show; default ${SHOWN}`,
+    '--actor <name>': 'Entries of this user or key: its id, or its name',
+    '--action <text>': 'Entries of this action, such as tools/call or "POST /auth/login"',
+    '--template <name>': 'Calls of this template',
+    '--tool <name>': 'Calls of this tool',
+    '--outcome <word>': 'Calls with this outcome: result, tool_error, error, failed, cancelled',
+    '--status <number>': 'Entries with this HTTP status',
+    '--from <time>': 'Entries of this time or later: ISO 8601, or 90s, 15m, 2h, 7d for as long ago',
+    '--to <time>': 'Entries before this time',
+    ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
-  ],
+  },
   examples: [
     'gateway audit',
     'gateway audit --template search --outcome failed --from 1h',

@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
 import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
-import { CLIENT_OPTIONS } from '../client-options.ts';
+import { URL_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { namedUrl, seekGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -14,10 +14,10 @@ export const bridge: CommandDefinition = {
   name: 'bridge',
   positionals: '<template>',
   summary: 'Serve a template over standard input and output, for MCP clients that start programs',
-  options: [
-    { flags: '--env <name>', description: 'Take URL and key from this entry of environments.json' },
-    ...CLIENT_OPTIONS.filter(({ flags }) => flags !== '--json'),
-  ],
+  options: {
+    '--env <name>': 'Take URL and key from this entry of environments.json',
+    ...URL_OPTION,
+  },
   examples: ['bridge everything', 'bridge everything --url https://mcp.example.com'],
   run: async (input, terminal) => {
     return runBridge(input.positional(0), await targetOf(input, terminal), terminal);

@@ -1,15 +1,15 @@
 // `stagedoor completion`: prints the script with which a shell completes commands and options, made from the command table.
 // The script completes no names of templates and instances: each Tab would need a request to a gateway.
 
-import { type CommandDefinition, optionFlag } from '../command.ts';
+import { type Command, type CommandDefinition, optionFlag } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
 /** The table lists this row, too, so it is read when the command runs. */
-export const completionOf = (table: () => readonly CommandDefinition[]): CommandDefinition => ({
+export const completionOf = (table: () => readonly Command[]): CommandDefinition => ({
   name: 'completion',
   positionals: '<bash|zsh|fish>',
   summary: 'Print the completion script of a shell, for its start-up files',
-  options: [],
+  options: {},
   examples: [
     'completion bash > ~/.local/share/bash-completion/completions/stagedoor',
     'completion zsh > ~/.zfunc/_stagedoor',
@@ -27,7 +27,7 @@ export const completionOf = (table: () => readonly CommandDefinition[]): Command
 });
 
 /** By shell. */
-const COMPLETIONS: ReadonlyMap<string, (commands: readonly CommandDefinition[]) => string> = new Map([
+const COMPLETIONS: ReadonlyMap<string, (commands: readonly Command[]) => string> = new Map([
   ['bash', bashScript],
   ['zsh', zshScript],
   ['fish', fishScript],
@@ -46,7 +46,7 @@ interface CompletionRule {
 }
 
 /** What may follow the program's name, and the name of each group. */
-function branches(commands: readonly CommandDefinition[]): readonly CompletionRule[] {
+function branches(commands: readonly Command[]): readonly CompletionRule[] {
   const { single = [], ...groups } = Object.groupBy(commands, ({ name }) =>
     name.includes(' ') ? name.replace(/ .*$/, '') : 'single',
   );
@@ -66,7 +66,7 @@ function branches(commands: readonly CommandDefinition[]): readonly CompletionRu
 }
 
 /** What may follow a command: its options, and its argument where that is one of a few words. */
-function leaves(commands: readonly CommandDefinition[]): readonly CompletionRule[] {
+function leaves(commands: readonly Command[]): readonly CompletionRule[] {
   return commands.map((command) => ({
     before: command.name,
     candidates: [
@@ -78,16 +78,16 @@ function leaves(commands: readonly CommandDefinition[]): readonly CompletionRule
 }
 
 /** The words that the positional argument of a command may be: `bash`, `zsh` of `<bash|zsh>`. */
-function choicesOf({ positionals = '' }: CommandDefinition): readonly string[] {
+function choicesOf({ positionals = '' }: Command): readonly string[] {
   return /^<(\w+(?:\|\w+)+)>$/.exec(positionals)?.[1]?.split('|') ?? [];
 }
 
-function asCompletion({ name, summary }: CommandDefinition): Completion {
+function asCompletion({ name, summary }: Command): Completion {
   return { word: name.replace(/^.* /, ''), about: short(summary) };
 }
 
 /** Options after which a value follows, by either name. */
-function flagsWithValue(commands: readonly CommandDefinition[]): readonly string[] {
+function flagsWithValue(commands: readonly Command[]): readonly string[] {
   const options = commands.flatMap((command) => command.options).filter(({ flags }) => flags.includes(' '));
   const names = options.flatMap((option) => [
     optionFlag(option),
@@ -103,7 +103,7 @@ function short(text: string): string {
 
 // --- bash ----------------------------------------------------------------------------------------------------------
 
-function bashScript(commands: readonly CommandDefinition[]): string {
+function bashScript(commands: readonly Command[]): string {
   const words = ({ candidates }: CompletionRule) => quoted(candidates.map(({ word }) => word).join(' '));
   return [
     '# Completion of stagedoor in bash.',
@@ -126,7 +126,7 @@ function bashScript(commands: readonly CommandDefinition[]): string {
 
 // --- zsh -----------------------------------------------------------------------------------------------------------
 
-function zshScript(commands: readonly CommandDefinition[]): string {
+function zshScript(commands: readonly Command[]): string {
   const described = ({ candidates }: CompletionRule) =>
     candidates.map(({ word, about }) => quoted(`${word}:${about}`)).join(' ');
   return [
@@ -153,7 +153,7 @@ function zshScript(commands: readonly CommandDefinition[]): string {
 
 // --- fish ----------------------------------------------------------------------------------------------------------
 
-function fishScript(commands: readonly CommandDefinition[]): string {
+function fishScript(commands: readonly Command[]): string {
   const rule = (condition: string, rest: string) =>
     `complete -c stagedoor -n ${fishQuoted(condition)} ${rest}`;
   return [

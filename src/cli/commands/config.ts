@@ -9,7 +9,7 @@ import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 export const config: CommandDefinition = {
   name: 'config',
   summary: 'Show the effective settings and where each comes from',
-  options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print them as JSON' }],
+  options: { ...SETTING_OPTIONS, '--json': 'Print them as JSON' },
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);

@@ -15,44 +15,24 @@ export const connect: CommandDefinition = {
   name: 'connect',
   positionals: '<template>',
   summary: 'Show how MCP clients connect to a template: a snippet, its file and the steps',
-  options: [
-    {
-      flags: '--llm <kind>',
-      description: 'Only this client, such as claude-code, vscode, curl; default all',
-    },
-    {
-      flags: '--stdio',
-      description:
-        'The client starts a program: that of the template, else a bridge to the gateway; the default',
-    },
-    { flags: '--http', description: 'The client sends requests to the gateway' },
-    {
-      flags: '--env <KEY=VALUE>',
-      description:
-        'Variable for the program; NAME without a value is a gateway of environments.json; repeatable',
-      repeatable: true,
-    },
-    {
-      flags: '--key <key>',
-      description:
-        'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
-    },
-    {
-      flags: '--verify',
-      description:
-        'Start what the snippet starts, list the tools and report them; exit code 1 when it does not work',
-    },
-    {
-      flags: '--write',
-      description:
-        "Show what changes in the client's own file, ask, and write it; a copy of the old file is kept",
-    },
-    { flags: '--remove', description: "Take the entry out of the client's own file, in the same way" },
-    { flags: '--yes', description: 'Write without a question' },
-    { flags: '--file <path>', description: "The client's file; default where the client keeps it" },
-    { flags: '--output <file>', description: 'Write the snippet to a file that only its owner can read' },
+  options: {
+    '--llm <kind>': 'Only this client, such as claude-code, vscode, curl; default all',
+    '--stdio': 'The client starts a program: that of the template, else a bridge to the gateway; the default',
+    '--http': 'The client sends requests to the gateway',
+    '--env <KEY=VALUE>...':
+      'Variable for the program; NAME without a value is a gateway of environments.json',
+    '--key <key>':
+      'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
+    '--verify':
+      'Start what the snippet starts, list the tools and report them; exit code 1 when it does not work',
+    '--write':
+      "Show what changes in the client's own file, ask, and write it; a copy of the old file is kept",
+    '--remove': "Take the entry out of the client's own file, in the same way",
+    '--yes': 'Write without a question',
+    '--file <path>': "The client's file; default where the client keeps it",
+    '--output <file>': 'Write the snippet to a file that only its owner can read',
     ...CLIENT_OPTIONS,
-  ],
+  },
   examples: [
     'connect everything',
     'connect everything --llm claude-code --http',

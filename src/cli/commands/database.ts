@@ -14,7 +14,7 @@ import type { Terminal } from '../terminal.ts';
 export const dbStatus: CommandDefinition = {
   name: 'db status',
   summary: 'Show the database, its migrations and what it holds; exit code 1 when it cannot be used as it is',
-  options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print it as JSON' }],
+  options: { ...DATABASE_OPTIONS, '--json': 'Print it as JSON' },
   examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
   run: async (input, terminal) => {
     const { databaseReport } = await import('../database/open-database.ts');
@@ -52,7 +52,7 @@ function factsOf(state: DatabaseReport): readonly (readonly [string, string | nu
 export const dbMigrate: CommandDefinition = {
   name: 'db migrate',
   summary: 'Create the database or bring it up to this version',
-  options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print the migrations as JSON' }],
+  options: { ...DATABASE_OPTIONS, '--json': 'Print the migrations as JSON' },
   examples: ['db migrate', 'db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   run: async (input, terminal) => {
     const { migrateDatabase } = await import('../database/open-database.ts');
@@ -68,19 +68,13 @@ export const dbMigrate: CommandDefinition = {
 export const dbExport: CommandDefinition = {
   name: 'db export',
   summary: 'Write templates and instances as a registry document; accounts are not in it',
-  options: [
-    {
-      flags: '--file <path>',
-      description: 'File to write; YAML for .yaml and .yml. Default standard output, as JSON',
-    },
-    { flags: '--force', description: 'Replace the file when there is one' },
-    {
-      flags: '--with-secrets',
-      description: 'Include environment variables and headers in plain text',
-    },
+  options: {
+    '--file <path>': 'File to write; YAML for .yaml and .yml. Default standard output, as JSON',
+    '--force': 'Replace the file when there is one',
+    '--with-secrets': 'Include environment variables and headers in plain text',
     ...DATABASE_OPTIONS,
-    { flags: '--json', description: 'JSON, whatever the file is called' },
-  ],
+    '--json': 'JSON, whatever the file is called',
+  },
   examples: ['db export --file registry.yaml', 'db export --with-secrets --file backup.json'],
   run: async (input, terminal) => {
     const [{ withDatabase }, { registryDocument }] = await Promise.all([
@@ -141,14 +135,11 @@ export const dbImport: CommandDefinition = {
   name: 'db import',
   positionals: '<file>',
   summary: 'Import a registry document (JSON or YAML, any shape) into the database',
-  options: [
-    {
-      flags: '--node-id <name>',
-      description: 'Node that runs its programs; default the name of a gateway started here',
-    },
+  options: {
+    '--node-id <name>': 'Node that runs its programs; default the name of a gateway started here',
     ...DATABASE_OPTIONS,
-    { flags: '--json', description: 'Print what was done as JSON' },
-  ],
+    '--json': 'Print what was done as JSON',
+  },
   examples: ['db import registry.yaml', 'db import mcp.json --node-id build-1:8080'],
   run: async (input, terminal) => {
     const config = readSettings(input, terminal);

@@ -12,7 +12,7 @@ export const doctor: CommandDefinition = {
   name: 'doctor',
   summary:
     'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; exit code 1 when a check fails',
-  options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print the checks as JSON' }],
+  options: { ...SETTING_OPTIONS, '--json': 'Print the checks as JSON' },
   examples: ['doctor', 'doctor --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const { examine } = await import('../doctor/checks.ts');

@@ -17,18 +17,14 @@ export const events: CommandDefinition = {
   name: 'gateway events',
   summary:
     'Show recent events of instances, sessions and calls; without the scope admin only your own calls and sessions',
-  options: [
-    { flags: '--follow', short: 'f', description: 'Keep printing new events until Ctrl-C' },
-    { flags: '--template <name>', description: 'Events of this template only' },
-    {
-      flags: '--type <words>',
-      description:
-        'Events of these types only, such as instance.unhealthy,session.ended; or of groups: instance, exchange, session',
-    },
-    ...CLIENT_OPTIONS.map((option) =>
-      option.flags === '--json' ? { ...option, description: 'Print each event as one line of JSON' } : option,
-    ),
-  ],
+  options: {
+    '-f, --follow': 'Keep printing new events until Ctrl-C',
+    '--template <name>': 'Events of this template only',
+    '--type <words>':
+      'Events of these types only, such as instance.unhealthy,session.ended; or of groups: instance, exchange, session',
+    ...CLIENT_OPTIONS,
+    '--json': 'Print each event as one line of JSON',
+  },
   examples: [
     'gateway events',
     'gateway events --follow --type instance,session.ended',

@@ -1,6 +1,6 @@
 // TABLE of all commands, in the order help shows them. Commands about one subject share a file.
 
-import type { CommandDefinition, OptionDefinition } from '../command.ts';
+import { type Command, type CommandDefinition, type OptionTable, optionsOf } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { audit } from './audit.ts';
 import { bridge } from './bridge.ts';
@@ -26,10 +26,8 @@ import { templateList, templateShow } from './templates.ts';
 import { call, tools } from './tools.ts';
 import { createUser, deleteUser, setPassword, users } from './users.ts';
 
-const QUIET: OptionDefinition = {
-  flags: '--quiet',
-  short: 'q',
-  description: 'Show results and errors only: no warnings, no progress',
+const QUIET: OptionTable = {
+  '-q, --quiet': 'Show results and errors only: no warnings, no progress',
 };
 
 const commands: readonly CommandDefinition[] = [
@@ -80,7 +78,7 @@ const commands: readonly CommandDefinition[] = [
 ];
 
 /** Every command. */
-export const COMMANDS: readonly CommandDefinition[] = commands.map((command) => ({
+export const COMMANDS: readonly Command[] = commands.map((command) => ({
   ...command,
-  options: [...command.options, QUIET],
+  options: optionsOf({ ...command.options, ...QUIET }),
 }));

@@ -53,7 +53,7 @@ const restartInstance = instanceCommand({
 export const restart: CommandDefinition = {
   ...restartInstance,
   positionals: '[template] [id]',
-  options: [...restartInstance.options, ...DAEMON_OPTIONS],
+  options: { ...restartInstance.options, ...DAEMON_OPTIONS },
   examples: ['gateway restart', ...(restartInstance.examples ?? [])],
   run: async (input, terminal) => {
     if (input.positionals.length === 2) return restartInstance.run(input, terminal);

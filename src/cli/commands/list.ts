@@ -12,7 +12,7 @@ import type { Terminal } from '../terminal.ts';
 export const list: CommandDefinition = {
   name: 'gateway list',
   summary: 'List every registered instance and its state',
-  options: [WIDE_OPTION, ...CLIENT_OPTIONS],
+  options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway list', 'gateway list --wide', 'gateway list --json'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);

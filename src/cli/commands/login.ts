@@ -19,7 +19,7 @@ export const login: CommandDefinition = {
   name: 'gateway login',
   positionals: '<username>',
   summary: 'Log in to a gateway; the token is stored for later commands',
-  options: [PASSWORD_OPTION, ...CLIENT_OPTIONS],
+  options: { ...PASSWORD_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
@@ -67,14 +67,11 @@ function fail(error: unknown, username: string, isHere: boolean): never {
 export const logout: CommandDefinition = {
   name: 'gateway logout',
   summary: 'End and forget the token of a gateway, or of all',
-  options: [
-    {
-      flags: '--url <url>',
-      description: 'Gateway to log out of; default STAGEDOOR_URL, else http://127.0.0.1:8080 and :8000',
-    },
-    { flags: '--all', description: 'Forget the tokens of all gateways' },
-    { flags: '--json', description: 'Print the URLs as JSON' },
-  ],
+  options: {
+    '--url <url>': 'Gateway to log out of; default STAGEDOOR_URL, else http://127.0.0.1:8080 and :8000',
+    '--all': 'Forget the tokens of all gateways',
+    '--json': 'Print the URLs as JSON',
+  },
   examples: ['gateway logout'],
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));

@@ -16,19 +16,12 @@ const MOST_LINES = 100_000;
 export const logs: CommandDefinition = {
   name: 'gateway logs',
   summary: 'Show the log of a gateway in the background',
-  options: [
-    { flags: '--follow', short: 'f', description: 'Keep printing new lines until Ctrl-C' },
-    {
-      flags: '--lines <number>',
-      short: 'n',
-      description: `Number of last lines to print first; default ${LINES}`,
-    },
-    {
-      flags: '--json',
-      description: 'Print the records as they are in the file; the default in a pipe',
-    },
+  options: {
+    '-f, --follow': 'Keep printing new lines until Ctrl-C',
+    '-n, --lines <number>': `Number of last lines to print first; default ${LINES}`,
+    '--json': 'Print the records as they are in the file; the default in a pipe',
     ...DAEMON_OPTIONS,
-  ],
+  },
   examples: ['gateway logs', 'gateway logs -f', 'gateway logs --lines 1000 --json'],
   run: async (input, terminal) => {
     const files = await daemonFiles(readSettings(input, terminal), terminal);

@@ -18,57 +18,24 @@ export const register: CommandDefinition = {
   positionals: '<template>',
   summary:
     'Register an instance: an HTTP endpoint, a program that the gateway runs, or both: the program serves the endpoint',
-  options: [
-    {
-      flags: '--endpoint <url>',
-      description: 'URL of a Streamable HTTP server; without a path /mcp is added',
-    },
-    {
-      flags: '--transport <kind>',
-      description:
-        'Protocol of the endpoint: http, or sse for the older HTTP+SSE; default the one that it answers',
-    },
-    {
-      flags: '--header <NAME=VALUE>',
-      description: 'Header sent to the endpoint; NAME=@file takes the value from a file; repeatable',
-      repeatable: true,
-    },
-    {
-      flags: '--command <line>',
-      description: 'Program and its arguments, as one string; no shell is involved',
-    },
-    { flags: '--working-dir <folder>', description: "Folder of the program; default the gateway's own" },
-    { flags: '--env <KEY=VALUE>', description: 'Variable for the program; repeatable', repeatable: true },
-    {
-      flags: '--config <KEY=VALUE>',
-      description:
-        'Setting of a template that has a definition, which says how to reach the server; KEY=@file takes the value from a file; repeatable',
-      repeatable: true,
-    },
-    {
-      flags: '--defined',
-      description: 'Reach the server as the definition of the template says; --config implies it',
-    },
-    {
-      flags: '--force',
-      description: 'Accept a command that can reach files of the gateway itself; needs the scope admin',
-    },
-    { flags: '--id <id>', description: 'Name of the instance in its template; default a generated one' },
-    {
-      flags: '--metadata <KEY=VALUE>',
-      description: 'A note kept with the instance; repeatable',
-      repeatable: true,
-    },
-    {
-      flags: '--weight <number>',
-      description: 'Share of the calls with weighted balancing, 1 to 1000; default 1',
-    },
-    {
-      flags: '--wait <seconds>',
-      description: 'Wait until it is healthy; exit code 1 when it is not by then',
-    },
+  options: {
+    '--endpoint <url>': 'URL of a Streamable HTTP server; without a path /mcp is added',
+    '--transport <kind>':
+      'Protocol of the endpoint: http, or sse for the older HTTP+SSE; default the one that it answers',
+    '--header <NAME=VALUE>...': 'Header sent to the endpoint; NAME=@file takes the value from a file',
+    '--command <line>': 'Program and its arguments, as one string; no shell is involved',
+    '--working-dir <folder>': "Folder of the program; default the gateway's own",
+    '--env <KEY=VALUE>...': 'Variable for the program',
+    '--config <KEY=VALUE>...':
+      'Setting of a template that has a definition, which says how to reach the server; KEY=@file takes the value from a file',
+    '--defined': 'Reach the server as the definition of the template says; --config implies it',
+    '--force': 'Accept a command that can reach files of the gateway itself; needs the scope admin',
+    '--id <id>': 'Name of the instance in its template; default a generated one',
+    '--metadata <KEY=VALUE>...': 'A note kept with the instance',
+    '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000; default 1',
+    '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not by then',
     ...CLIENT_OPTIONS,
-  ],
+  },
   examples: [
     'gateway register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
     'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',

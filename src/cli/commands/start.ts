@@ -12,19 +12,13 @@ import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 export const start: CommandDefinition = {
   name: 'gateway start',
   summary: 'Start a gateway; runs until Ctrl-C or SIGTERM, then finishes the calls in flight',
-  options: [
-    {
-      flags: '--demo',
-      description:
-        'Start with real MCP servers and show calls to try; on the loopback address unless --host says otherwise',
-    },
+  options: {
+    '--demo':
+      'Start with real MCP servers and show calls to try; on the loopback address unless --host says otherwise',
     ...SETTING_OPTIONS,
-    {
-      flags: '--background',
-      description:
-        'Run detached from the terminal; return when the gateway is ready. See "gateway stop" and "gateway logs"',
-    },
-  ],
+    '--background':
+      'Run detached from the terminal; return when the gateway is ready. See "gateway stop" and "gateway logs"',
+  },
   examples: [
     'gateway start --demo',
     'gateway start --port 9000 --registry servers.json',

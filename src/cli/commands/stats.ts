@@ -16,15 +16,11 @@ const WATCH_MS = 2_000;
 export const stats: CommandDefinition = {
   name: 'gateway stats',
   summary: 'Show calls, times and failures of each instance since the gateway started',
-  options: [
-    {
-      flags: '--watch',
-      short: 'w',
-      description: 'Show them again every 2 s until Ctrl-C; on a terminal only',
-    },
-    WIDE_OPTION,
+  options: {
+    '-w, --watch': 'Show them again every 2 s until Ctrl-C; on a terminal only',
+    ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
-  ],
+  },
   examples: ['gateway stats', 'gateway stats --watch', 'gateway stats --json'],
   run: async (input, terminal) => {
     const isWatched = input.has('watch');

@@ -13,7 +13,7 @@ export const status: CommandDefinition = {
   name: 'gateway status',
   summary:
     'Show the state of a gateway; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
-  options: [WIDE_OPTION, ...CLIENT_OPTIONS],
+  options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);

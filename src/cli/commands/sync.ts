@@ -15,15 +15,12 @@ export const sync: CommandDefinition = {
   name: 'gateway sync',
   summary:
     'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',
-  options: [
-    { flags: '--dry-run', description: 'Show what would change, and change nothing' },
-    {
-      flags: '--namespace <name>',
-      description: "Kubernetes namespace to search; default the gateway's own setting, mcp-servers",
-    },
-    { flags: '--all-namespaces', description: 'Search every Kubernetes namespace' },
+  options: {
+    '--dry-run': 'Show what would change, and change nothing',
+    '--namespace <name>': "Kubernetes namespace to search; default the gateway's own setting, mcp-servers",
+    '--all-namespaces': 'Search every Kubernetes namespace',
     ...CLIENT_OPTIONS,
-  ],
+  },
   examples: ['gateway sync', 'gateway sync --dry-run', 'gateway sync --namespace tools --json'],
   run: async (input, terminal) => {
     input.refuseBoth('all-namespaces', 'namespace');

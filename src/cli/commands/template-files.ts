@@ -15,16 +15,16 @@ export const templateInit: CommandDefinition = {
   name: 'template init',
   positionals: '[id]',
   summary: 'Write a new template definition; asks for what is not given as an option',
-  options: [
-    { flags: '--name <text>', description: 'Display name; default made from the id' },
-    { flags: '--description <text>', description: 'What the server does, in a sentence' },
-    { flags: '--command <line>', description: 'Program and its arguments; it speaks MCP over stdio' },
-    { flags: '--endpoint <url>', description: 'URL of a server that runs already' },
-    { flags: '--author <text>', description: 'A person or an organization' },
-    { flags: '--tag <tag>', description: 'A tag for "template list --tag"; repeatable', repeatable: true },
-    { flags: '--into <folder>', description: 'Folder in which <id>/template.json is made; default this one' },
-    { flags: '--force', description: 'Replace a definition that is there' },
-  ],
+  options: {
+    '--name <text>': 'Display name; default made from the id',
+    '--description <text>': 'What the server does, in a sentence',
+    '--command <line>': 'Program and its arguments; it speaks MCP over stdio',
+    '--endpoint <url>': 'URL of a server that runs already',
+    '--author <text>': 'A person or an organization',
+    '--tag <tag>...': 'A tag for "template list --tag"',
+    '--into <folder>': 'Folder in which <id>/template.json is made; default this one',
+    '--force': 'Replace a definition that is there',
+  },
   examples: [
     'template init search --description "Searches documents." --command "node server.js" --into drafts',
   ],
@@ -92,14 +92,11 @@ export const templateValidate: CommandDefinition = {
   name: 'template validate',
   positionals: '<file>',
   summary: 'Check a template definition: every violation with its place',
-  options: [
-    { flags: '--strict', description: 'Take warnings, such as unknown properties, for violations' },
-    {
-      flags: '--tolerant',
-      description: 'Read the forms of other platforms, as the gateway does, and say how each was read',
-    },
-    { flags: '--json', description: 'Print the result as JSON' },
-  ],
+  options: {
+    '--strict': 'Take warnings, such as unknown properties, for violations',
+    '--tolerant': 'Read the forms of other platforms, as the gateway does, and say how each was read',
+    '--json': 'Print the result as JSON',
+  },
   examples: [
     'template validate drafts/search/template.json',
     'template validate drafts/search/template.json --strict',
@@ -143,14 +140,11 @@ export const templateAdd: CommandDefinition = {
   name: 'template add',
   positionals: '<folder>',
   summary: 'Copy the template.json of a folder into the folder of templates, once it is valid',
-  options: [
-    {
-      flags: '--templates-dir <folder>',
-      description:
-        'The folder of templates; default MCP_GATEWAY_TEMPLATES_DIR or templates_dir of gateway.yaml',
-    },
-    { flags: '--force', description: 'Replace a template with the same id' },
-  ],
+  options: {
+    '--templates-dir <folder>':
+      'The folder of templates; default MCP_GATEWAY_TEMPLATES_DIR or templates_dir of gateway.yaml',
+    '--force': 'Replace a template with the same id',
+  },
   examples: ['template add drafts/search --templates-dir templates'],
   run: async (input, terminal) => {
     const [{ readSettings }, { readTemplate, TemplateError }, { readTemplateText, TemplateFileError }] =

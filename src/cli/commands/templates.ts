@@ -3,26 +3,26 @@
 import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
-import type { CommandDefinition, CommandInput, OptionDefinition } from '../command.ts';
+import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { facts, printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Options of the commands that show templates. */
-const TEMPLATE_OPTIONS: readonly OptionDefinition[] = [
-  { flags: '--local', description: 'Read the definitions of this machine; no gateway is asked' },
-  { flags: '--templates-dir <folder>', description: 'With --local: the folder of definitions' },
+const TEMPLATE_OPTIONS: OptionTable = {
+  '--local': 'Read the definitions of this machine; no gateway is asked',
+  '--templates-dir <folder>': 'With --local: the folder of definitions',
   ...CLIENT_OPTIONS,
-];
+};
 
 export const templateList: CommandDefinition = {
   name: 'template list',
   summary: 'List the templates: what each is, and how many instances it has',
-  options: [
-    { flags: '--tag <tag>', description: 'Only templates with this tag' },
-    WIDE_OPTION,
+  options: {
+    '--tag <tag>': 'Only templates with this tag',
+    ...WIDE_OPTION,
     ...TEMPLATE_OPTIONS,
-  ],
+  },
   examples: ['template list', 'template list --tag files --local'],
   run: async (input, terminal) => {
     const records = await templatesOf(input, terminal, input.text('tag'));

@@ -30,13 +30,13 @@ export const createUser: CommandDefinition = {
   name: 'gateway create-user',
   positionals: '<username>',
   summary: 'Create a user who can log in',
-  options: [
-    PASSWORD_OPTION,
-    { flags: '--role <word>', description: 'admin or user; default user' },
-    { flags: '--email <address>', description: 'Default <username>@localhost' },
-    { flags: '--templates <list>', description: 'Templates the user may use; default all' },
+  options: {
+    ...PASSWORD_OPTION,
+    '--role <word>': 'admin or user; default user',
+    '--email <address>': 'Default <username>@localhost',
+    '--templates <list>': 'Templates the user may use; default all',
     ...ACCOUNT_CLIENT_OPTIONS,
-  ],
+  },
   examples: [
     'gateway create-user ada --role admin',
     'gateway create-user ci --password - --templates search,files < password.txt',
@@ -70,7 +70,7 @@ export const setPassword: CommandDefinition = {
   name: 'gateway set-password',
   positionals: '<username>',
   summary: 'Set a new password for a user: in the database, without a login, or with --url at a gateway',
-  options: [PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS],
+  options: { ...PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS },
   examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
