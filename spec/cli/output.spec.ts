@@ -9,22 +9,18 @@ const test = suite('output');
 const plain = recordingTerminal();
 
 test('draws a table in columns, without borders, colours or trailing spaces', () => {
-  const text = table(
-    plain,
-    ['NAME', 'COUNT'],
-    [
-      ['a', 1],
-      ['longer name', 23],
-    ],
-  );
+  const text = table(plain, { NAME: 'name', COUNT: ({ count }) => count }, [
+    { name: 'a', count: 1 },
+    { name: 'longer name', count: 23 },
+  ]);
   assert.is(text, ['NAME         COUNT', 'a            1', 'longer name  23'].join('\n'));
 });
 
 test('draws a table that fits the terminal, with all of its text', () => {
-  const headings = ['NAME', 'STATE', 'BACKEND', 'REASON'];
+  const headings = { NAME: 'name', STATE: 'state', BACKEND: 'backend', REASON: 'reason' } as const;
   const backend = '/opt/somewhere/very/deep/below/there/bin/server-program';
   const reason = 'it exited with code 1 before it answered the handshake';
-  const rows = [['one', 'healthy', backend, reason]];
+  const rows = [{ name: 'one', state: 'healthy', backend, reason }];
   const whole = table(plain, headings, rows);
   assert.match(whole, `${backend}  ${reason}`);
   assert.is(table(recordingTerminal({ columns: 200 }), headings, rows), whole);
@@ -40,10 +36,10 @@ test('draws a table that fits the terminal, with all of its text', () => {
 });
 
 test('leaves out columns that are empty or zero in every row for a person, unless all are wanted', () => {
-  const headings = ['NAME', 'CALLS', 'FAILED', 'REASON'];
+  const headings = { NAME: 'name', CALLS: 'calls', FAILED: () => '0.0 %', REASON: () => '' } as const;
   const rows = [
-    ['a', 0, '0.0 %', ''],
-    ['b', 2, '0.0 %', ''],
+    { name: 'a', calls: 0 },
+    { name: 'b', calls: 2 },
   ];
   const headOf = (text: string) => text.split('\n')[0];
   const person = recordingTerminal({ columns: 80 });
@@ -66,7 +62,7 @@ test('lines up facts, and wraps them on a terminal below their value', () => {
 
 test('colours headings and states only where the terminal wants it', () => {
   const colourful = recordingTerminal({ colours: true });
-  assert.match(table(colourful, ['NAME'], [['a']]), '<bold>NAME</bold>');
+  assert.match(table(colourful, { NAME: 'name' }, [{ name: 'a' }]), '<bold>NAME</bold>');
   assert.is(stateWord(colourful, 'healthy'), '<green>healthy</green>');
   assert.is(stateWord(colourful, 'unhealthy'), '<red>unhealthy</red>');
   assert.is(stateWord(colourful, 'starting'), '<yellow>starting</yellow>');

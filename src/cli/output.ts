@@ -28,23 +28,27 @@ export function json(value: unknown): string {
   );
 }
 
+/** Headings, each with the field of a row that stands below it, or a function of the row. */
+export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => unknown)>>;
+
 /**
  * A table without borders: headings, then one line per row. On a terminal it fits: the widest columns are wrapped, between words
  * where that is possible; without `isWide`, columns that are empty or zero in every row are left out. A pipe gets everything.
  */
-export function table(
+export function table<Row>(
   terminal: Terminal,
-  allHeadings: readonly string[],
-  rows: readonly (readonly (string | number)[])[],
+  columns: Columns<Row>,
+  rows: readonly Row[],
   { isWide = true } = {},
 ): string {
-  const isShown = allHeadings.map(
-    (_, index) => isWide || terminal.columns === undefined || rows.some((row) => !isBlank(row[index])),
-  );
-  const headings = allHeadings.filter((_, index) => isShown[index]);
-  const cells = rows.map((row) =>
-    row.filter((_, index) => isShown[index]).map((cell) => printable(String(cell))),
-  );
+  const shown = Object.entries(columns)
+    .map(([heading, column]) => ({
+      heading,
+      texts: rows.map((row) => cellText(typeof column === 'function' ? column(row) : row[column])),
+    }))
+    .filter(({ texts }) => isWide || terminal.columns === undefined || !texts.every(isBlank));
+  const headings = shown.map(({ heading }) => heading);
+  const cells = rows.map((_, index) => shown.map(({ texts }) => texts[index] ?? ''));
   const widths = fittingWidths(terminal.columns, [headings, ...cells]);
   const inColumn = (cell: string, index: number) => withShortWords(cell, widths?.[index]);
   // Loaded here and synchronously: every command imports this file, and few draw a table.
@@ -59,9 +63,14 @@ export function table(
   return drawn.toString().replace(/ +$/gm, '');
 }
 
+/** Lists as their items; empty for a field that a gateway of another version lacks. */
+function cellText(value: unknown): string {
+  return printable(Array.isArray(value) ? value.join(', ') : String(value ?? ''));
+}
+
 /** Empty, unknown or zero, also as a share: `0.0 %`. */
-function isBlank(cell: string | number = ''): boolean {
-  return /^(-|0(\.0+)?( %)?)?$/.test(String(cell));
+function isBlank(text: string): boolean {
+  return /^(-|0(\.0+)?( %)?)?$/.test(text);
 }
 
 /** Characters between two columns, and the least width of a column on a narrow terminal. */

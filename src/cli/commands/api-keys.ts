@@ -3,7 +3,7 @@
 
 import { type AccountClient, findApiKey, warnOfUnknownTemplates } from '../accounts/account-client.ts';
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/choose-client.ts';
-import { API_KEY_HEADINGS, apiKeyRow, hasExpired, list, minute } from '../accounts/records.ts';
+import { apiKeyColumns, hasExpired, minute } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
@@ -19,10 +19,9 @@ export const apiKeys: CommandDefinition = {
       const keys = await client.apiKeys();
       return { found: keys, disabled: await disabledOwners(client, keys, nowMs) };
     });
-    return printResult(input, terminal, found, () => {
-      const rows = found.map((key) => apiKeyRow(key, { nowMs, disabled }));
-      return rows.length === 0 ? 'There is no API key.' : table(terminal, API_KEY_HEADINGS, rows);
-    });
+    return printResult(input, terminal, found, () =>
+      found.length === 0 ? 'There is no API key.' : table(terminal, apiKeyColumns(nowMs, disabled), found),
+    );
   },
 };
 
@@ -78,8 +77,8 @@ export const createApiKey: CommandDefinition = {
 
 function forPeople({ name, key, permissions, templates, expires_at: expiresAt }: Fields): string {
   const facts = [
-    list(permissions),
-    Array.isArray(templates) ? `templates ${list(templates)}` : 'all templates',
+    [permissions].flat().join(', '),
+    Array.isArray(templates) ? `templates ${templates.join(', ')}` : 'all templates',
     typeof expiresAt === 'string' ? `until ${minute(expiresAt)}` : 'until it is revoked',
   ];
   return [

@@ -4,8 +4,7 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { printResult, table } from '../output.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Columns, printResult, table } from '../output.ts';
 
 /** Entries of one answer of the gateway, and of one output. */
 const PAGE = 500;
@@ -48,7 +47,7 @@ export const audit: CommandDefinition = {
       cursor = page.next_cursor;
     }
     return printResult(input, terminal, entries, () =>
-      entries.length === 0 ? 'no entries' : tableOf(terminal, entries, input.has('wide')),
+      entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, { isWide: input.has('wide') }),
     );
   },
 };
@@ -74,14 +73,14 @@ function timeOf(name: string, text: string): string {
   return time.toISOString();
 }
 
-const HEADINGS = ['TIME', 'ACTOR', 'ACTION', 'SUBJECT', 'INSTANCE', 'STATUS', 'OUTCOME', 'MS'];
-
-function tableOf(terminal: Terminal, entries: readonly Fields[], isWide: boolean): string {
-  const rows = entries.map((entry) => {
-    const call = fields(entry.call);
-    const subject = call.tool === undefined ? entry.subject : `${call.template}/${call.tool}`;
-    const cells = [entry.at, entry.actor_name, entry.action, subject, call.instance_id, entry.status];
-    return [...cells, call.outcome, call.duration_ms].map((cell) => String(cell ?? ''));
-  });
-  return table(terminal, HEADINGS, rows, { isWide });
-}
+const COLUMNS: Columns<Fields> = {
+  TIME: 'at',
+  ACTOR: 'actor_name',
+  ACTION: 'action',
+  SUBJECT: ({ subject, call }) =>
+    fields(call).tool === undefined ? subject : `${fields(call).template}/${fields(call).tool}`,
+  INSTANCE: ({ call }) => fields(call).instance_id,
+  STATUS: 'status',
+  OUTCOME: ({ call }) => fields(call).outcome,
+  MS: ({ call }) => fields(call).duration_ms,
+};

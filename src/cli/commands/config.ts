@@ -14,14 +14,15 @@ export const config: CommandDefinition = {
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);
     const rows = settings.rows.map((row) => ({ ...row, source: tidySource(row.source) }));
-    const cells = rows.map(({ name, value, source }) => [name, source, value]);
     printResult(input, terminal, typed(rows, settings), () =>
-      [table(terminal, ['SETTING', 'SOURCE', 'VALUE'], cells), explanation(settings)].join('\n\n'),
+      [table(terminal, COLUMNS, rows), explanation(settings)].join('\n\n'),
     );
     for (const warning of settings.warnings) terminal.note(`warning: ${warning}`);
     return 0;
   },
 };
+
+const COLUMNS = { SETTING: 'name', SOURCE: 'source', VALUE: 'value' } as const;
 
 function explanation({ listeners, portsDefaulted }: Config): string {
   if (portsDefaulted) {

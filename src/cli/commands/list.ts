@@ -28,25 +28,24 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
   // The usual weight is left out like a zero.
   const isEven = !isWide && terminal.columns !== undefined && records.every(({ weight }) => weight === 1);
-  const rows = records.map((record) => [
-    String(record.template_name),
-    String(record.id),
-    String(record.transport),
-    stateWord(terminal, shownStateOf(record)),
-    isEven ? '' : Number(record.weight),
-    Number(record.in_flight),
-    Number(record.sessions ?? 0),
-    Number(record.own_processes ?? 0),
-    target(record, terminal.columns !== undefined),
-    shownReasonOf(record),
-  ]);
-  return table(terminal, HEADINGS, rows, { isWide });
+  return table(
+    terminal,
+    {
+      TEMPLATE: 'template_name',
+      INSTANCE: 'id',
+      TRANSPORT: 'transport',
+      STATE: (record) => stateWord(terminal, shownStateOf(record)),
+      WEIGHT: ({ weight }) => (isEven ? '' : weight),
+      'IN FLIGHT': 'in_flight',
+      SESSIONS: ({ sessions }) => sessions ?? 0,
+      'OWN PROCESSES': ({ own_processes: processes }) => processes ?? 0,
+      BACKEND: (record) => target(record, terminal.columns !== undefined),
+      REASON: shownReasonOf,
+    },
+    records,
+    { isWide },
+  );
 }
-
-const HEADINGS: readonly string[] = [
-  ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],
-  ...['IN FLIGHT', 'SESSIONS', 'OWN PROCESSES', 'BACKEND', 'REASON'],
-];
 
 /**
  * The command of the instance, else its address. For a person the folder of the program is left out, and long words are cut at

@@ -3,7 +3,7 @@
 import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { duration, printable, printResult, table } from '../output.ts';
+import { duration, printResult, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -46,18 +46,18 @@ async function allSessions(gateway: Remote): Promise<readonly Fields[]> {
 function listing(terminal: Terminal, all: readonly Fields[]): string {
   if (all.length === 0) return 'No session is open.';
   const since = (at: unknown) => duration((Date.now() - Date.parse(String(at))) / 1000);
-  const rows = all.map((session) => {
-    const { name, version } = fields(session.client);
-    return [
-      String(session.id),
-      printable(String(session.principal_name ?? session.principal)),
-      printable([name, version].filter((word) => typeof word === 'string').join(' ')),
-      listOf(session.bindings)
-        .map(({ template, instance_id: id }) => `${template}/${id}`)
-        .join(', '),
-      since(session.created_at),
-      since(session.last_used_at),
-    ];
-  });
-  return table(terminal, ['SESSION', 'OF', 'CLIENT', 'BOUND TO', 'OPEN FOR', 'UNUSED FOR'], rows);
+  return table(
+    terminal,
+    {
+      SESSION: 'id',
+      OF: ({ principal_name: name, principal }) => name ?? principal,
+      CLIENT: ({ client }) =>
+        [fields(client).name, fields(client).version].filter((word) => typeof word === 'string').join(' '),
+      'BOUND TO': ({ bindings }) =>
+        listOf(bindings).map(({ template, instance_id: id }) => `${template}/${id}`),
+      'OPEN FOR': ({ created_at: at }) => since(at),
+      'UNUSED FOR': ({ last_used_at: at }) => since(at),
+    },
+    all,
+  );
 }

@@ -1,11 +1,11 @@
 // `stagedoor gateway stats`: how many calls each instance had, how fast, how many failed; with --watch again and again.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fields, instancesOf, shownStateOf } from '../answers.ts';
+import { type Fields, fields, instancesOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { duration, facts, printResult, stateWord, table } from '../output.ts';
+import { type Columns, duration, facts, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
@@ -72,23 +72,25 @@ function tableOf(terminal: Terminal, now: Sample, before: Sample | undefined, is
   const of = fields(stats.instances);
   const inFlight = fields(fields(stats.load_balancer).active_connections);
   const earlier = fields(fields(before?.stats).instances);
-  const rows = instancesOf(now.registry).map((record) => {
-    const serverId = String(record.server_id);
-    const { requests, error_rate, average_response_time_ms, sessions } = fields(of[serverId]);
-    const seconds = (now.atMs - (before?.atMs ?? 0)) / 1000;
-    const perSecond = (Number(requests) - Number(fields(earlier[serverId]).requests ?? requests)) / seconds;
-    return [
-      String(record.template_name),
-      String(record.id),
-      stateWord(terminal, shownStateOf(record)),
-      Number(requests ?? 0),
-      ...(before === undefined ? [] : [perSecond.toFixed(1)]),
-      percent(error_rate),
-      milliseconds(average_response_time_ms),
-      Number(inFlight[serverId] ?? 0),
-      Number(sessions ?? 0),
-    ];
-  });
+  const records = instancesOf(now.registry);
+  const countsOf = ({ server_id: id }: Fields) => fields(of[String(id)]);
+  const columns: Columns<Fields> = {
+    TEMPLATE: 'template_name',
+    INSTANCE: 'id',
+    STATE: (record) => stateWord(terminal, shownStateOf(record)),
+    CALLS: (record) => countsOf(record).requests ?? 0,
+    ...(before !== undefined && {
+      'PER SECOND': (record) => {
+        const { requests } = countsOf(record);
+        const earlierRequests = fields(earlier[String(record.server_id)]).requests ?? requests;
+        return ((1000 * (Number(requests) - Number(earlierRequests))) / (now.atMs - before.atMs)).toFixed(1);
+      },
+    }),
+    FAILED: (record) => percent(countsOf(record).error_rate),
+    TIME: (record) => milliseconds(countsOf(record).average_response_time_ms),
+    'IN FLIGHT': ({ server_id: id }) => inFlight[String(id)] ?? 0,
+    SESSIONS: (record) => countsOf(record).sessions ?? 0,
+  };
   const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
   const summary = facts(terminal, [
     ['uptime', duration(Number(stats.uptime))],
@@ -96,11 +98,7 @@ function tableOf(terminal: Terminal, now: Sample, before: Sample | undefined, is
     ['failed', percent(stats.error_rate)],
     ['time', `${milliseconds(stats.average_response_time_ms)} on average; 50, 95, 99 %: ${percentiles}`],
   ]);
-  const headings = [
-    ...['TEMPLATE', 'INSTANCE', 'STATE', 'CALLS', ...(before === undefined ? [] : ['PER SECOND'])],
-    ...['FAILED', 'TIME', 'IN FLIGHT', 'SESSIONS'],
-  ];
-  return rows.length === 0 ? summary : `${summary}\n\n${table(terminal, headings, rows, { isWide })}`;
+  return records.length === 0 ? summary : `${summary}\n\n${table(terminal, columns, records, { isWide })}`;
 }
 
 function percent(rate: unknown): string {

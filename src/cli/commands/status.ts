@@ -4,7 +4,7 @@ import { type Fields, fields, instancesOf, shownReasonOf, shownStateOf } from '.
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn } from '../failures.ts';
-import { duration, facts, printResult, stateWord, table } from '../output.ts';
+import { type Columns, duration, facts, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -61,6 +61,7 @@ function summary(
   isWide: boolean,
 ): string {
   const instances = fields(health.instances);
+  const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
   const lines = facts(terminal, [
     ['gateway', url],
     ['status', stateWord(terminal, String(health.status))],
@@ -75,31 +76,29 @@ function summary(
           ...clientFacts(stats),
         ] as const)),
   ]);
-  const rows = Object.entries(fields(stats?.templates)).map(([name, template]) => {
-    const { healthy_instances, total_instances, load_balancer_strategy, ...counts } = fields(template);
-    const { sessions, own_processes } = counts;
-    const healthy = `${healthy_instances} of ${total_instances}`;
-    return [name, healthy, String(load_balancer_strategy), Number(sessions ?? 0), Number(own_processes ?? 0)];
-  });
-  const elsewhere = records.filter(isElsewhere).map((record) => [nameOf(record), String(record.node_id)]);
+  const templates: readonly Fields[] = Object.entries(fields(stats?.templates)).map(([name, template]) => ({
+    ...fields(template),
+    name,
+  }));
+  const elsewhere = records.filter(isElsewhere);
   const failing = records.filter((record) => shownStateOf(record) !== 'healthy' && !isElsewhere(record));
-  const reasons = failing.map((record) => [
-    nameOf(record),
-    stateWord(terminal, shownStateOf(record)),
-    shownReasonOf(record),
-  ]);
   return [
     lines,
-    ...(rows.length > 0 ? [table(terminal, TEMPLATE_HEADINGS, rows, { isWide })] : []),
-    ...(reasons.length > 0 ? [table(terminal, ['NOT HEALTHY', 'STATE', 'REASON'], reasons)] : []),
-    ...(elsewhere.length > 0 ? [table(terminal, ['ELSEWHERE', 'NODE'], elsewhere)] : []),
+    ...(templates.length > 0 ? [table(terminal, TEMPLATE_COLUMNS, templates, { isWide })] : []),
+    ...(failing.length > 0
+      ? [table(terminal, { 'NOT HEALTHY': nameOf, STATE: stateOf, REASON: shownReasonOf }, failing)]
+      : []),
+    ...(elsewhere.length > 0 ? [table(terminal, { ELSEWHERE: nameOf, NODE: 'node_id' }, elsewhere)] : []),
   ].join('\n\n');
 }
 
-const TEMPLATE_HEADINGS: readonly string[] = [
-  ...['TEMPLATE', 'HEALTHY', 'STRATEGY'],
-  ...['SESSIONS', 'OWN PROCESSES'],
-];
+const TEMPLATE_COLUMNS: Columns<Fields> = {
+  TEMPLATE: 'name',
+  HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => `${healthy} of ${total}`,
+  STRATEGY: 'load_balancer_strategy',
+  SESSIONS: ({ sessions }) => sessions ?? 0,
+  'OWN PROCESSES': ({ own_processes: processes }) => processes ?? 0,
+};
 
 /** What MCP clients have open; a gateway of an older version does not report it. */
 function clientFacts(stats: Fields): (readonly [string, string])[] {
@@ -169,14 +168,18 @@ function gatewayHealth(terminal: Terminal, answer: Fields): string {
 }
 
 function templateHealth(terminal: Terminal, template: string, answer: Fields): string {
-  const rows = Object.entries(fields(answer.instances)).map(([id, instance]) => {
-    const record = fields(instance);
-    const latency = typeof record.latency_ms === 'number' ? `${record.latency_ms} ms` : '';
-    return [id, stateWord(terminal, shownStateOf(record)), latency, shownReasonOf(record)];
-  });
+  const records: readonly Fields[] = Object.entries(fields(answer.instances)).map(([id, record]) => ({
+    ...fields(record),
+    id,
+  }));
   const { healthy_instances: healthy, total_instances: total } = answer;
   const title = `${template}: ${healthy} of ${total} healthy`;
-  return rows.length === 0
-    ? title
-    : `${title}\n${table(terminal, ['INSTANCE', 'STATE', 'LATENCY', 'REASON'], rows)}`;
+  if (records.length === 0) return title;
+  const columns: Columns<Fields> = {
+    INSTANCE: 'id',
+    STATE: (record) => stateWord(terminal, shownStateOf(record)),
+    LATENCY: ({ latency_ms: ms }) => (typeof ms === 'number' ? `${ms} ms` : ''),
+    REASON: shownReasonOf,
+  };
+  return `${title}\n${table(terminal, columns, records)}`;
 }

@@ -38,18 +38,26 @@ export const sync: CommandDefinition = {
 const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
 
 function summary(terminal: Terminal, done: Fields): string {
-  const rows = ROWS.flatMap((what) =>
-    listOf(done[what]).map(({ template_name: template, instance_id: id, name, reason }) =>
-      [what, template, id, name, reason].map((cell) => String(cell ?? '')),
-    ),
-  );
-  for (const template of itemsOf(done.settings))
-    rows.push(['changed', String(template), '', '', 'settings of the template']);
+  const rows: Fields[] = [
+    ...ROWS.flatMap((action) => listOf(done[action]).map((each) => ({ ...each, action }))),
+    ...itemsOf(done.settings).map((template) => ({
+      ...{ action: 'changed', template_name: template, reason: 'settings of the template' },
+    })),
+  ];
   const unchanged = itemsOf(done.unchanged).length;
   const counts = [...ROWS.map((what) => `${listOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
   const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
   if (rows.length === 0) return last;
-  return `${table(terminal, ['ACTION', 'TEMPLATE', 'INSTANCE', 'NAME', 'REASON'], rows)}\n\n${last}`;
+  const columns = {
+    ...{
+      ACTION: 'action',
+      TEMPLATE: 'template_name',
+      INSTANCE: 'instance_id',
+      NAME: 'name',
+      REASON: 'reason',
+    },
+  };
+  return `${table(terminal, columns, rows)}\n\n${last}`;
 }
 
 function itemsOf(value: unknown): readonly unknown[] {

@@ -5,7 +5,7 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
-import { facts, printResult, table } from '../output.ts';
+import { type Columns, facts, printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Options of the commands that show templates. */
@@ -26,21 +26,20 @@ export const templateList: CommandDefinition = {
   examples: ['template list', 'template list --tag files --local'],
   run: async (input, terminal) => {
     const records = await templatesOf(input, terminal, input.text('tag'));
-    const headings = ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'];
     const isWide = input.has('wide');
     return printResult(input, terminal, { templates: records }, () =>
-      records.length === 0
-        ? 'There is no such template.'
-        : table(terminal, headings, records.map(rowOf), { isWide }),
+      records.length === 0 ? 'There is no such template.' : table(terminal, COLUMNS, records, { isWide }),
     );
   },
 };
 
-function rowOf({ id, version, instances, tags, description }: Fields): string[] {
-  return [id, version, instances, [tags ?? []].flat().join(', '), description].map((cell) =>
-    String(cell ?? ''),
-  );
-}
+const COLUMNS: Columns<Fields> = {
+  TEMPLATE: 'id',
+  VERSION: 'version',
+  INSTANCES: 'instances',
+  TAGS: 'tags',
+  DESCRIPTION: 'description',
+};
 
 export const templateShow: CommandDefinition = {
   name: 'template show',
@@ -53,8 +52,7 @@ export const templateShow: CommandDefinition = {
     return printResult(input, terminal, record, () => {
       const pairs = FIELDS.flatMap((name) => factOf(name, record[name]));
       const settings = settingsOf(record);
-      const headings = ['SETTING', 'TYPE', 'DEFAULT', 'GOES TO', 'DESCRIPTION'];
-      const tables = settings.length === 0 ? [] : [table(terminal, headings, settings)];
+      const tables = settings.length === 0 ? [] : [table(terminal, SETTING_COLUMNS, settings)];
       return [facts(terminal, pairs), ...tables].join('\n\n');
     });
   },
@@ -70,23 +68,24 @@ function factOf(name: string, value: unknown): [string, string][] {
   return text === '' ? [] : [[name, text]];
 }
 
-function settingsOf({ config_schema }: Fields): string[][] {
+function settingsOf({ config_schema }: Fields): readonly Fields[] {
   const { properties, required } = fields(config_schema);
   const needed = Array.isArray(required) ? required : [];
-  return Object.entries(fields(properties)).map(([name, property]) => {
-    const { type, enum: values, default: value, description, ...places } = fields(property);
-    const kind = Array.isArray(values) ? values.join(' | ') : [type].flat().join(' | ');
-    const goesTo = ['env_mapping', 'header_mapping'].flatMap((place) => places[place] ?? []);
-    const isArgument = places.command_arg === undefined || places.command_arg === false ? [] : ['arguments'];
-    return [
-      name + (needed.includes(name) ? ' (required)' : ''),
-      kind + (places.sensitive === true ? ', secret' : ''),
-      value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value),
-      [...goesTo, ...isArgument].join(', '),
-      String(description ?? ''),
-    ];
-  });
+  return Object.entries(fields(properties)).map(([name, property]) => ({
+    ...fields(property),
+    setting: name + (needed.includes(name) ? ' (required)' : ''),
+  }));
 }
+
+const SETTING_COLUMNS: Columns<Fields> = {
+  SETTING: 'setting',
+  TYPE: ({ enum: values, type, sensitive }) =>
+    (Array.isArray(values) ? values : [type].flat()).join(' | ') + (sensitive === true ? ', secret' : ''),
+  DEFAULT: ({ default: value }) => (typeof value === 'string' ? value : JSON.stringify(value)),
+  'GOES TO': ({ env_mapping: variable, header_mapping: header, command_arg: argument }) =>
+    [variable ?? [], header ?? [], argument === undefined || argument === false ? [] : 'arguments'].flat(),
+  DESCRIPTION: 'description',
+};
 
 /** All templates, or those with a tag, sorted by id. */
 async function templatesOf(

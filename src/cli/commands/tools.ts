@@ -8,7 +8,7 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { json, printable, printResult, table } from '../output.ts';
+import { type Columns, json, printable, printResult, table } from '../output.ts';
 import type { Remote, RemoteEvent } from '../remote.ts';
 
 export const tools: CommandDefinition = {
@@ -23,14 +23,9 @@ export const tools: CommandDefinition = {
     const path = `/mcp/${encodeURIComponent(template)}/tools/list`;
     const answer = await ofTemplate(gateway, template, () => gateway.request(path));
     return printResult(input, terminal, answer, () => {
-      const rows = listOf(fields(answer).tools).map((tool) => [
-        String(tool.name),
-        argumentsOf(tool),
-        String(tool.description ?? ''),
-      ]);
-      return rows.length === 0
-        ? `${template} has no tools`
-        : table(terminal, ['TOOL', 'ARGUMENTS', 'DESCRIPTION'], rows);
+      const tools = listOf(fields(answer).tools);
+      const columns: Columns<Fields> = { TOOL: 'name', ARGUMENTS: argumentsOf, DESCRIPTION: 'description' };
+      return tools.length === 0 ? `${template} has no tools` : table(terminal, columns, tools);
     });
   },
 };

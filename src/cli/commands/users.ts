@@ -7,7 +7,7 @@ import {
   withAccountClient,
 } from '../accounts/choose-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
-import { USER_HEADINGS, userRow } from '../accounts/records.ts';
+import { USER_COLUMNS } from '../accounts/records.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
 
@@ -21,7 +21,7 @@ export const users: CommandDefinition = {
     return printResult(input, terminal, found, () =>
       found.length === 0
         ? 'There is no user; the first start of a gateway creates an admin.'
-        : table(terminal, USER_HEADINGS, found.map(userRow)),
+        : table(terminal, USER_COLUMNS, found),
     );
   },
 };
