@@ -13,7 +13,7 @@ import type { GatewayError } from '../../src/domain/errors.ts';
 import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
-import type { ListField, Peer, Tool } from '../../src/domain/mcp.ts';
+import type { ListField, Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
 import type {
   Backends,
   InquiryOptions,
@@ -21,7 +21,6 @@ import type {
   Owner,
   Reservation,
   SessionlessOptions,
-  WantedChanges,
 } from '../../src/protocol/ports.ts';
 
 export const PEER: Peer = {

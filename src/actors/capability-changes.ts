@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import { endWith, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
 import type { GatewayEvent } from '../domain/events.ts';
 import { canonicalText } from '../domain/json.ts';
-import { type ListField, NOTICED_LISTS, type Peer } from '../domain/mcp.ts';
-import type { Fleet, ListChange } from './fleet.ts';
+import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../domain/mcp.ts';
+import type { Fleet } from './fleet.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 
 export interface CapabilityChangesDeps {

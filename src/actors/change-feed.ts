@@ -25,7 +25,14 @@ import {
 import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { announcesUpdates, changedList, LIST_NOTICES, type ListField, type Peer } from '../domain/mcp.ts';
+import {
+  announcesUpdates,
+  changedList,
+  LIST_NOTICES,
+  type ListField,
+  type Peer,
+  type WantedChanges,
+} from '../domain/mcp.ts';
 import { isAboutOneOf } from '../domain/resource-uris.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
@@ -46,13 +53,6 @@ export interface ChangeFeedDeps {
   readonly listChanges: (template: string) => Observable<ListField>;
   /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
-}
-
-/** What a client opts in to. The same shape as WantedChanges of protocol/ports.ts. */
-export interface ChangeFilter {
-  readonly lists: ReadonlySet<ListField>;
-  /** URIs; those above LIMITS.subscriptionsPerClient are not subscribed to. */
-  readonly resources: ReadonlySet<string>;
 }
 
 /** One client, and the changes that it opted in to. */
@@ -85,7 +85,7 @@ export class ChangeFeed {
     template: string,
     owner: { readonly id: string },
     profile: ClientProfile,
-    { lists, resources }: ChangeFilter,
+    { lists, resources }: WantedChanges,
   ): Observable<ServerNotification> {
     return defer(() => {
       const changed$ = this.#deps.listChanges(template).pipe(share());

@@ -11,7 +11,7 @@ import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { ListField } from '../domain/mcp.ts';
+import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
@@ -31,13 +31,6 @@ export interface FleetOptions
   readonly emit: (event: GatewayEvent) => void;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
-}
-
-/** A list of an instance has changed. */
-export interface ListChange {
-  readonly template: string;
-  /** `resources` stands for their templates, too. */
-  readonly list: ListField;
 }
 
 export class Fleet {

@@ -1,5 +1,6 @@
-// An MCP client: its declarations, and its answers to requests of a server. Its permissions are in account.ts.
+// An MCP client: its declarations, its session, and its answers to requests of a server. Its permissions are in account.ts.
 
+import type { GatewayError } from './errors.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
@@ -64,4 +65,38 @@ const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
 /** True when a server may send requests to this client, which cannot be attributed to one client of a shared process. */
 export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
+}
+
+/** Requests of a backend that waits for their answers. */
+export interface ClientQuestion {
+  readonly kind: 'asked';
+  /** Names the parked call. */
+  readonly id: string;
+  /** The instance of the backend. */
+  readonly instanceId: string;
+  /** The requests, by a key that the replies carry. */
+  readonly requests: ReadonlyMap<string, Pick<ServerRequest, 'method' | 'params'>>;
+}
+
+/** A session of a client in the table of sessions, which writes `openedAtMs`, `usedAtMs` and `isParked`. */
+export interface SessionRecord {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
+  /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
+  readonly parts: readonly string[];
+  /** A stream of its client is open. */
+  readonly isListened: boolean;
+  /** Calls under way. */
+  readonly calls: number;
+  /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
+  openedAtMs: number;
+  usedAtMs: number;
+  isParked: boolean;
+  /** Releases what is not needed without use. False while it is busy and may not expire. */
+  park(): boolean;
+  /** Ends the calls that wait between two rounds. */
+  dismiss(error: GatewayError): void;
+  /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
+  close(reason?: string): Promise<void>;
 }

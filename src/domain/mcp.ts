@@ -103,6 +103,20 @@ const LISTS: ReadonlyMap<string, ListField> = new Map(
   (['tools', 'prompts', 'resources', 'resourceTemplates'] as const).map((list) => [LIST_METHODS[list], list]),
 );
 
+/** A list of a template has changed. */
+export interface ListChange {
+  readonly template: string;
+  /** `resources` stands for their templates, too. */
+  readonly list: ListField;
+}
+
+/** The changes that a modern client opts in to. */
+export interface WantedChanges {
+  readonly lists: ReadonlySet<ListField>;
+  /** URIs; those above LIMITS.subscriptionsPerClient are not subscribed to. */
+  readonly resources: ReadonlySet<string>;
+}
+
 /** Lists with change notifications; that of `resources` includes resource templates. */
 export const NOTICED_LISTS = ['tools', 'prompts', 'resources'] as const satisfies readonly ListField[];
 

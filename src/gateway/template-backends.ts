@@ -4,24 +4,17 @@
 import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
-import type { Fleet, ListChange } from '../actors/fleet.ts';
+import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { ToolRenewal } from '../actors/tool-renewal.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import { serverNotFound } from '../domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { ListField, Peer, Tool } from '../domain/mcp.ts';
+import type { ListChange, ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import { CachedLists } from '../protocol/lists/cached-lists.ts';
 import type { ListMemory } from '../protocol/lists/list-cache.ts';
-import type {
-  Backends,
-  InquiryOptions,
-  McpSession,
-  Owner,
-  SessionlessOptions,
-  WantedChanges,
-} from '../protocol/ports.ts';
+import type { Backends, InquiryOptions, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
 /** The actors behind the endpoint, for all templates. */
 export interface BackendDeps {

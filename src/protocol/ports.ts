@@ -3,12 +3,18 @@
 
 import type { Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
-import type { ClientProfile, ClientReply, ServerMessage, ServerNotification } from '../domain/client.ts';
+import type {
+  ClientProfile,
+  ClientQuestion,
+  ClientReply,
+  ServerMessage,
+  ServerNotification,
+  SessionRecord,
+} from '../domain/client.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { ListField, Peer, Tool } from '../domain/mcp.ts';
-import type { InputRequest } from './input-requests.ts';
+import type { ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
@@ -84,13 +90,6 @@ export interface InquiryOptions {
   readonly instanceId: string;
 }
 
-/** The changes that a subscription of the modern era opts in to. */
-export interface WantedChanges {
-  readonly lists: ReadonlySet<ListField>;
-  /** URIs of resources. */
-  readonly resources: ReadonlySet<string>;
-}
-
 /** The session of one legacy client, bound to one instance; an actor owns it. */
 export interface McpSession {
   /** Visible ASCII, at least 128 random bits. */
@@ -154,34 +153,12 @@ export interface McpSession {
 /** The table of the sessions of one gateway, which an actor owns. It bounds, expires and ends them (ADR 70). */
 export interface SessionTable {
   /** Adds an open session. SESSION_LIMIT, SHUTTING_DOWN. */
-  add(session: TableSession): void;
+  add(session: SessionRecord): void;
   /** Looking it up is not using it. */
   findAny(id: string): unknown;
   /** A message of its client came, or a use of the session ended. */
-  used(session: TableSession): void;
-  remove(session: TableSession): void;
-}
-
-/** A session as its table sees it. The table writes `openedAtMs`, `usedAtMs` and `isParked`. */
-export interface TableSession {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
-  /** Ids of its sessions with single templates, which are in the table, too. */
-  readonly parts: readonly string[];
-  /** A stream of its client is open. */
-  readonly isListened: boolean;
-  openedAtMs: number;
-  usedAtMs: number;
-  isParked: boolean;
-  /** Calls under way. */
-  readonly calls: number;
-  /** False when it is in use and may not expire. */
-  park(): boolean;
-  /** Ends the calls between two rounds. */
-  dismiss(error: GatewayError): void;
-  /** Ends it. Resolves when everything of it is closed. `reason` is a clause. */
-  close(reason?: string): Promise<void>;
+  used(session: SessionRecord): void;
+  remove(session: SessionRecord): void;
 }
 
 /** A reservation for a call of several exchanges. */
@@ -210,15 +187,4 @@ export interface CallParking {
     call: string,
     replies: ReadonlyMap<string, ClientReply>,
   ): Observable<Answer | ClientQuestion> | undefined;
-}
-
-/** Input requests of a backend, which waits for its client. */
-export interface ClientQuestion {
-  readonly kind: 'asked';
-  /** Names the parked call. */
-  readonly id: string;
-  /** The instance of the backend. */
-  readonly instanceId: string;
-  /** Its requests, by a key that the replies carry. */
-  readonly requests: ReadonlyMap<string, InputRequest>;
 }

@@ -2,10 +2,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import {
-  ExpiringSessions,
-  type SessionRecord,
-} from '../../../src/actors/client-sessions/expiring-sessions.ts';
+import { ExpiringSessions } from '../../../src/actors/client-sessions/expiring-sessions.ts';
+import type { SessionRecord } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';

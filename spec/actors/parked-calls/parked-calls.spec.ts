@@ -3,9 +3,8 @@
 import { mock } from 'node:test';
 import { Observable, type Subscriber, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ParkedRequest } from '../../../src/actors/parked-calls/parked-call.ts';
 import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
-import type { ClientReply } from '../../../src/domain/client.ts';
+import type { ClientQuestion, ClientReply } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../../src/domain/exchange.ts';
@@ -60,10 +59,10 @@ const ACCEPTED: ClientReply = { result: { action: 'accept' } };
 /** What one client heard of one stretch: progress as its number, results as their value, questions as their keys. */
 class Client {
   readonly heard: unknown[] = [];
-  asked: ParkedRequest | undefined;
+  asked: ClientQuestion | undefined;
   readonly subscription: Subscription;
 
-  constructor(answers$: Observable<Answer | ParkedRequest> | undefined) {
+  constructor(answers$: Observable<Answer | ClientQuestion> | undefined) {
     if (answers$ === undefined) throw new Error('there is no such call');
     this.subscription = answers$.subscribe({
       next: (answer) => this.#hear(answer),
@@ -81,7 +80,7 @@ class Client {
     return found?.[0] ?? 'never asked';
   }
 
-  #hear(answer: Answer | ParkedRequest): void {
+  #hear(answer: Answer | ClientQuestion): void {
     if ('kind' in answer) {
       this.asked = answer;
       this.heard.push([...answer.requests.values()].map(({ method }) => method).join());

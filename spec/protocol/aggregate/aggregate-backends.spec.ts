@@ -3,13 +3,12 @@
 import { mock } from 'node:test';
 import { firstValueFrom, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerNotification } from '../../../src/domain/client.ts';
+import type { ServerNotification, SessionRecord } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListField } from '../../../src/domain/mcp.ts';
+import type { ListChange, ListField, WantedChanges } from '../../../src/domain/mcp.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
-import type { TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import type { Owner, SessionTable, TableSession, WantedChanges } from '../../../src/protocol/ports.ts';
+import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
@@ -38,9 +37,9 @@ function setUp() {
   const b = new Telling({ tools: [{ name: 'x' }] });
   a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
   b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
-  const listChanges$ = new Subject<TemplateListChange>();
+  const listChanges$ = new Subject<ListChange>();
   const templates = ['a', 'b'];
-  const table = new Map<string, TableSession>();
+  const table = new Map<string, SessionRecord>();
   const sessions: SessionTable = {
     add: (session) => table.set(session.id, session),
     findAny: (id) => table.get(id),

@@ -5,8 +5,8 @@ import { NEVER, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
-import type { ListField } from '../../../src/domain/mcp.ts';
-import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
@@ -22,7 +22,7 @@ function setUp() {
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
   };
   const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow));
-  const late: TemplateListChange[] = [];
+  const late: ListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);
   return { ...all, late, gather, lists };

@@ -6,8 +6,9 @@ import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { ListChange } from '../../../src/domain/mcp.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
-import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
@@ -26,7 +27,7 @@ function setUp(owner: Owner = ADA) {
   const b = new ListingBackends({ tools: [{ name: 'y' }] });
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
-  const listChanges$ = new Subject<TemplateListChange>();
+  const listChanges$ = new Subject<ListChange>();
   const directory = new AggregateDirectory(new AggregateLists(of), (owner) =>
     ['a', 'b'].filter((template) => mayUse(owner, template)),
   );

@@ -2,7 +2,7 @@
 // number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find`
 // compare the owner.
 
-import type { ClientProfile } from '../../domain/client.ts';
+import type { ClientProfile, SessionRecord } from '../../domain/client.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
@@ -14,7 +14,7 @@ import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import type { SessionDeps } from './client-session-types.ts';
-import { ExpiringSessions, type SessionRecord } from './expiring-sessions.ts';
+import { ExpiringSessions } from './expiring-sessions.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Default LIMITS.sessions. */

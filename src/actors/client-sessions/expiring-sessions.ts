@@ -1,36 +1,9 @@
 // The open sessions of legacy clients in the order of their last use: parked after a short time without use, ended after a long
 // one. One timer for all of them. client-sessions.ts ends a session.
 
-import type { ClientProfile } from '../../domain/client.ts';
-import type { GatewayError } from '../../domain/errors.ts';
+import type { SessionRecord } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { SessionDeps } from './client-session-types.ts';
-
-/**
- * A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). `openedAtMs`,
- * `usedAtMs` and `isParked` are written here.
- */
-export interface SessionRecord {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
-  /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
-  readonly parts: readonly string[];
-  /** A stream of its client is open. */
-  readonly isListened: boolean;
-  /** Calls under way. */
-  readonly calls: number;
-  /** In ms of `now`, as `usedAtMs`. */
-  openedAtMs: number;
-  usedAtMs: number;
-  isParked: boolean;
-  /** Releases what is not needed without use. False while it is busy. */
-  park(): boolean;
-  /** Ends the calls that wait between two rounds. */
-  dismiss(error: GatewayError): void;
-  /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
-  close(reason?: string): Promise<void>;
-}
 
 export interface ExpiringOptions extends Pick<SessionDeps, 'now' | 'alarm'> {
   /** A session is ended after this time without use. */

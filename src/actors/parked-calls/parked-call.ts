@@ -7,27 +7,16 @@
 
 import type { Subscriber, Subscription } from 'rxjs';
 import { type Actor, type AnyActorRef, createActor, setup } from 'xstate';
-import type { ClientReply, ServerRequest } from '../../domain/client.ts';
+import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { type Answer, isFinal } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import { CLIENT_ACTORS } from '../template.machine.ts';
 
-/** A backend waits for its client. The same shape as ClientQuestion of protocol/ports.ts. */
-export interface ParkedRequest {
-  readonly kind: 'asked';
-  /** Names the parked call. */
-  readonly id: string;
-  readonly instanceId: string;
-  /** The questions, by a key that the replies carry. */
-  readonly requests: ReadonlyMap<string, { readonly method: string; readonly params: JsonObject }>;
-}
-
-export type CallSubscriber = Subscriber<Answer | ParkedRequest>;
+export type CallSubscriber = Subscriber<Answer | ClientQuestion>;
 
 /** The reply to an unanswered question: the backend may continue without an answer. */
 export const NO_REPLY: ClientReply = {

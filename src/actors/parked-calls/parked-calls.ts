@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
-import type { ClientReply } from '../../domain/client.ts';
+import type { ClientQuestion, ClientReply } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
@@ -12,7 +12,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { parkingRefusal } from '../instances/call-counter.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
-import { type CallSubscriber, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
+import { type CallSubscriber, NO_REPLY, ParkedCall } from './parked-call.ts';
 
 /** Whoever knows an id, and is its owner, may resume the call: 144 bits. */
 const ID_BYTES = 18;
@@ -46,11 +46,11 @@ export class ParkedCalls {
 
   /**
    * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the subscriber gets
-   * one ParkedRequest and completes, and the exchange continues without it for LIMITS.parkedCallMs. Unsubscribing before that
+   * one ClientQuestion and completes, and the exchange continues without it for LIMITS.parkedCallMs. Unsubscribing before that
    * cancels the exchange. `call` names the call, and is required to resume it. Cold. Errors: those of the exchange; QUEUE_FULL
    * when LIMITS.parkedCalls are parked, or the owner's share of them.
    */
-  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ParkedRequest> {
+  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
       const source = new Subscription();
       let parked: ParkedCall | undefined;
@@ -77,7 +77,7 @@ export class ParkedCalls {
 
   /**
    * Resumes a parked call: passes the replies of the client to the backend, and emits what follows, perhaps another
-   * ParkedRequest. Questions without a reply stay open and are asked again. Unsubscribing before the end cancels the exchange.
+   * ClientQuestion. Questions without a reply stay open and are asked again. Unsubscribing before the end cancels the exchange.
    * Undefined, without effect, when there is no such call, it belongs to another owner or `call`, or it is resumed already. The
    * observable is for one subscriber.
    */
@@ -86,7 +86,7 @@ export class ParkedCalls {
     owner: CallOwner,
     call: string,
     replies: ReadonlyMap<string, ClientReply>,
-  ): Observable<Answer | ParkedRequest> | undefined {
+  ): Observable<Answer | ClientQuestion> | undefined {
     const parked = this.#calls.get(id);
     if (parked?.claim(owner.id, call) !== true) return undefined;
     return new Observable((subscriber) => {

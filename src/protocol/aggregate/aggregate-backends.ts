@@ -24,7 +24,15 @@ import type { Clock } from '../../domain/clock.ts';
 import { serverNotFound } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { LEGACY_VERSIONS, type ListField, type Peer, TASKS_EXTENSION, type Tool } from '../../domain/mcp.ts';
+import {
+  LEGACY_VERSIONS,
+  type ListChange,
+  type ListField,
+  type Peer,
+  TASKS_EXTENSION,
+  type Tool,
+  type WantedChanges,
+} from '../../domain/mcp.ts';
 import { withListNotices } from '../lists/cached-lists.ts';
 import type { ListMemory } from '../lists/list-cache.ts';
 import type { ServerInfo } from '../modern/modern-discover.ts';
@@ -36,10 +44,9 @@ import type {
   Owner,
   SessionlessOptions,
   SessionTable,
-  WantedChanges,
 } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
-import { AggregateLists, type TemplateListChange } from './aggregate-lists.ts';
+import { AggregateLists } from './aggregate-lists.ts';
 import { type OwnName, splitInstance, splitName, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession } from './aggregate-session.ts';
@@ -55,7 +62,7 @@ export interface AggregateOptions extends Clock {
   /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
-  readonly listChanges$: Observable<TemplateListChange>;
+  readonly listChanges$: Observable<ListChange>;
   /** Name and version of the gateway, which is the server that clients see. */
   readonly serverInfo: ServerInfo;
   /** The memory budget of lists, which other caches may share. Default: a budget of its own. */
@@ -67,7 +74,7 @@ export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #lists: AggregateLists;
   readonly #directory: AggregateDirectory;
-  readonly #changes$: Observable<TemplateListChange>;
+  readonly #changes$: Observable<ListChange>;
 
   constructor(options: AggregateOptions) {
     this.#options = options;
@@ -168,7 +175,7 @@ export class AggregateBackends implements Backends {
   #updates(
     client: Client,
     resources: ReadonlySet<string>,
-    changes$: Observable<TemplateListChange>,
+    changes$: Observable<ListChange>,
   ): Observable<ServerNotification> {
     const { owner, profile } = client;
     return defer(() => {

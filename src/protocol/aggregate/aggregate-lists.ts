@@ -5,7 +5,7 @@ import { filter, firstValueFrom, Subject, timer } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
+import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
 import { DEEPEST } from '../client-message.ts';
 import { ListMemory, StoredLists } from '../lists/list-cache.ts';
@@ -24,12 +24,6 @@ interface ListItems {
   readonly items: readonly JsonObject[];
 }
 
-/** One list of one template changed. */
-export interface TemplateListChange {
-  readonly template: string;
-  readonly list: ListField;
-}
-
 /** One list of one template that is being asked for. */
 interface Crawl {
   readonly listed: Promise<Crawled>;
@@ -44,7 +38,7 @@ const NOTHING: Crawled = { items: [], bytes: 0 };
 /** Asks the templates for their lists, and remembers them. */
 export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
-  readonly late$ = new Subject<TemplateListChange>();
+  readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
   readonly #accepted: AcceptedItems = new WeakMap();
   readonly #remembered: StoredLists<Crawled>;

@@ -19,17 +19,16 @@ import {
   takeUntil,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, sessionLost } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
-import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
+import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/cached-lists.ts';
-import type { Backends, McpSession, Owner, Reservation, SessionTable, TableSession } from '../ports.ts';
+import type { Backends, McpSession, Owner, Reservation, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
-import type { TemplateListChange } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
 
@@ -45,11 +44,11 @@ export interface AggregateSessionDeps {
   /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
   /** Hot: a list of any template changed. */
-  readonly listChanges$: Observable<TemplateListChange>;
+  readonly listChanges$: Observable<ListChange>;
 }
 
 /** One client's session. Closing removes it from its table. */
-export class AggregateSession implements McpSession, TableSession {
+export class AggregateSession implements McpSession, SessionRecord {
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;

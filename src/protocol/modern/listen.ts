@@ -16,12 +16,12 @@ import {
   type ListField,
   META,
   NOTICED_LISTS,
+  type WantedChanges,
 } from '../../domain/mcp.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { FaultListener, McpReply, McpStream } from '../endpoint-types.ts';
-import type { WantedChanges } from '../ports.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 

@@ -2,7 +2,7 @@
 // decided the era before; modern-exchange.ts carries a request under way.
 
 import { type Observable, switchMap } from 'rxjs';
-import { type ClientReply, mayBeAsked } from '../../domain/client.ts';
+import { type ClientQuestion, type ClientReply, mayBeAsked } from '../../domain/client.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -20,7 +20,7 @@ import {
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
-import type { Backends, CallParking, ClientQuestion } from '../ports.ts';
+import type { Backends, CallParking } from '../ports.ts';
 import { failureOf, RpcFailure, resultMessage } from '../rpc.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { ListenStreams } from './listen.ts';

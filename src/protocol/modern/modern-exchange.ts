@@ -4,7 +4,7 @@
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { ServerNotification, ServerRequest } from '../../domain/client.ts';
+import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { hasCode, internalError } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
@@ -22,7 +22,6 @@ import {
   missingCapabilities,
   missingCapabilityError,
 } from '../input-requests.ts';
-import type { ClientQuestion } from '../ports.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';

@@ -4,7 +4,7 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import { map, type Observable } from 'rxjs';
-import type { ClientReply } from '../../domain/client.ts';
+import type { ClientQuestion, ClientReply } from '../../domain/client.ts';
 import {
   asBuffer,
   fieldValue,
@@ -17,7 +17,6 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { listOf, META, withoutMeta } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { hasRounds, type InputRequests } from '../input-requests.ts';
-import type { ClientQuestion } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
 import {
   isTaskId,
