@@ -129,8 +129,10 @@ export class AggregateBackends implements Backends {
         .exchange(own, there)
         .pipe(map(withAggregateInstance(template)));
     };
+    const client = { owner, profile };
     const boundTemplate = isPermitted ? bound.template : undefined;
-    return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, boundTemplate);
+    const directory = this.#directory;
+    return aggregateExchange({ request, directory, client, toTemplate, bound: boundTemplate });
   }
 
   modernInstanceIds(owner: Owner): readonly string[] {

@@ -213,9 +213,9 @@ export class AggregateSession implements McpSession, SessionRecord {
   #route(request: ExchangeRequest): Observable<Answer> {
     const { directory, profile, clock } = this.#deps;
     const cameAtMs = clock.now();
-    return aggregateExchange(request, directory, { owner: this.#owner, profile }, (template, own) =>
-      this.#carry(template, own, cameAtMs).pipe(map(withAggregateInstance(template))),
-    );
+    const toTemplate = (template: string, own: ExchangeRequest) =>
+      this.#carry(template, own, cameAtMs).pipe(map(withAggregateInstance(template)));
+    return aggregateExchange({ request, directory, client: { owner: this.#owner, profile }, toTemplate });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
