@@ -67,8 +67,10 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
         }
       });
     };
-  const hook = (kind: HookKind, register: (body: () => Promise<void>) => void) => (body: Body) =>
-    register(async () => {
+  /** Hooks that end something run in the reverse order of their declaration: what was made first is used to the end. */
+  const endings: (() => void)[] = [];
+  const hook = (kind: HookKind, register: (body: () => Promise<void>) => void) => (body: Body) => {
+    const run = async (): Promise<void> => {
       try {
         await withinTime(body, timeoutMs, kind);
       } catch (thrown) {
@@ -78,7 +80,10 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
         // without a word, which the registry mends; a throwing `after` makes it lose the results, so that one stays here.
         if (kind.startsWith('before')) throw error;
       }
-    });
+    };
+    if (kind.startsWith('before')) register(run);
+    else endings.unshift(() => register(run));
+  };
   const hooks = (kind: 'before' | 'after'): Hook =>
     Object.assign(hook(kind, inner[kind]), { each: hook(`${kind}.each`, inner[kind].each) });
   const skip = (test: string, reason: string | Body): void => {
@@ -100,6 +105,7 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
     after: hooks('after'),
     run: () => {
       record.pending = 0;
+      for (const register of endings) register();
       inner.run();
     },
   });
