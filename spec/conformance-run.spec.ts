@@ -1,9 +1,7 @@
 // What a conformance run leaves behind in files, what counts as a difference between two runs, what may be accepted, and how
 // that is counted and told. The runs themselves are in `npm run conformance`.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { type Check, eachOnce, readChecks, scenarioOf } from './conformance-suite/checks.ts';
 import { PLAYS } from './conformance-suite/client-plays.ts';
@@ -14,6 +12,7 @@ import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
 import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
 import { CLIENT_SUITES, SUITES } from './conformance-suite/suites.ts';
 import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
+import { folderOfEach } from './helpers/folder.ts';
 import { suite } from './helpers/suite.ts';
 
 function check(scenario: string, id: string, status = 'SUCCESS', message?: string): Check {
@@ -182,20 +181,16 @@ choice.run();
 
 const files = suite('conformance files');
 
-let folder = '';
-files.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-checks-'));
-});
-files.after.each(() => rmSync(folder, { recursive: true }));
+const folder = folderOfEach(files);
 
 function write(run: string, contents: Readonly<Record<string, string>>): void {
-  mkdirSync(join(folder, run));
-  for (const [name, text] of Object.entries(contents)) writeFileSync(join(folder, run, name), text);
+  mkdirSync(folder(run));
+  for (const [name, text] of Object.entries(contents)) writeFileSync(folder(run, name), text);
 }
 
 files('are read from the folder of each scenario', async () => {
   const at = '2026-11-20T11-55-03-317Z';
-  assert.equal(await readChecks(folder), []);
+  assert.equal(await readChecks(folder()), []);
   const checks = [
     { id: '1', name: 'One', status: 'WARNING', errorMessage: 'why', details: { port: 1 } },
     { id: '2', status: 'SUCCESS' },
@@ -203,19 +198,19 @@ files('are read from the folder of each scenario', async () => {
   write(`server-tools-list-${at}`, { 'checks.json': JSON.stringify(checks) });
   write(`server-broken-off-${at}`, {});
   write('something-else', { 'checks.json': '[{"id":"3"}]' });
-  assert.equal(await readChecks(folder), [
+  assert.equal(await readChecks(folder()), [
     { scenario: 'tools-list', id: '1', name: 'One', status: 'WARNING', message: 'why' },
     { scenario: 'tools-list', id: '2', name: '2', status: 'SUCCESS', message: undefined },
   ]);
   write(`server-strange-${at}`, { 'checks.json': '[{"id":"3"}]' });
-  const failure = await readChecks(folder).catch((error: unknown) => error);
+  const failure = await readChecks(folder()).catch((error: unknown) => error);
   assert.match(String(failure), 'a check of strange has no id or no status');
 });
 
 files('of a client have its last line as a check', async () => {
   for (const [scenario, said] of Object.entries({ a: 'some words\ndone\n', b: 'done\nit broke\n', c: '' }))
     write(`${scenario}-2026-11-20T11-55-03-317Z`, { 'checks.json': '[]', 'stdout.txt': said });
-  const found = (await readChecks(folder)).map(({ scenario, status, message }) => [
+  const found = (await readChecks(folder())).map(({ scenario, status, message }) => [
     scenario,
     status,
     message,

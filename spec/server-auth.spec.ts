@@ -1,8 +1,6 @@
 // What a start says about the first admin, and to whom; and what happens to the file with its password.
 
-import { access, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { access, readFile, stat } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { NEVER } from 'rxjs';
@@ -11,14 +9,11 @@ import type { SigningSecret } from '../src/auth/signing-secret.ts';
 import { loadConfig } from '../src/config.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { openServerAuth } from '../src/server-auth.ts';
+import { folderOfEach } from './helpers/folder.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server authentication');
-let folder = '';
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-server-auth-'));
-});
-test.after.each(() => rm(folder, { recursive: true, force: true }));
+const folder = folderOfEach(test);
 
 test('shows the first password once at a terminal, and nowhere else', async () => {
   const harness = await open({}, true);
@@ -29,13 +24,13 @@ test('shows the first password once at a terminal, and nowhere else', async () =
   assert.equal([user.username, user.email, user.role], ['admin', 'admin@localhost', 'admin']);
   assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
   assert.not.match(harness.logged(), password);
-  assert.is(await exists(join(folder, 'initial-admin-password')), false);
+  assert.is(await exists(folder('initial-admin-password')), false);
   await harness.auth.close();
 });
 
 test('writes the first password to a file without a terminal, and deletes the file when the password changes', async () => {
   const harness = await open({}, false);
-  const path = join(folder, 'initial-admin-password');
+  const path = folder('initial-admin-password');
   assert.equal(await harness.ensureAdmin(), {
     warnings: [`made the user "admin"; its password is in ${path}`],
     notices: [],
@@ -78,9 +73,9 @@ test('warns when read access to the database allows signing tokens', async () =>
 test('deletes the file at the end when the store is in memory', async () => {
   const harness = await open({}, false);
   await harness.ensureAdmin();
-  assert.is(await exists(join(folder, 'initial-admin-password')), true);
+  assert.is(await exists(folder('initial-admin-password')), true);
   await harness.close();
-  assert.is(await exists(join(folder, 'initial-admin-password')), false);
+  assert.is(await exists(folder('initial-admin-password')), false);
 });
 
 test('creates no admin while authentication is off', async () => {
@@ -104,11 +99,11 @@ async function open(
       done();
     },
   });
-  const config = loadConfig({ env, cwd: folder });
+  const config = loadConfig({ env, cwd: folder() });
   const storage = {
     store: new MemoryStore(),
     file: undefined,
-    initialPasswordFile: join(folder, 'initial-admin-password'),
+    initialPasswordFile: folder('initial-admin-password'),
     protectedPaths: [],
     signingSecret: async () => signing,
   };

@@ -1,10 +1,10 @@
 // The composition root with real sockets and in-process backends: what is up when, and in which order it ends.
 
 import { once } from 'node:events';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { hostname, tmpdir } from 'node:os';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
@@ -17,17 +17,14 @@ import { ListenError } from '../src/listeners.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
 import type { RevisionChange } from '../src/persistence/revision-watch.ts';
 import { logDatabase, type RunningServer, startServer } from '../src/server.ts';
+import { folderOfAll } from './helpers/folder.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server');
 /** Nobody has to say who they are, and nothing is kept. */
 const OPEN = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_DATABASE_URL: 'memory://' };
 const cleanups: (() => unknown)[] = [];
-let folder = '';
-test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-server-'));
-});
-test.after(() => rm(folder, { recursive: true, force: true }));
+const folder = folderOfAll(test)();
 test.after.each(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });

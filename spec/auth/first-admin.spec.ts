@@ -1,6 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { ensureFirstAdmin } from '../../src/auth/first-admin.ts';
@@ -10,23 +8,20 @@ import type { User } from '../../src/domain/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf, START_MS, watchedAccounts } from './auth-harness.ts';
 
 const passwords = new Passwords(4);
 
 const test = suite('the first admin');
-let folder = '';
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-admin-'));
-});
-test.after.each(() => rm(folder, { recursive: true, force: true }));
+const folder = folderOfEach(test);
 
 const options = (accounts: AccountStore) => ({
   accounts,
   passwords,
   isTerminal: false,
-  passwordFile: join(folder, 'state', 'first-password'),
+  passwordFile: folder('state', 'first-password'),
   now: () => START_MS,
 });
 
@@ -38,7 +33,7 @@ test('a start deletes a file whose password is not that of the admin', async () 
   const later = new Date(START_MS + 1).toISOString();
   await accounts.changeUser(admin.id, { passwordHash: 'new', credentialsChangedAt: later, updatedAt: later });
   await ensureFirstAdmin(options(accounts));
-  assert.equal(await readdir(join(folder, 'state')), []);
+  assert.equal(await readdir(folder('state')), []);
 });
 
 test('an invalid configured password is an error that does not repeat it', async () => {
@@ -65,7 +60,7 @@ test('is not created again after other admins deleted it', async () => {
   const configured = { ...options(accounts), configuredPassword: 'configured password' };
   assert.equal(await ensureFirstAdmin(configured), { kind: 'exists', isConfiguredIgnored: true });
   assert.is(await accounts.findUserByName('admin'), undefined);
-  assert.equal(await readdir(join(folder, 'state')), []);
+  assert.equal(await readdir(folder('state')), []);
 });
 
 test('is created beside users without the role, but not beside an admin or a user of its name', async () => {
@@ -90,13 +85,13 @@ test('gateways that start at once leave the file of the admin or none', async ()
       assert.ok(winner?.kind === 'created');
       assert.equal(more, []);
       const [admin] = await accounts.listUsers();
-      const files = await readdir(join(folder, 'state')).catch(() => []);
+      const files = await readdir(folder('state')).catch(() => []);
       assert.equal(files, winner.by === 'file' ? ['first-password'] : []);
       for (const name of files) {
-        const password = (await readFile(join(folder, 'state', name), 'utf8')).trimEnd();
+        const password = (await readFile(folder('state', name), 'utf8')).trimEnd();
         assert.is(await passwords.matches(password, admin?.passwordHash), true);
       }
-      await rm(join(folder, 'state'), { recursive: true, force: true });
+      await rm(folder('state'), { recursive: true, force: true });
     }),
     { numRuns: 25 },
   );
@@ -140,10 +135,10 @@ test('a file that cannot be created, that others can read, or without a password
     assert.ok(error instanceof ConfigError);
     return error.message;
   };
-  await writeFile(join(folder, 'state'), '');
+  await writeFile(folder('state'), '');
   assert.match(await refusal(), /first-password: the password of the first admin cannot be .*ENOTDIR/);
-  await rm(join(folder, 'state'));
-  await mkdir(join(folder, 'state'));
+  await rm(folder('state'));
+  await mkdir(folder('state'));
   await writeFile(options(accounts).passwordFile, 'known to all of us\n', { mode: 0o644 });
   if (process.platform !== 'win32') assert.match(await refusal(), /can be read by other users/);
   await writeFile(options(accounts).passwordFile, '');

@@ -2,20 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import {
-  chmod,
-  chown,
-  link,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmod, chown, link, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import {
   encryptionKeys,
@@ -28,43 +15,40 @@ import {
 } from '../../src/auth/signing-secret.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the signing secret');
 
 const long = 'a secret of more than thirty-two bytes';
 
-let folder = '';
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-secret-'));
-});
-test.after.each(() => rm(folder, { recursive: true, force: true }));
+const folder = folderOfEach(test);
 
 test('is the configured one, and then no file is made', async () => {
-  const keyFile = join(folder, 'gateway.key');
+  const keyFile = folder('gateway.key');
   assert.equal(await localSecret({ configured: long, keyFile }), {
     secret: Buffer.from(long),
     source: 'configured',
   });
-  assert.equal(await readdir(folder), []);
+  assert.equal(await readdir(folder()), []);
   assert.is(await localSecret({}), undefined);
 });
 
 test('is made once, in a file', async () => {
-  const keyFile = join(folder, 'gateway.key');
+  const keyFile = folder('gateway.key');
   const first = await localSecret({ keyFile });
   assert.equal([first?.source, first?.secret.byteLength], ['file', 43]);
   assert.equal(await localSecret({ keyFile }), first);
 });
 
 test('is refused when it is too short, or cannot be kept', async () => {
-  const keyFile = join(folder, 'gateway.key');
+  const keyFile = folder('gateway.key');
   const refused = (sources: Parameters<typeof localSecret>[0]) => refusal(localSecret(sources));
   const tooShort = 'the signing secret needs at least 32 bytes';
   assert.is(await refused({ configured: 'x'.repeat(31) }), `GATEWAY_SECRET_KEY: ${tooShort}`);
   await writeFile(keyFile, '\n', { mode: 0o600 });
   assert.match(await refused({ keyFile }), `gateway.key: ${tooShort}`);
-  const nowhere = await refused({ keyFile: join(folder, 'no', 'folder', 'gateway.key') });
+  const nowhere = await refused({ keyFile: folder('no', 'folder', 'gateway.key') });
   assert.match(nowhere, /cannot be kept there \(ENOENT\); set GATEWAY_SECRET_KEY instead/);
   assert.match(nowhere, /; a database there needs a folder that this user may write, too$/);
 });
@@ -85,7 +69,7 @@ test('is shared through a server database, with a warning, and made anew by each
 });
 
 const fileAt = (...names: string[]) => ({
-  path: join(folder, ...names),
+  path: folder(...names),
   what: 'the secret',
   hint: 'keep it elsewhere',
 });
@@ -98,14 +82,14 @@ test('of a file: the first line that is written stays, for its owner alone, and 
   assert.is(await readSecretFile(file), 'one');
   assert.is(await readFile(file.path, 'utf8'), 'one\n');
   if (process.platform !== 'win32') assert.is((await stat(file.path)).mode & 0o777, 0o600);
-  assert.equal(await readdir(folder), ['secret']);
+  assert.equal(await readdir(folder()), ['secret']);
 });
 
 test('of twenty that write at once, all get the line that is there', async () => {
   const file = fileAt('secret');
   const lines = await Promise.all(Array.from({ length: 20 }, (_, n) => ensureSecretFile(file, `line ${n}`)));
   assert.equal(new Set(lines), new Set([(await readFile(file.path, 'utf8')).trim()]));
-  assert.equal(await readdir(folder), ['secret']);
+  assert.equal(await readdir(folder()), ['secret']);
 });
 
 test('of a file: what others can read, what is too long and what is no file is refused, in words without it', async () => {
@@ -121,7 +105,7 @@ test('of a file: what others can read, what is too long and what is no file is r
   assert.is(await ensureSecretFile(file, 'x'), 'the line');
   await writeFile(file.path, 'x'.repeat(4_097));
   assert.match(await refusal(readSecretFile(file)), /this is no file with a secret: it has 4097 bytes/);
-  assert.match(await refusal(readSecretFile({ ...file, path: folder })), /this is no file with a secret/);
+  assert.match(await refusal(readSecretFile({ ...file, path: folder() })), /this is no file with a secret/);
 });
 
 test.needs(process.platform !== 'win32', 'Windows has no pipes in folders')(
@@ -153,12 +137,12 @@ test('where none can be made it says why, and what to do', async () => {
 
 test('writes nothing through a link that leads nowhere', async () => {
   const file = fileAt('secret');
-  await symlink(join(folder, 'elsewhere'), file.path);
+  await symlink(folder('elsewhere'), file.path);
   assert.match(await refusal(ensureSecretFile(file, 'x')), /cannot be kept there \(EEXIST\)/);
-  assert.equal(await readdir(folder), ['secret']);
+  assert.equal(await readdir(folder()), ['secret']);
   await rm(file.path);
-  await writeFile(join(folder, 'real'), 'kept', { mode: 0o600 });
-  await link(join(folder, 'real'), file.path);
+  await writeFile(folder('real'), 'kept', { mode: 0o600 });
+  await link(folder('real'), file.path);
   assert.is(await ensureSecretFile(file, 'x'), 'kept');
 });
 

@@ -1,7 +1,6 @@
 // The function that opens instances: it finds handlers that came after it was made, and goes nowhere that is denied.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
@@ -9,10 +8,12 @@ import { openerOf } from '../../src/gateway/compose.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition } from '../actors/instances/instance-harness.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
+import { folderOfAll } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('opener');
+const folder = folderOfAll(test)();
 const { signal } = new AbortController();
 const handlers = new Map<string, InProcessHandler>();
 
@@ -80,7 +81,6 @@ test('starts no program whose template requires what is not there', async () => 
     String(await reasonOf(['bun>=1'], process.execPath, { PATH: '/nowhere' })),
     /requires bun>=1, and there is no program "bun" where it would be looked for$/,
   );
-  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-runtimes-'));
   await writeFile(join(folder, 'python3'), '#!/bin/sh\necho Python 3.9.2\n', { mode: 0o755 });
   const path = { PATH: `${folder}:${process.env.PATH}` };
   assert.is(await reasonOf(['python>3.9,<=3.10'], process.execPath, path), started);
@@ -88,7 +88,6 @@ test('starts no program whose template requires what is not there', async () => 
     String(await reasonOf(['python>=3.10'], process.execPath, path)),
     /"python3 --version" says 3\.9\.2$/,
   );
-  await rm(folder, { recursive: true });
 });
 
 test.run();

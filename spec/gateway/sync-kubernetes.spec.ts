@@ -1,23 +1,21 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { FakeCluster, type FakeObject } from '../helpers/fake-cluster.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('sync with Kubernetes');
-let folder: string;
+const folder = folderOfEach(test);
 let cluster: FakeCluster;
 let gateways: Gateway[] = [];
 test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-kube-'));
   cluster = new FakeCluster();
   await cluster.listen();
 });
@@ -25,10 +23,9 @@ test.after.each(async () => {
   await Promise.all(gateways.map((each) => each.close()));
   gateways = [];
   await cluster.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
-const token = (text: string) => writeFile(join(folder, 'token'), `${text}\n`);
+const token = (text: string) => writeFile(folder('token'), `${text}\n`);
 
 /** A gateway with a kubeconfig of this cluster, whose notices are kept. */
 async function gatewayOf(
@@ -44,9 +41,9 @@ async function gatewayOf(
     users: named('the-user', 'user', access.user ?? { tokenFile: 'token' }),
   };
   // JSON is YAML, too.
-  await writeFile(join(folder, 'config'), JSON.stringify(config));
+  await writeFile(folder('config'), JSON.stringify(config));
   const nowhere = 'unix:///nowhere/engine.sock';
-  const env = { KUBECONFIG: join(folder, 'config'), DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere };
+  const env = { KUBECONFIG: folder('config'), DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere };
   const notices: string[] = [];
   const discovery = { env, namespace, onNotice: (line: string) => notices.push(line) };
   const gateway = await createGateway({ discovery, graceMs: 0 });
@@ -219,7 +216,7 @@ test('a cluster that lets nobody in is a warning, and removes nothing', async ()
 test('says what is wrong with a kubeconfig', async () => {
   const { gateway } = await gatewayOf();
   const warningFor = async (config: object) => {
-    await writeFile(join(folder, 'config'), JSON.stringify(config));
+    await writeFile(folder('config'), JSON.stringify(config));
     return (await gateway.sync()).warnings.filter((line) => line.startsWith('kubernetes')).join();
   };
   assert.match(await warningFor([]), 'is no kubeconfig');
@@ -254,11 +251,11 @@ openssl('speaks TLS with the authority and the client certificate of the kubecon
   const [, port = ''] = /:(\d+)$/.exec(cluster.url) ?? [];
   for (const name of ['server', 'client']) {
     const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1'.split(' ');
-    const files = ['-keyout', join(folder, `${name}.key`), '-out', join(folder, `${name}.crt`)];
+    const files = ['-keyout', folder(`${name}.key`), '-out', folder(`${name}.crt`)];
     const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
     execFileSync('openssl', [...words, ...files, ...subject], { stdio: 'pipe' });
   }
-  const pem = (name: string) => readFile(join(folder, name), 'utf8');
+  const pem = (name: string) => readFile(folder(name), 'utf8');
   const settings = {
     cert: await pem('server.crt'),
     key: await pem('server.key'),

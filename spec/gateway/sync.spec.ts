@@ -1,14 +1,14 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import { type FakeContainer, type FakeEngine, startFakeEngine } from '../helpers/fake-engine.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('sync with container engines');
+const folder = folderOfEach(test);
 const open: { close(): Promise<void> }[] = [];
 test.after.each(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
@@ -241,10 +241,8 @@ test('a caller of some templates hears nothing of others in the registry file', 
 test.run();
 
 async function gatewayWithFile() {
-  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-sync-'));
-  open.push({ close: () => rm(folder, { recursive: true }) });
-  const registryFile = join(folder, 'registry.json');
-  const discovery = { env: { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder }, registryFile };
+  const registryFile = folder('registry.json');
+  const discovery = { env: { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder() }, registryFile };
   const gateway = await gatewayAt([], { discovery });
   const write = (templates: unknown) => writeFile(registryFile, JSON.stringify({ templates }));
   return { path: registryFile, write, gateway };

@@ -1,6 +1,7 @@
 // Folders for the files of a suite.
 
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { mkdtempSync, realpathSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Suite } from './suite.ts';
@@ -25,10 +26,22 @@ export function folderOfAll(test: Suite): Folder {
   return (...names) => join(folder, ...names);
 }
 
+/** A folder until the work has ended, well or not. */
+export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = made();
+  try {
+    return await work(folder);
+  } finally {
+    await remove(folder);
+  }
+}
+
+/** The real path: some servers compare it with the paths that they are asked for. */
 function made(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), 'stagedoor-spec-')));
 }
 
-function remove(folder: string): void {
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+/** Not `rmSync`, whose retries do not wait: a process that was killed may still be writing. */
+function remove(folder: string): Promise<void> {
+  return rm(folder, { recursive: true, force: true, maxRetries: 10 });
 }

@@ -11,11 +11,11 @@ import { describeDatabase, sqliteFile } from '../../src/persistence/database-url
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
+import { inFolder } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 import { failureOf } from './open-failure.ts';
-import { inFolder } from './temporary-folder.ts';
 
 const test = suite('open', { timeoutMs: 60_000 });
 const apply = (cwd: string) => ({ cwd, migrations: 'apply' }) as const;

@@ -6,8 +6,8 @@ import { type AuditEntry, CALL_ACTION, idAt, timeOf } from '../../src/domain/aud
 import { blockOf, type CallEntry } from '../../src/domain/call-blocks.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/persistence/open.ts';
+import { inFolder } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
-import { inFolder } from './temporary-folder.ts';
 
 const test = suite('audit log on SQLite');
 const open = () => openStore('sqlite://', { cwd: '/', migrations: 'apply' });

@@ -7,9 +7,9 @@ import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
+import { inFolder } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
-import { inFolder } from './temporary-folder.ts';
 
 const test = suite('ORM session', { timeoutMs: 30_000 });
 

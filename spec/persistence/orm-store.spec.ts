@@ -8,11 +8,10 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import { createCipher } from '../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { definition } from '../helpers/failing-backend.ts';
-import { folderOfAll } from '../helpers/folder.ts';
+import { folderOfAll, inFolder } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 import { cipher, everyConformance } from './every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
-import { inFolder } from './temporary-folder.ts';
 
 const inFile = suite('store on a SQLite file', { timeoutMs: 60_000 });
 const folder = folderOfAll(inFile);

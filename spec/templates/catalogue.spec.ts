@@ -1,24 +1,19 @@
 // Folders of templates: the ones that come with the package, and folders with something wrong in them.
 
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { readCatalogue } from '../../src/templates/catalogue.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('catalogue of templates');
 
-let folder = '';
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-templates-'));
-});
-test.after.each(() => rm(folder, { recursive: true }));
+const folder = folderOfEach(test);
 
 async function add(name: string, definition: unknown): Promise<void> {
-  await mkdir(join(folder, name));
+  await mkdir(folder(name));
   const text = typeof definition === 'string' ? definition : JSON.stringify(definition);
-  await writeFile(join(folder, name, 'template.json'), text);
+  await writeFile(folder(name, 'template.json'), text);
 }
 
 function definitionOf(id: string) {
@@ -43,7 +38,7 @@ test('takes a bad file for a problem and reads the others, sorted by id', async 
   await add('broken', '{');
   await add('renamed', definitionOf('other'));
   await add('wrong', { ...definitionOf('wrong'), version: 1, name: 2 });
-  const { templates, problems } = await readCatalogue(folder);
+  const { templates, problems } = await readCatalogue(folder());
   assert.equal(
     templates.map(({ id }) => id),
     ['alpha', 'weather'],
@@ -58,17 +53,17 @@ test('takes a bad file for a problem and reads the others, sorted by id', async 
 
 test('takes the name of the folder for a missing id', async () => {
   await add('nameless', { ...definitionOf('x'), id: undefined });
-  const { templates, problems } = await readCatalogue(folder);
+  const { templates, problems } = await readCatalogue(folder());
   assert.equal([templates.map(({ id }) => id), problems], [['nameless'], []]);
 });
 
 test('says what cannot be read as a definition, and waits for nothing', async () => {
-  await mkdir(join(folder, 'large'));
-  await writeFile(join(folder, 'large', 'template.json'), Buffer.alloc(10 * 1024 * 1024, '{'));
-  await mkdir(join(folder, 'loop'));
-  await symlink('template.json', join(folder, 'loop', 'template.json'));
-  await mkdir(join(folder, 'nested', 'template.json'), { recursive: true });
-  assert.equal((await readCatalogue(folder)).problems, [
+  await mkdir(folder('large'));
+  await writeFile(folder('large', 'template.json'), Buffer.alloc(10 * 1024 * 1024, '{'));
+  await mkdir(folder('loop'));
+  await symlink('template.json', folder('loop', 'template.json'));
+  await mkdir(folder('nested', 'template.json'), { recursive: true });
+  assert.equal((await readCatalogue(folder())).problems, [
     'large/template.json: has 10.0 MB; a definition may have 1 MB',
     'loop/template.json: is a loop of links',
     'nested/template.json: is a folder; name the template.json in it',
@@ -76,13 +71,13 @@ test('says what cannot be read as a definition, and waits for nothing', async ()
 });
 
 test('reads over files and over folders without a definition', async () => {
-  await writeFile(join(folder, 'README.md'), '');
-  await mkdir(join(folder, 'notes'));
-  assert.equal(await readCatalogue(folder), { templates: [], problems: [] });
+  await writeFile(folder('README.md'), '');
+  await mkdir(folder('notes'));
+  assert.equal(await readCatalogue(folder()), { templates: [], problems: [] });
 });
 
 test('says when the folder itself cannot be read', async () => {
-  assert.equal(await readCatalogue(join(folder, 'missing')), {
+  assert.equal(await readCatalogue(folder('missing')), {
     templates: [],
     problems: ['the folder of templates cannot be read (ENOENT)'],
   });

@@ -1,19 +1,18 @@
 // Which commands become a program of an installed package, and that the bundled templates really start.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { instanceInputOf, launchOf, resolveLaunch } from '../../src/templates/launch.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
+import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('launch', { timeoutMs: 30_000 });
 
-let folder = '';
+const folder = folderOfAll(test)();
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-launch-'));
   const script = '#!/usr/bin/env node\nconsole.log(1);\n';
   await install('plain', { bin: 'run.js' }, { 'run.js': script });
   await install('@scope/server', { bin: { 'mcp-server': 'dist/run' } }, { 'dist/run': script });
@@ -25,7 +24,6 @@ test.before(async () => {
   await install('lost', { bin: 'gone.js' }, {});
   await install('library', {}, {});
 });
-test.after(() => rm(folder, { recursive: true }));
 
 async function install(
   name: string,

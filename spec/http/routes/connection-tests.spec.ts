@@ -1,11 +1,11 @@
 // POST /gateway/test: real servers and programs, the rules of a registration, and nothing left behind.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
@@ -15,13 +15,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the route of connection tests');
 const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
 const app = appFor(test, () => startWithAccounts({ allowedCommands: [['node', 'allowed.js']] }));
-let folder: string;
-test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'connection-'));
-});
-test.after(async () => {
-  await rm(folder, { recursive: true });
-});
+const folder = folderOfAll(test)();
 
 const tryOut = (body: unknown, who: Credentials = app.admin) =>
   app.as(who, 'POST', '/gateway/test', { body });

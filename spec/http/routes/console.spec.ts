@@ -1,11 +1,11 @@
 // The files of the console over HTTP: a built folder of the spec, and none; and the first page, which leads to them.
 
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
@@ -26,9 +26,8 @@ const FILES: Readonly<Record<string, string>> = {
   'assets/index-e5F6a7b8.css': 'body { margin: 0 }',
 };
 
-let folder: string;
+const folder = folderOfAll(test)();
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'console-'));
   await writeFile(join(folder, 'secret.js'), 'the secret');
   const built = join(folder, 'dist');
   await mkdir(join(built, 'assets'), { recursive: true });
@@ -36,7 +35,6 @@ test.before(async () => {
   await symlink(join(folder, 'secret.js'), join(built, 'assets', 'link.js'));
 });
 const app = appFor(test, () => startWithAccounts({ consoleFolder: pathToFileURL(`${folder}/dist/`) }));
-test.after(() => rm(folder, { recursive: true }));
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   app.ask('GET', path, { headers: { 'accept-encoding': 'identity', ...headers } });

@@ -2,9 +2,6 @@
 // a tool with a generated form, kills its process, drains, ends a session, revokes a key, and goes on after a restart of the
 // gateway. The tests are one story, in their order.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
@@ -12,13 +9,14 @@ import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
 import { canUseConsole, NO_CONSOLE, PASSWORD, signIn } from '../../helpers/console.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { AS_IT_COMES, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console', { timeoutMs: 120_000 });
 const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 
-let folder = '';
+const folder = folderOfAll(test)();
 let port = 0;
 let gateway: Program;
 let admin: Caller;
@@ -27,7 +25,6 @@ let browser: Browser;
 let watched: WatchedPage;
 test.before(async () => {
   if (!canUseConsole) return;
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-console-'));
   port = await freePort();
   await startGateway();
   browser = await launchBrowser();
@@ -37,7 +34,6 @@ test.before(async () => {
 test.after(async () => {
   await browser?.close();
   await gateway?.remove();
-  if (folder !== '') await rm(folder, { recursive: true, force: true });
 });
 
 inBrowser('refuses a wrong password, and then shows the page that was asked for', async () => {

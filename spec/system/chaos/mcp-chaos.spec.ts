@@ -2,12 +2,10 @@
 // come and go, and the gateway itself is stopped and killed. Nobody hears another's answer, or none; every failure has a
 // code; and when all is quiet nothing is left. Which chance it is, the seed says (helpers/dice.ts).
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { callTool, eventually, textOf } from '../../helpers/gateway-client.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -27,12 +25,11 @@ const seed = chosenSeed();
 const test = suite(`journey: chaos, ${againWith(seed)}`, { timeoutMs: 120_000 });
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
-let folder: string;
+const folder = folderOfAll(test)();
 let backends: ChaosBackends;
 let world: ChaosWorld;
 
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-chaos-'));
   backends = await startBackends();
   world = await ChaosWorld.start(folder);
   for (const { template, body } of backends.instances) await register(world, template, body);
@@ -40,7 +37,6 @@ test.before(async () => {
 test.after(async () => {
   await world.remove();
   await backends.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 needsProcesses('backends die, freeze, lie, come and go', async () => {

@@ -3,8 +3,6 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { StdioClientTransport as ModernTransport } from '@modelcontextprotocol/client/stdio';
@@ -19,6 +17,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { binPath, Program } from '../../helpers/program.ts';
@@ -29,12 +28,11 @@ const test = suite('journey: the bridge', { timeoutMs: 60_000 });
 const CHANGED = 'notifications/tools/list_changed';
 const SIMPLE = 'This is a simple text response for testing.';
 const password = 'a-password-for-the-bridge';
-let folder = '';
+const folder = folderOfAll(test)();
 let url = '';
 let key = '';
 let gateway: Program;
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-bridge-'));
   url = `http://127.0.0.1:${await freePort()}`;
   gateway = await startGateway();
   const admin = caller(url, await tokenOf(url, 'admin', password));
@@ -43,7 +41,6 @@ test.before(async () => {
 });
 test.after(async () => {
   await gateway.remove();
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 async function startGateway(): Promise<Program> {

@@ -1,8 +1,7 @@
 // A command may not be handed what a gateway keeps for itself: every way by which a command comes in, and a stored one at its start.
 
-import { access, link, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, link, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { fields } from '../../../src/cli/answers.ts';
 import { importDocument } from '../../../src/cli/database/registry-document.ts';
@@ -11,36 +10,35 @@ import { createGateway } from '../../../src/gateway.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the exposure of a command', { timeoutMs: 60_000 });
 /** A gateway is started in it, as in the quick start. */
-let home = '';
+const home = folderOfEach(test);
 const cleanups: (() => unknown)[] = [];
 const URL_OF_HOME = 'sqlite:///gateway.db';
 
 test.before.each(async () => {
-  home = await realpath(await mkdtemp(join(tmpdir(), 'stagedoor-exposure-')));
-  process.chdir(home);
+  process.chdir(home());
   await mkdir('shared');
   await mkdir('state');
 });
 test.after.each(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
   process.chdir(tmpdir());
-  await rm(home, { recursive: true, force: true });
 });
 
 test('is refused for what is or holds the database, the key, the state folder or the configuration', async () => {
   await writeFile('gateway.yaml', 'state_dir: state\n');
   const { urls } = await start();
-  await symlink(home, 'shared/way-out');
-  await symlink(join(home, 'gateway.key'), 'shared/innocent');
+  await symlink(home(), 'shared/way-out');
+  await symlink(home('gateway.key'), 'shared/innocent');
   await link('gateway.key', 'shared/same-file');
-  const inShared = (word: string) => ({ command: 'node', args: [word], working_dir: join(home, 'shared') });
+  const inShared = (word: string) => ({ command: 'node', args: [word], working_dir: home('shared') });
   const refused = [
-    ...['.', '..', '/', home, './shared/..', 'gateway.db', 'gateway.db-wal', './gateway.key', 'state'],
+    ...['.', '..', '/', home(), './shared/..', 'gateway.db', 'gateway.db-wal', './gateway.key', 'state'],
     ...['gateway.yaml', '--root=.', 'type=bind,source=..', '', 'shared/way-out', 'shared/innocent'],
     ...['shared/same-file', 'shared/way-out/shared/..', `${'a='.repeat(3_000)}.`],
   ].map((word) => ({ command: 'node', args: [word] }));
@@ -50,7 +48,7 @@ test('is refused for what is or holds the database, the key, the state folder or
     assert.equal([status, error_code], [400, 'COMMAND_NOT_ALLOWED'], instance.args.join());
     assert.match(String(detail), /^".*" is .*\.$/);
   }
-  for (const working_dir of ['.', home, 'shared/way-out'])
+  for (const working_dir of ['.', home(), 'shared/way-out'])
     assert.is((await register(urls, { command: 'node', working_dir })).status, 400, working_dir);
   const allowed = ['./shared', '-y', '--root=shared', 'server.js', 'a=b', 'shared/new', '/nowhere/at/all'];
   for (const word of allowed)
@@ -63,7 +61,7 @@ test('names what a program would get hold of, and what to do', async () => {
   const { urls } = await start();
   assert.is(
     (await register(urls, { command: 'node', args: ['.'] })).detail,
-    `"." is a folder that holds the database of this gateway (${join(home, 'gateway.db')}): with it a program can make ` +
+    `"." is a folder that holds the database of this gateway (${home('gateway.db')}): with it a program can make ` +
       'itself an admin; name another folder, such as ./shared, or allow it with "force": true (--force).',
   );
 });
@@ -120,7 +118,7 @@ test('is refused in a registry file, which may force it', async () => {
 });
 
 test('is refused by an import into the database, as far as this machine can tell', async () => {
-  const store = await openStore(URL_OF_HOME, { cwd: home, migrations: 'apply' });
+  const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   const instances = [
     { id: 'bad', command: 'node .' },
     { id: 'good', command: 'node ./shared' },
@@ -130,7 +128,7 @@ test('is refused by an import into the database, as far as this machine can tell
     'mcp.json',
   );
   const { added, problems } = await importDocument(store, contents, {
-    ...{ nodeId: 'local', now: '2027-01-01T00:00:00.000Z', folder: home, protectedPaths: [] },
+    ...{ nodeId: 'local', now: '2027-01-01T00:00:00.000Z', folder: home(), protectedPaths: [] },
   });
   assert.equal(added, ['demo/good']);
   assert.match(problems.join('\n'), /^demo\/bad: "\." is a folder that holds the database/);
@@ -138,7 +136,7 @@ test('is refused by an import into the database, as far as this machine can tell
 });
 
 test('is refused to a program that embeds a gateway on a file', async () => {
-  const store = await openStore(URL_OF_HOME, { cwd: home, migrations: 'apply' });
+  const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   const gateway = await createGateway({ store });
   assert.is(await codeOf(gateway.register('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
   await gateway.close();
@@ -146,7 +144,7 @@ test('is refused to a program that embeds a gateway on a file', async () => {
 });
 
 test('keeps a stored command from starting, and says why', async () => {
-  const store = await openStore(URL_OF_HOME, { cwd: home, migrations: 'apply' });
+  const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   await store.saveTemplate({ name: 'demo', loadBalancer: {} });
   await store.saveInstance({
     ...{ id: 'one', serverId: 'one', template: 'demo', transport: 'stdio', ...leavesMark('mark') },
@@ -169,21 +167,21 @@ test.run();
 
 async function start(flags: Record<string, string> = {}): Promise<RunningServer> {
   const env = { GATEWAY_AUTH_ENABLED: 'false' };
-  const config = loadConfig({ flags: { host: '127.0.0.1', port: '0', ...flags }, env, cwd: home });
-  const server = await startServer(config, { folder: home });
+  const config = loadConfig({ flags: { host: '127.0.0.1', port: '0', ...flags }, env, cwd: home() });
+  const server = await startServer(config, { folder: home() });
   cleanups.push(() => server.close());
   return server;
 }
 
 /** A program that notes that it ran, and was given the folder of the gateway. */
 function leavesMark(name: string) {
-  const script = `require('node:fs').writeFileSync(${JSON.stringify(join(home, name))}, ''); setInterval(() => {}, 1e3)`;
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(home(name))}, ''); setInterval(() => {}, 1e3)`;
   return { command: process.execPath, args: ['-e', script, '.'] };
 }
 
 async function exists(name: string): Promise<void> {
   for (let tries = 0; tries < 1_000; tries += 1) {
-    if ((await access(join(home, name)).catch(() => 'absent')) === undefined) return;
+    if ((await access(home(name)).catch(() => 'absent')) === undefined) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   assert.unreachable(`there is no ${name}`);

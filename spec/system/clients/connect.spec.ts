@@ -2,8 +2,7 @@
 // here is run as it is, and `--verify` sees what is there.
 
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
@@ -11,6 +10,7 @@ import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { type GatewayUnderTest, type Outcome, startGateway } from '../../cli/commands/against-gateway.ts';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: connect', { timeoutMs: 60_000 });
@@ -19,10 +19,9 @@ const run = promisify(execFile);
 const TOOL = 'test_simple_text';
 let gateway: GatewayUnderTest;
 let backend: EverythingHttp;
-let folder = '';
+const folder = folderOfAll(test)();
 let key = '';
 test.before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-connect-'));
   backend = await startEverything({ name: 'far' });
   gateway = await startGateway({ withAccounts: true });
   const { gateway: facade, auth } = gateway.server;
@@ -34,7 +33,6 @@ test.before(async () => {
 test.after(async () => {
   await gateway.close();
   await backend.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** With the key of a client, and as little else as a client has. */

@@ -4,13 +4,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { binPath, PLAIN, processesWithHome } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -25,14 +23,10 @@ const onTerminal = test.needs(
 );
 
 const running: ChildProcess[] = [];
-let home = '';
-test.before.each(async () => {
-  home = await mkdtemp(join(tmpdir(), 'stagedoor-output-'));
-});
+const home = folderOfEach(test);
 test.after.each(async () => {
   for (const child of running.splice(0)) child.kill('SIGKILL');
-  if (isLinux) for (const pid of processesWithHome(home)) process.kill(pid, 'SIGKILL');
-  await rm(home, { recursive: true, force: true, maxRetries: 5 });
+  if (isLinux) for (const pid of processesWithHome(home())) process.kill(pid, 'SIGKILL');
 });
 
 onFullDisk('serves and stops in order when its log cannot be written', async () => {
@@ -76,17 +70,17 @@ test('serves and stops in order when nobody reads its log', async () => {
 
 onTerminal('stops in order when its terminal is closed', async () => {
   const child = spawn('python3', ['-c', inTerminal, process.execPath, binPath], {
-    cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, ...PLAIN },
+    cwd: home(),
+    env: { PATH: process.env.PATH, HOME: home(), TMPDIR: home(), ...PLAIN },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   running.push(child);
   const said = text(child.stdout);
   await once(child, 'close');
   assert.match(await said, /^5 of 5 servers are healthy.*ended with 0 within 15 s$/s);
-  assert.equal(processesWithHome(home), []);
+  assert.equal(processesWithHome(home()), []);
   assert.equal(
-    readdirSync(home).filter((name) => name.startsWith('stagedoor-demo')),
+    readdirSync(home()).filter((name) => name.startsWith('stagedoor-demo')),
     [],
   );
 });
@@ -117,8 +111,8 @@ type Standard = 'ignore' | 'pipe' | number;
 async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: string; child: ChildProcess }> {
   const port = await freePort();
   const child = spawn(process.execPath, [binPath, 'gateway', 'start', '--port', String(port)], {
-    cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, ...PLAIN },
+    cwd: home(),
+    env: { PATH: process.env.PATH, HOME: home(), TMPDIR: home(), ...PLAIN },
     stdio,
   });
   running.push(child);

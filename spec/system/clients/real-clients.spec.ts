@@ -3,8 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   Client as ModernClient,
@@ -16,6 +15,7 @@ import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { newKey } from '../../helpers/caller.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -32,11 +32,10 @@ const PLACES = [
 
 let backend: EverythingHttp;
 let gateway: McpHarness;
-let folder = '';
+const folder = folderOfAll(test)();
 let url = '';
 let key = '';
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-clients-'));
   backend = await startEverything({ name: 'far' });
   gateway = await startGuarded();
   ({ url } = gateway);
@@ -48,7 +47,6 @@ test.before(async () => {
 test.after(async () => {
   await gateway.remove();
   await backend.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 for (const { path, tool } of PLACES) {

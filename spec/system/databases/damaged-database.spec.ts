@@ -1,24 +1,23 @@
 // A SQLite file whose pages were overwritten: a start and the commands on it end with exit code 1 and one line that names the
 // file and says what to do; a running gateway answers 503.
 
-import { copyFile, mkdtemp, open, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { startServer } from '../../../src/server.ts';
 import { caller, verdictOf } from '../../helpers/caller.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { AS_IT_COMES, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: damaged database', { timeoutMs: 60_000 });
 const PAGE = 4096;
-let folder = '';
+const folder = folderOfAll(test)();
 let intact = '';
 let file = '';
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-damaged-'));
   intact = join(folder, 'intact.db');
   file = join(folder, 'gateway.db');
   const store = await openStore(`sqlite:///${intact}`, { cwd: folder, migrations: 'apply' });
@@ -26,7 +25,6 @@ test.before(async () => {
   await store.close();
 });
 test.before.each(() => copyFile(intact, file));
-test.after(() => rm(folder, { recursive: true, force: true }));
 
 const advice = 'restore a backup of it and of the files beside it, or move it away';
 

@@ -1,12 +1,11 @@
 // A gateway on a SQLite file is killed with SIGKILL in the middle of registrations, several times. What was answered 201
 // is there after the next start, and the file is sound.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -17,14 +16,10 @@ const atOnce = 8;
 const endpoint = 'http://127.0.0.1:1/mcp';
 
 const test = suite('journey: kill during registrations', { timeoutMs: 240_000 });
-let folder = '';
+const folder = folderOfAll(test)();
 const programs: Program[] = [];
-test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-kill-'));
-});
 test.after(async () => {
   for (const program of programs) await program.remove();
-  await rm(folder, { recursive: true, force: true });
 });
 
 test(`${registrations} registrations and ${kills} kills lose nothing that was answered 201`, async () => {

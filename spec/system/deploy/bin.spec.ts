@@ -5,12 +5,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('bin/stagedoor.mjs', { timeoutMs: 20_000 });
@@ -18,7 +18,7 @@ const bin = fileURLToPath(new URL('../../../bin/', import.meta.url));
 const binFiles = ['stagedoor.mjs', 'with-node.mjs', 'node-version.mjs', 'compile-cache.mjs'];
 const isWindows = process.platform === 'win32';
 const oldNode = findOldNode();
-let folder = '';
+const folder = folderOfAll(test)();
 
 const sayArguments = `export async function main(argv) { console.log(WHERE, process.version, ...argv); return 7; }`;
 const waitForSignal = `export async function main() {
@@ -43,14 +43,12 @@ const sayAndWait = `export async function main() {
 const sayMarks = `export async function main() { console.log(Object.keys(process.env).filter((name) => name.startsWith('STAGEDOOR')).sort().join()); }`;
 
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-bin-'));
   await writeFile(
     join(folder, 'old.cjs'),
     `for (const [name, value] of [['version', 'v20.20.2'], ['versions', { ...process.versions, node: '20.20.2' }]])
        Object.defineProperty(process, name, { value });`,
   );
 });
-test.after(() => rm(folder, { recursive: true, force: true }));
 
 test('runs the sources in a clone, with the arguments, and ends with the exit code of main', async () => {
   const root = await plant({ 'src/cli/main.ts': sayArguments, 'dist/cli/main.js': sayArguments });

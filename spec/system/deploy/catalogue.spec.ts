@@ -1,14 +1,14 @@
 // Every template of the catalogue, run as its file says: started by the gateway, listed, and called once. Packages that are
 // not installed beside stagedoor are downloaded by npx.
 
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config.ts';
 import { startServer } from '../../../src/server.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { instanceInputOf } from '../../../src/templates/launch.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
 /** Longest download and start of one server. */
@@ -42,14 +42,11 @@ const CALLS: Readonly<Record<string, Call>> = {
   ],
 };
 
-const root = await realpath(await mkdtemp(join(tmpdir(), 'stagedoor-catalogue-')));
+const root = folderOfAll(test)();
 const flags = { port: '0', host: '127.0.0.1', 'grace-seconds': '1', database: 'memory://', auth: false };
 const server = await startServer(loadConfig({ flags, env: {}, cwd: root, readFile: () => undefined }));
 const { templates } = await readCatalogue();
-test.after(async () => {
-  await server.close();
-  await rm(root, { recursive: true, maxRetries: 3 });
-});
+test.after(() => server.close());
 
 async function ask(method: string, path: string, body?: object): Promise<string> {
   const response = await fetch(`${server.urls[0]}${path}`, {

@@ -1,20 +1,10 @@
 // Where compiled code is kept, and where it is not: in a folder that others can write to, or in one of somebody else.
 
 import { execFile } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('compile cache');
@@ -23,13 +13,11 @@ const script = `
   import { keepCompiledCode } from ${JSON.stringify(module)};
   process.stdout.write(String(keepCompiledCode()));
   await import(process.argv[1]);`;
-let folder = '';
+const folder = folderOfEach(test);
 test.before.each(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-compiled-'));
-  writeFileSync(join(folder, 'program.mjs'), `export const text = ${JSON.stringify('x'.repeat(10_000))};`);
+  writeFileSync(folder('program.mjs'), `export const text = ${JSON.stringify('x'.repeat(10_000))};`);
 });
-test.after.each(() => rmSync(folder, { recursive: true, force: true }));
-const kept = (): string => join(folder, 'stagedoor', 'compiled');
+const kept = (): string => folder('stagedoor', 'compiled');
 
 test('keeps what a program compiled, in a folder for this user alone', async () => {
   assert.is(await run(), 'true');
@@ -49,7 +37,7 @@ test.needs(process.platform !== 'win32', 'Windows has no such modes')(
 );
 
 test('goes without where no folder can be made', async () => {
-  writeFileSync(join(folder, 'stagedoor'), 'a file, not a folder');
+  writeFileSync(folder('stagedoor'), 'a file, not a folder');
   assert.is(await run(), 'false');
   assert.is(existsSync(kept()), false);
 });
@@ -57,9 +45,9 @@ test('goes without where no folder can be made', async () => {
 test.run();
 
 async function run(): Promise<string> {
-  const parameters = ['--input-type=module', '-e', script, join(folder, 'program.mjs')];
+  const parameters = ['--input-type=module', '-e', script, folder('program.mjs')];
   const { NODE_DISABLE_COMPILE_CACHE: _, ...environment } = process.env;
-  const env = { ...environment, XDG_CACHE_HOME: folder };
+  const env = { ...environment, XDG_CACHE_HOME: folder() };
   const { stdout } = await promisify(execFile)(process.execPath, parameters, { env, timeout: 20_000 });
   return stdout;
 }

@@ -4,12 +4,12 @@
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { readmeOutput, readmeProgram } from '../../helpers/readme-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -39,12 +39,11 @@ await gateway.exchange('t', { method: 'ping' }).forEach(({ event }) => console.l
 if (gateway.stats().clients.maxSessions > 0) throw new GatewayError('INTERNAL_ERROR', 'no');
 await gateway.close({ graceMs: 0 });
 `;
-let folder = '';
+const folder = folderOfAll(test)();
 let program = '';
 
 test.before(async () => {
   if (isWindows) return;
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-installed-'));
   const packed = await npm('pack', '--json', '--pack-destination', folder);
   const [{ filename, size, unpackedSize }] = JSON.parse(packed.slice(packed.indexOf('[')));
   const modules = join(folder, 'node_modules');
@@ -77,7 +76,6 @@ test.before(async () => {
     `package ${mb(size)}, unpacked ${mb(unpackedSize)}, with its dependencies ${mb(installed)}\n`,
   );
 });
-test.after(() => rm(folder, { recursive: true, force: true }));
 
 const installed = test.needs(!isWindows, 'links need a privilege on Windows');
 

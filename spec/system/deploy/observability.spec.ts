@@ -2,8 +2,7 @@
 // killed one is seen, a deregistered one has no line. promtool judges the text, the rules and every query; without it, that is skipped.
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -12,6 +11,7 @@ import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { callTool, eventually, get } from '../../helpers/gateway-client.ts';
 import { type Family, metricValue, parseMetrics } from '../../helpers/metrics-text.ts';
 import { Program } from '../../helpers/program.ts';
@@ -28,10 +28,9 @@ const hasPromtool = await run('promtool', ['--version']).then(
 const test = suite('observability', { timeoutMs: 60_000 });
 const needsPromtool = test.needs(hasPromtool, 'promtool is not installed (package prometheus)');
 let gateway: Program;
-let folder = '';
+const folder = folderOfAll(test)();
 let metricsPort = 0;
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-metrics-'));
   metricsPort = await freePort();
   gateway = new Program(['gateway', 'start', '--port', '0', '--metrics-port', String(metricsPort)]);
   for (const id of ['one', 'two'])
@@ -40,7 +39,6 @@ test.before(async () => {
 });
 test.after(async () => {
   await gateway.remove();
-  await rm(folder, { recursive: true, force: true });
 });
 
 test('shows that a program was killed and came back, and forgets one that was deregistered', async () => {

@@ -3,13 +3,12 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { AS_IT_COMES, binPath, canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -22,22 +21,19 @@ const onTerminal = test.needs(
 const needsProcesses = test.needs(canFindDescendants, 'command lines are read through /proc, which is Linux');
 
 /** Where the gateway is started: its database and its state are here. */
-let folder = '';
+const folder = folderOfEach(test);
 /** Where the person who types has their settings. */
-let settings = '';
+const settings = folderOfEach(test);
 let port = 0;
 let url = '';
 let gateway: Program | undefined;
 test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-accounts-'));
-  settings = await mkdtemp(join(tmpdir(), 'stagedoor-person-'));
   port = await freePort();
   url = `http://127.0.0.1:${port}`;
 });
 test.after.each(async () => {
   await gateway?.remove();
   gateway = undefined;
-  await Promise.all([folder, settings].map((each) => rm(each, { recursive: true, force: true })));
 });
 
 test('from an empty folder to a revoked key, over a restart', async () => {
@@ -61,7 +57,7 @@ test('from an empty folder to a revoked key, over a restart', async () => {
   const right = await cli(['gateway', 'login', 'admin', '--password', '-'], `${password}\n`);
   assert.equal([right.code, right.err], [0, '']);
   assert.match(right.out, new RegExp(`^admin is logged in at ${url} for 1 h 0 min; `));
-  const kept = join(settings, 'stagedoor', 'credentials.json');
+  const kept = settings('stagedoor', 'credentials.json');
   assert.equal([statSync(kept).mode & 0o777, statSync(join(kept, '..')).mode & 0o777], [0o600, 0o700]);
   const token: string = JSON.parse(readFileSync(kept, 'utf8')).tokens[url].access_token;
 
@@ -124,7 +120,7 @@ test('from an empty folder to a revoked key, over a restart', async () => {
 test('works on the database when no gateway runs, and a lost password is replaced', async () => {
   await start();
   await stop();
-  assert.ok(existsSync(join(folder, 'initial-admin-password')));
+  assert.ok(existsSync(folder('initial-admin-password')));
   const created = await local(
     ['gateway', 'create-user', 'ada', '--role', 'admin', '--password', '-'],
     'correct horse',
@@ -138,7 +134,7 @@ test('works on the database when no gateway runs, and a lost password is replace
   assert.equal([replaced.code, replaced.out], [0, done], replaced.err);
 
   await start();
-  assert.is(existsSync(join(folder, 'initial-admin-password')), false, 'it is no password any more');
+  assert.is(existsSync(folder('initial-admin-password')), false, 'it is no password any more');
   await succeeds(['gateway', 'login', 'admin', '--password', '-'], 'battery staple');
   const { status, body } = await ask('/gateway/audit', { 'X-API-Key': key });
   assert.is(status, 200);
@@ -163,7 +159,7 @@ needsProcesses('shows no secret in the list of processes', async () => {
   await start({ GATEWAY_SECRET_KEY: 'planted-signing-secret-'.repeat(2) });
   const password = firstPassword();
   const waiting = new Program(['gateway', 'login', 'admin'], {
-    env: { XDG_CONFIG_HOME: settings, STAGEDOOR_URL: url },
+    env: { XDG_CONFIG_HOME: settings(), STAGEDOOR_URL: url },
   });
   await waiting.end();
   await waiting.remove();
@@ -217,7 +213,7 @@ test.run();
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
   gateway = new Program(['gateway', 'start', '--port', String(port)], {
-    folder,
+    folder: folder(),
     env: { ...AS_IT_COMES, ...env },
   });
   await gateway.url();
@@ -231,7 +227,7 @@ async function stop(): Promise<void> {
 
 /** The password that a first start without a terminal leaves in a file. */
 function firstPassword(): string {
-  const path = join(folder, 'initial-admin-password');
+  const path = folder('initial-admin-password');
   assert.is(statSync(path).mode & 0o777, 0o600);
   return readFileSync(path, 'utf8').trim();
 }
@@ -250,7 +246,7 @@ async function run(
   const piped = input === undefined ? {} : { line: input.trimEnd() };
   const place = cwd === undefined ? {} : { folder: cwd };
   const outcome = await runAtTerminal(words, {
-    env: { XDG_CONFIG_HOME: settings, ...env },
+    env: { XDG_CONFIG_HOME: settings(), ...env },
     ...piped,
     ...place,
   });
@@ -268,7 +264,7 @@ async function succeeds(words: readonly string[], input?: string) {
 function local(words: readonly string[], input?: string) {
   const [group] = words;
   const all = [...words, ...(group === 'db' ? [] : ['--local'])];
-  return run(all, { USER: 'operator' }, input, folder);
+  return run(all, { USER: 'operator' }, input, folder());
 }
 
 interface Reply {
@@ -306,7 +302,7 @@ async function inTerminal(words: readonly string[], keys: string) {
     {
       encoding: 'utf8',
       timeout: 30_000,
-      env: { PATH: process.env.PATH, HOME: settings, XDG_CONFIG_HOME: settings, STAGEDOOR_URL: url },
+      env: { PATH: process.env.PATH, HOME: settings(), XDG_CONFIG_HOME: settings(), STAGEDOOR_URL: url },
     },
   );
   assert.is(status, 0, stderr);

@@ -3,12 +3,11 @@
 
 import { spawnSync } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, type FileHandle, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { access, type FileHandle, open, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -18,17 +17,13 @@ const needsProcesses = test.needs(canFindDescendants, 'descendants are found thr
 const args = [stdioServerPath, '--ignore-stdin-end', '--ignore-sigterm', '--spawn-grandchild'];
 const registry = JSON.stringify({ mcpServers: { stubborn: { command: process.execPath, args } } });
 
-let folder = '';
+const folder = folderOfEach(test);
 let gateway: Program | undefined;
 let pipe: FileHandle | undefined;
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-starting-'));
-});
 test.after.each(async () => {
   await gateway?.remove();
   await pipe?.close();
   [gateway, pipe] = [undefined, undefined];
-  await rm(folder, { recursive: true, force: true });
 });
 
 needsProcesses('a signal ends it after the step under way, and nothing is made or started', async () => {
@@ -40,7 +35,7 @@ needsProcesses('a signal ends it after the step under way, and nothing is made o
   assert.equal(await program.end(), { code: 0, signal: null });
   assert.equal([program.err, program.descendants()], ['', []]);
   assert.not.match(program.out, 'listening');
-  const wasMade = access(join(folder, 'gateway.db')).then(() => true);
+  const wasMade = access(folder('gateway.db')).then(() => true);
   assert.is(await wasMade.catch(() => false), false, 'no database was made');
 });
 
@@ -55,7 +50,7 @@ needsProcesses('a second signal ends it at once, though the start still waits', 
 });
 
 needsProcesses('a signal while its programs start leaves none of them', async () => {
-  await writeFile(join(folder, 'registry.json'), registry);
+  await writeFile(folder('registry.json'), registry);
   gateway = begin('registry.json');
   const program = gateway;
   const running = await eventually(
@@ -72,12 +67,12 @@ test.run();
 
 function begin(file: string): Program {
   const words = ['--port', '0', '--host', '127.0.0.1', '--database', 'sqlite:///gateway.db'];
-  return new Program(['gateway', 'start', ...words, '--registry', file], { folder });
+  return new Program(['gateway', 'start', ...words, '--registry', file], { folder: folder() });
 }
 
 /** A gateway that reads its registry from the pipe, and has begun to. */
 async function startAtPipe(): Promise<Program> {
-  const path = join(folder, 'pipe.json');
+  const path = folder('pipe.json');
   assert.is(spawnSync('mkfifo', [path]).status, 0);
   gateway = begin('pipe.json');
   // As long as nobody reads, opening fails.

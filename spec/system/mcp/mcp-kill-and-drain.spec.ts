@@ -3,14 +3,12 @@
 // none hangs, and none reads the answer of another.
 
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { objectOr } from '../../fixtures/wire.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually, get } from '../../helpers/gateway-client.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
 import {
@@ -76,12 +74,12 @@ const PLANS: readonly Plan[] = [
 ];
 
 const test = suite('journey: kill and drain', { timeoutMs: 90_000 });
+const folder = folderOfEach(test);
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
 for (const plan of PLANS) {
   needsProcesses(plan.title, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'stagedoor-crowd-'));
-    const options = { folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } };
+    const options = { folder: folder(), env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } };
     const fixtures = plan.transport === 'http' ? await startFixtures() : [];
     let harness = await startHarness(options);
     try {
@@ -98,7 +96,6 @@ for (const plan of PLANS) {
     } finally {
       await harness.remove();
       for (const fixture of fixtures) await fixture.end();
-      await rm(folder, { recursive: true, force: true });
     }
   });
 }

@@ -1,9 +1,8 @@
 // Processes of single clients that outlived the shared one, and then the gateway ends, by itself or killed: nothing is left.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
@@ -13,14 +12,14 @@ import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const test = suite('journey: processes of single clients', { timeoutMs: 60_000 });
+const folder = folderOfEach(test);
 const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   needsProcesses(`${signal} to the gateway ends those that outlived the shared process`, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'stagedoor-barred-'));
     const harness = await startHarness();
     try {
-      const bar = join(folder, 'bar');
+      const bar = folder('bar');
       const { command, args } = fixture(`--refuse-while=${bar}`);
       await register(harness.admin, 't', [{ id: 'a', command, args: [...args] }]);
       const clients = [await open(harness), await open(harness)];
@@ -40,7 +39,6 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       assert.equal(await eventually(left, ({ length }) => length === 0, 20_000), []);
     } finally {
       await harness.remove();
-      await rm(folder, { recursive: true, force: true });
     }
   });
 }

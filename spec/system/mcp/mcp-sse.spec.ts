@@ -1,14 +1,12 @@
 // Clients of HTTP+SSE at a gateway with accounts and real programs behind it: a program is killed under their sessions, and
 // the gateway stops, is killed and is started again. The client is the official SDK's.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import * as assert from 'uvu/assert';
 import { type Caller, field, newKey } from '../../helpers/caller.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
@@ -23,16 +21,12 @@ interface Harness extends McpHarness {
   readonly key: Readonly<Record<string, string>>;
 }
 
-let folder = '';
+const folder = folderOfEach(test);
 const harnesses: Harness[] = [];
 const clients: SseClient[] = [];
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-sse-'));
-});
 test.after.each(async () => {
   await Promise.all(clients.splice(0).map(({ client }) => client.close()));
   for (const harness of harnesses.splice(0)) await harness.remove();
-  await rm(folder, { recursive: true, force: true });
 });
 
 needsProcesses(
@@ -83,7 +77,7 @@ needsProcesses('the gateway stops in order, and what comes after it knows no str
 test.run();
 
 async function start(): Promise<Harness> {
-  const env = { GATEWAY_DATABASE_URL: `sqlite:///${folder}/gateway.db` };
+  const env = { GATEWAY_DATABASE_URL: `sqlite:///${folder()}/gateway.db` };
   const guarded = await startGuarded({ env });
   const { headers: key } = await newKey(guarded.admin, `key-${harnesses.length}`);
   const started = { ...guarded, key };

@@ -1,12 +1,10 @@
 // Two nodes on one SQLite file: who loses a key, an account or a part of it on one of them has nothing open at the other soon
 // after, processes of their own included. So has a key that comes to its end, of which nobody tells. Others keep what they have.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { field, newKey, tokenOf } from '../../helpers/caller.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { LegacyClient, ModernClient } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
@@ -24,15 +22,14 @@ const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
 
 type Headers = Readonly<Record<string, string>>;
 
+const folder = folderOfAll(test);
 let a: McpNode;
 let b: McpNode;
 /** Last opened, first closed. */
 const opened: (() => unknown)[] = [];
 
 test.before(async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-nodes-'));
-  opened.unshift(() => rmSync(folder, { recursive: true, force: true }));
-  const database = { url: `sqlite:///${join(folder, 'gateway.db')}` };
+  const database = { url: `sqlite:///${folder('gateway.db')}` };
   const start = async (id: string) => {
     const node = await startNode(database, { id });
     opened.unshift(node.remove);

@@ -1,11 +1,9 @@
 // Two real gateways count the requests of a key together in a real Redis. When Redis is gone, requests are served all the same;
 // when it is back they are counted together again. A Redis that says nothing is in databases/redis-counter.spec.ts.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { type Answer, type Caller, caller, newKey, tokenOf, verdictOf } from '../../helpers/caller.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { Program } from '../../helpers/program.ts';
 import { serverLine } from '../../helpers/server-line.ts';
@@ -25,16 +23,12 @@ const servedWithinMs = 3_000;
 /** Longest time after which requests are counted together again; also on a machine so busy that Redis seems away. */
 const togetherWithinMs = 15_000;
 
-let folder = '';
+const folder = folderOfEach(test);
 const programs: Program[] = [];
 const undo: (() => Promise<unknown>)[] = [];
-test.before.each(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-limits-'));
-});
 test.after.each(async () => {
   for (const program of programs.splice(0)) await program.remove();
   for (const end of undo.splice(0)) await end();
-  await rm(folder, { recursive: true, force: true });
 });
 
 withRedis('two gateways count the requests of a key together, while Redis is there', async () => {
@@ -118,7 +112,7 @@ const request = 'GET /gateway/templates';
 /** A gateway on the file that both share; answers its URL. */
 async function start(nodeId: string, redisUrl: string): Promise<string> {
   const program = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
-    folder,
+    folder: folder(),
     env: {
       GATEWAY_AUTH_ENABLED: 'true',
       GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',

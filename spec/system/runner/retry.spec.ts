@@ -1,10 +1,9 @@
 // With CI=true a flaky spec file of the system tier is run once more, alone, when all others have ended; these tests show that
 // this hides nothing, and that no other file is repeated. Source: docs/adr/0066-retries-of-the-system-tier.md.
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { runSamples, type SamplesRun } from '../../helpers/runner-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -26,13 +25,11 @@ test('a', () => {
 });
 test('ends', () => appendFileSync(diary, 'end ' + name + '\\n'));
 test.run();`;
-let root = '';
+const root = folderOfEach(test);
 
 test.before.each(async () => {
-  root = await mkdtemp(join(tmpdir(), 'stagedoor-chance-'));
-  await writeFile(join(root, 'package.json'), '{ "type": "module" }');
+  await writeFile(root('package.json'), '{ "type": "module" }');
 });
-test.after.each(() => rm(root, { recursive: true, force: true }));
 
 test('a file that fails and then passes is a success, and is shown as flaky', async () => {
   const { code, lines } = await run({ 'system/a.spec.ts': failsOnce, 'system/b.spec.ts': passes });
@@ -70,7 +67,7 @@ test('a', () => appendFileSync(new URL('diary', import.meta.url), 'end of the la
   const { code, lines } = await run({ ...files, 'system/d.spec.ts': last }, ['--jobs', '3']);
   assert.is(code, 0);
   assert.is(lines.at(-1), '10 passed, 0 failed, 0 skipped');
-  const diary = (await readFile(join(root, 'system/diary'), 'utf8')).trimEnd().split('\n');
+  const diary = (await readFile(root('system/diary'), 'utf8')).trimEnd().split('\n');
   assert.equal(
     diary.slice(-6),
     Object.keys(files).flatMap((name) => [`begin ${name.slice(7)}`, `end ${name.slice(7)}`]),
@@ -103,5 +100,5 @@ function run(
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
 ): Promise<SamplesRun> {
-  return runSamples(root, files, ['.spec', ...args], { CI: 'true', ...env });
+  return runSamples(root(), files, ['.spec', ...args], { CI: 'true', ...env });
 }

@@ -4,12 +4,12 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { preamble, runSamples, type SamplesRun, writeSample } from '../../helpers/runner-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { FileLimits, FileResult, Totals } from '../../runner/result.ts';
@@ -17,13 +17,11 @@ import { runFile } from '../../runner/spec-process.ts';
 
 const test = suite('the spec runner', { timeoutMs: 30_000 });
 const limits = { timeoutMs: 20_000, graceMs: 400 };
-let folder = '';
+const folder = folderOfAll(test)();
 
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-runner-'));
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
 });
-test.after(() => rm(folder, { recursive: true, force: true }));
 
 /** Files of one suite: what is counted (passed, failed, skipped), and what the failures, or the reasons to skip, say. */
 const SAMPLES: readonly (readonly [

@@ -4,12 +4,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { answers } from '../../helpers/services/find.ts';
@@ -29,12 +29,10 @@ import { closeRunFolder, openRunFolder, variablesOf } from '../../runner/run-fol
 const test = suite('services', { timeoutMs: 90_000 });
 const names: readonly ServiceName[] = ['postgresql', 'mariadb', 'redis'];
 const found = { postgresql: await postgresql(), mariadb: await mariadb(), redis: await redis() };
-let scratch = '';
+const scratch = folderOfAll(test)();
 test.before(async () => {
-  scratch = await mkdtemp(join(tmpdir(), 'stagedoor-services-'));
   await chmod(scratch, 0o711);
 });
-test.after(() => rm(scratch, { recursive: true, force: true }));
 
 for (const name of names) {
   const { url, skip } = found[name];

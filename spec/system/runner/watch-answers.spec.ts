@@ -3,21 +3,19 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runFile } from '../../runner/spec-process.ts';
 
 const test = suite('the watch over all answers', { timeoutMs: 60_000 });
 const here = (name: string): string => JSON.stringify(new URL(name, import.meta.url).href);
-let folder = '';
+const folder = folderOfAll(test)();
 test.before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stagedoor-watch-'));
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
 });
-test.after(() => rm(folder, { recursive: true, force: true }));
 
 /** Runs a spec of one test around an app, and gives what it failed of. */
 async function failuresOf(body: string): Promise<readonly string[]> {

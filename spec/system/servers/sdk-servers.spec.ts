@@ -2,8 +2,7 @@
 // reference servers everything, filesystem and memory as they are published. What each transport must do in detail is
 // in the conformance suite, against our own fixtures.
 
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filter, firstValueFrom, timeout } from 'rxjs';
@@ -32,6 +31,7 @@ import {
   sdkModernProgram,
   startSdkModernServer,
 } from '../../fixtures/sdk-modern-server.ts';
+import { inFolder } from '../../helpers/folder.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition } from '../../transports/http/open-http.ts';
@@ -362,14 +362,10 @@ async function withGateway(
 }
 
 async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  // The real path: the filesystem server compares it with the paths it is asked for.
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'stagedoor-sdk-')));
-  try {
+  await inFolder(async (folder) => {
     await writeFile(join(folder, 'note.txt'), 'what the note says');
     await body(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 function referenceDefinition({ script, args, env }: ReferenceServer, folder: string) {
