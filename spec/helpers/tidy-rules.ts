@@ -1,5 +1,5 @@
 // The rules of style that a text can be checked for, each with the sentence that names it. A rule sees one file and
-// may look at the others. Layers, libraries and tables are in tidy-layers.ts; what a linter knows is left to biome.
+// may look at the others. Layers, libraries and tables are in tidy-layers.ts; biome.json and tsconfig.json have the rest.
 
 import { lineAt, type Rule } from './source-text.ts';
 import { layerRules } from './tidy-layers.ts';
@@ -9,7 +9,6 @@ const longestFileLines = 450;
 const generated = /^src\/persistence\/migrations\//;
 /** Where waiting for real time is the subject, or cannot be avoided: real processes, real sockets. */
 const mayWait = /^spec\/(?:gateway|helpers|runner|transports|fixtures|system)/;
-const mayPrint = /^(?:src\/cli|bench|bin|examples|tools|spec\/fixtures)/;
 
 const isSource = (path: string): boolean => path.startsWith('src/') && !generated.test(path);
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
@@ -33,22 +32,14 @@ export const rules: readonly Rule[] = [
     name: 'no file is called utils',
     check: ({ path }) => (/\/utils?\.\w+$/.test(path) ? ['says nothing by its name'] : []),
   },
-  inCode('there is no any', everywhere, /(?:[:<|&]|=>|\bas\b|\bextends\b)\s*any\b|\bany(?:\[\]|>)/g),
   inCode('nothing is cast through unknown', everywhere, /\bas\s+unknown\s+as\b/g),
   inComments('the compiler is not silenced', everywhere, /@ts-(?:ignore|expect-error|nocheck)/g),
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
-  inCode('only the command line prints to the console', (path) => !mayPrint.test(path), /\bconsole\.\w+/g),
   inCode(
     'actors have no timers of their own',
     (path) => path.startsWith('src/actors/'),
     /\bset(?:Timeout|Interval)\b/g,
   ),
-  inCode(
-    'types are erasable',
-    everywhere,
-    /^\s*(?:export )?(?:declare )?(?:const )?enum \w|^\s*(?:export )?(?:declare )?(?:namespace|module) [\w.]+ *\{|\bconstructor\s*\((?:[^)]*,)?\s*(?:public|private|protected|readonly) /gm,
-  ),
-  inCode('exports have names', isSource, /\bexport default\b|\bas default\b/g),
   {
     name: 'no catch is empty',
     check: ({ code, text }) => {
@@ -71,7 +62,6 @@ export const rules: readonly Rule[] = [
     (path) => isSpec(path) && !mayWait.test(path),
     /\bsleep\s*\(|\bsetTimeout\b/g,
   ),
-  inCode('no spec runs alone', isSpec, /\btest\.only\s*\(/g),
   {
     name: 'only the system tier needs servers, browsers and containers',
     check: ({ path, imports }) =>
