@@ -275,6 +275,14 @@ for (const [name, { manners, asked }] of Object.entries<{ manners: Manners; aske
     }));
 }
 
+test('a legacy server that is slow to answer `initialize`, too', () => {
+  const late: Answer = (response, id) => void setTimeout(() => initialized(response, id), 300);
+  return withContact({ ...legacy(silence), [I]: late }, async (contact) => {
+    const opened = await contact.open({ discoverTimeoutMs: SHORT_MS });
+    assert.equal(opened, { outcome: 'legacy', asked: [D, I, D, DONE] });
+  });
+});
+
 test('a server that closes connections while it starts is asked again, and is a modern one', () => {
   let times = 0;
   const starting: Answer = (response, id) => {

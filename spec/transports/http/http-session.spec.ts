@@ -32,6 +32,18 @@ for (const unknownSession of [404, 400] as const) {
   });
 }
 
+test('opens a lost session again when a part of the time was used before, as for a program that was not listening yet', async () => {
+  const open = { handshakeTimeoutMs: 4_999.5 };
+  await withBackend(
+    {},
+    async ({ transport, server }) => {
+      server.forgetSessions();
+      assert.is(textOf((await see(transport.exchange(echo('hello')))).events[0]), 'hello');
+    },
+    { open },
+  );
+});
+
 test('shares one handshake among all calls that lost the same session', async () => {
   await withBackend({}, async ({ transport, server }) => {
     server.forgetSessions();

@@ -146,7 +146,8 @@ class HttpProbe implements HandshakeChannel {
   /** Asks again: the server may have been starting, or a proxy may have dropped the first request. */
   async #answersSecondDiscover(tookMs: number): Promise<boolean> {
     this.#withdrawn.abort();
-    const timeout = AbortSignal.timeout(Math.min(this.#timeoutMs, Math.max(SECOND_DISCOVER_MS, tookMs)));
+    const waitMs = Math.min(this.#timeoutMs, Math.max(SECOND_DISCOVER_MS, tookMs));
+    const timeout = AbortSignal.timeout(Math.ceil(waitMs));
     const outcome = await outcomeOf(this.#channel.request(this.#question, 'modern', timeout));
     const isUnanswered = timeout.aborted || ('thrown' in outcome && wasCutOff(outcome.thrown));
     if (!isUnanswered) this.#outcome = 'answered';

@@ -197,7 +197,7 @@ export class HttpSession {
 
   async #openAgain(): Promise<void> {
     try {
-      await this.open(AbortSignal.timeout(this.#options.handshakeTimeoutMs));
+      await this.open(AbortSignal.timeout(Math.ceil(this.#options.handshakeTimeoutMs)));
     } finally {
       this.#reopening = undefined;
     }
