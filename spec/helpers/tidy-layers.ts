@@ -51,16 +51,10 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
   { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
   { folder: 'src/http/routes', isVariant: () => true },
   { folder: 'src/cli/commands', isVariant: () => true },
-  {
-    folder: 'src/connect',
-    isVariant: (source) => exportsA('ConnectKind', source) || / = (?:file|python)Kind\(/.test(source.code),
-  },
+  { folder: 'src/connect', isVariant: (source) => exportsA('(?:readonly )?ConnectKind', source) },
   { folder: 'src/persistence/databases', isVariant: () => true },
   { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
 ];
-
-/** Files in a table's folder that are no variant, although its rule would take them for one. */
-const noVariants: readonly string[] = ['src/connect/file-kind.ts'];
 
 /** Files that nobody imports because they are where everything starts. */
 const entries = ['src/index.ts', 'src/cli/main.ts'];
@@ -112,7 +106,7 @@ export const layerRules: readonly Rule[] = [
       const folder = posix.dirname(source.path);
       const table = tables.find((candidate) => candidate.folder === folder);
       const index = repository.get(`${folder}/index.ts`);
-      if (!table || !index || index === source || noVariants.includes(source.path)) return [];
+      if (!table || !index || index === source) return [];
       if (!table.isVariant(source) || index.imports.includes(`./${posix.basename(source.path)}`)) return [];
       return [`is missing from ${folder}/index.ts`];
     },

@@ -127,14 +127,34 @@ export function unlessEmpty<Name extends string>(
   return Object.keys(value).length === 0 ? {} : ({ [name]: value } as Record<Name, unknown>);
 }
 
+/** The variable from which the client reads the key; undefined when the key is written into the snippet, or not needed. */
+export function keyVariable({ key }: Connection): string | undefined {
+  return key?.value === undefined ? key?.variable : undefined;
+}
+
+/** The connection with a key only if it is written into the snippet: for clients that list the names of variables. */
+export function withWrittenKey<C extends Connection>(connection: C): C {
+  return keyVariable(connection) === undefined ? connection : { ...connection, key: undefined };
+}
+
+/** A step of the setup that is needed where the key is in a variable. */
+export function keyStep(connection: Connection, text: (variable: string) => string): readonly string[] {
+  const variable = keyVariable(connection);
+  return variable === undefined ? [] : [text(variable)];
+}
+
 /** The sentence that every list of steps needs where the key is in a variable. */
-export function setVariable({ key }: Connection): readonly string[] {
-  if (key === undefined || key.value !== undefined) return [];
-  return [`Set ${key.variable} to an API key in the environment from which it is started.`];
+export function setVariable(connection: Connection): readonly string[] {
+  return keyStep(
+    connection,
+    (name) => `Set ${name} to an API key in the environment from which it is started.`,
+  );
 }
 
 /** The sentence for clients that read no variables. */
-export function replacePlaceholder({ key }: Connection): readonly string[] {
-  if (key === undefined || key.value !== undefined) return [];
-  return [`Replace ${KEY_PLACEHOLDER} by an API key, or run connect again with --key.`];
+export function replacePlaceholder(connection: Connection): readonly string[] {
+  return keyStep(
+    connection,
+    () => `Replace ${KEY_PLACEHOLDER} by an API key, or run connect again with --key.`,
+  );
 }

@@ -11,154 +11,151 @@ interface PythonProgram {
 
 const PRINT_TOOLS = 'print("\\n".join(tool.name for tool in tools))';
 
-/** The official SDK for Python, from its second major version on. */
-export const python = pythonKind({
-  name: 'python',
-  title: 'Python (official SDK)',
-  program: (connection) => {
-    if (connection.transport === 'stdio') {
-      return {
-        imports: ['from mcp import Client, StdioServerParameters'],
-        main: [
-          `server = StdioServerParameters(${pyArguments(connection)})`,
-          'async with Client(server) as client:',
-          ...LIST_TOOLS,
-        ],
-      };
-    }
-    const { url = '', headers } = membersOf(connection);
-    if (headers === undefined) {
-      return {
-        imports: ['from mcp import Client'],
-        main: [`async with Client(${url}) as client:`, ...LIST_TOOLS],
-      };
-    }
-    return {
-      imports: [
-        'import httpx2',
-        'from mcp import Client',
-        'from mcp.client.streamable_http import streamable_http_client',
-      ],
-      main: [
-        `headers = ${headers}`,
-        'timeout = httpx2.Timeout(30, read=300)',
-        'async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:',
-        `    async with Client(streamable_http_client(${url}, http_client=http)) as client:`,
-        ...LIST_TOOLS.map((line) => `    ${line}`),
-      ],
-    };
-  },
-  install: '"mcp>=2"',
-  trouble: ['"cannot import name Client": the installed mcp is older than 2.0.'],
-  documentation: ['https://github.com/modelcontextprotocol/python-sdk/blob/main/docs/client/transports.md'],
-});
-
 const LIST_TOOLS = [
   '    result = await client.list_tools()',
   '    print("\\n".join(tool.name for tool in result.tools))',
 ];
 
-/** FastMCP: the client of the framework for Python. */
-export const fastmcp = pythonKind({
-  name: 'fastmcp',
-  title: 'FastMCP',
-  program: (connection) => {
-    const isHttp = connection.transport === 'http';
-    const transport = isHttp ? 'StreamableHttpTransport' : 'StdioTransport';
-    return {
-      imports: ['from fastmcp import Client', `from fastmcp.client.transports import ${transport}`],
+export const PYTHON_CLIENTS: readonly ConnectKind[] = [
+  // The official SDK for Python, from its second major version on.
+  pythonKind({
+    name: 'python',
+    title: 'Python (official SDK)',
+    program: (connection) => {
+      if (connection.transport === 'stdio') {
+        return {
+          imports: ['from mcp import Client, StdioServerParameters'],
+          main: [
+            `server = StdioServerParameters(${pyArguments(connection)})`,
+            'async with Client(server) as client:',
+            ...LIST_TOOLS,
+          ],
+        };
+      }
+      const { url = '', headers } = membersOf(connection);
+      if (headers === undefined) {
+        return {
+          imports: ['from mcp import Client'],
+          main: [`async with Client(${url}) as client:`, ...LIST_TOOLS],
+        };
+      }
+      return {
+        imports: [
+          'import httpx2',
+          'from mcp import Client',
+          'from mcp.client.streamable_http import streamable_http_client',
+        ],
+        main: [
+          `headers = ${headers}`,
+          'timeout = httpx2.Timeout(30, read=300)',
+          'async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:',
+          `    async with Client(streamable_http_client(${url}, http_client=http)) as client:`,
+          ...LIST_TOOLS.map((line) => `    ${line}`),
+        ],
+      };
+    },
+    install: '"mcp>=2"',
+    trouble: ['"cannot import name Client": the installed mcp is older than 2.0.'],
+    documentation: ['https://github.com/modelcontextprotocol/python-sdk/blob/main/docs/client/transports.md'],
+  }),
+  // FastMCP: the client of the framework for Python.
+  pythonKind({
+    name: 'fastmcp',
+    title: 'FastMCP',
+    program: (connection) => {
+      const isHttp = connection.transport === 'http';
+      const transport = isHttp ? 'StreamableHttpTransport' : 'StdioTransport';
+      return {
+        imports: ['from fastmcp import Client', `from fastmcp.client.transports import ${transport}`],
+        main: [
+          `async with Client(${transport}(${pyArguments(connection, isHttp)})) as client:`,
+          '    tools = await client.list_tools()',
+          `    ${PRINT_TOOLS}`,
+        ],
+      };
+    },
+    install: 'fastmcp',
+    documentation: ['https://gofastmcp.com/clients/transports'],
+  }),
+  // LangChain: tools for its agents, through its own adapter.
+  pythonKind({
+    name: 'langchain',
+    title: 'LangChain',
+    program: (connection) => ({
+      imports: ['from langchain.mcp import MCPAdapter'],
       main: [
-        `async with Client(${transport}(${pyArguments(connection, isHttp)})) as client:`,
-        '    tools = await client.list_tools()',
+        `config = ${pyDict({ mcpServers: pyDict({ [connection.template]: pyDict(membersOf(connection)) }) })}`,
+        'async with MCPAdapter(config) as adapter:',
+        '    tools = await adapter.list_tools()',
         `    ${PRINT_TOOLS}`,
+        '    # create_agent("provider:model", tools) uses them',
       ],
-    };
-  },
-  install: 'fastmcp',
-  documentation: ['https://gofastmcp.com/clients/transports'],
-});
-
-/** LangChain: tools for its agents, through its own adapter. */
-export const langchain = pythonKind({
-  name: 'langchain',
-  title: 'LangChain',
-  program: (connection) => ({
-    imports: ['from langchain.mcp import MCPAdapter'],
-    main: [
-      `config = ${pyDict({ mcpServers: pyDict({ [connection.template]: pyDict(membersOf(connection)) }) })}`,
-      'async with MCPAdapter(config) as adapter:',
-      '    tools = await adapter.list_tools()',
-      `    ${PRINT_TOOLS}`,
-      '    # create_agent("provider:model", tools) uses them',
+    }),
+    install: '"langchain[mcp]>=1.4"',
+    trouble: [
+      '"No module named langchain.mcp": LangChain is older than 1.4, or installed without the extra "mcp".',
+    ],
+    documentation: [
+      'https://docs.langchain.com/oss/python/langchain/mcp',
+      'https://docs.langchain.com/oss/python/migrate/langchain-mcp-adapters',
     ],
   }),
-  install: '"langchain[mcp]>=1.4"',
-  trouble: [
-    '"No module named langchain.mcp": LangChain is older than 1.4, or installed without the extra "mcp".',
-  ],
-  documentation: [
-    'https://docs.langchain.com/oss/python/langchain/mcp',
-    'https://docs.langchain.com/oss/python/migrate/langchain-mcp-adapters',
-  ],
-});
-
-/** LlamaIndex: tools for its agents. */
-export const llamaindex = pythonKind({
-  name: 'llamaindex',
-  title: 'LlamaIndex',
-  program: (connection) => ({
-    imports: ['from llama_index.tools.mcp import BasicMCPClient, McpToolSpec'],
-    main: [
-      `client = BasicMCPClient(${pyArguments(connection, true)})`,
-      'tools = await McpToolSpec(client=client).to_tool_list_async()',
-      'print("\\n".join(tool.metadata.name for tool in tools))',
-      '# FunctionAgent(tools=tools, llm=...) uses them',
-    ],
+  // LlamaIndex: tools for its agents.
+  pythonKind({
+    name: 'llamaindex',
+    title: 'LlamaIndex',
+    program: (connection) => ({
+      imports: ['from llama_index.tools.mcp import BasicMCPClient, McpToolSpec'],
+      main: [
+        `client = BasicMCPClient(${pyArguments(connection, true)})`,
+        'tools = await McpToolSpec(client=client).to_tool_list_async()',
+        'print("\\n".join(tool.metadata.name for tool in tools))',
+        '# FunctionAgent(tools=tools, llm=...) uses them',
+      ],
+    }),
+    install: 'llama-index-tools-mcp',
+    documentation: ['https://developers.llamaindex.ai/python/framework/module_guides/mcp/llamaindex_mcp'],
   }),
-  install: 'llama-index-tools-mcp',
-  documentation: ['https://developers.llamaindex.ai/python/framework/module_guides/mcp/llamaindex_mcp'],
-});
-
-/** AutoGen: tools for its agents. */
-export const autogen = pythonKind({
-  name: 'autogen',
-  title: 'AutoGen',
-  program: (connection) => {
-    const params = connection.transport === 'http' ? 'StreamableHttpServerParams' : 'StdioServerParams';
-    return {
-      imports: [`from autogen_ext.tools.mcp import ${params}, mcp_server_tools`],
-      main: [
-        `tools = await mcp_server_tools(${params}(${pyArguments(connection)}))`,
-        PRINT_TOOLS,
-        '# AssistantAgent("name", model_client=..., tools=tools) uses them',
-      ],
-    };
-  },
-  install: '"autogen-ext[mcp]" autogen-agentchat',
-  documentation: ['https://microsoft.github.io/autogen/stable/reference/python/autogen_ext.tools.mcp.html'],
-});
-
-/** OpenAI Agents SDK: a server for its agents, which it keeps open while they run. */
-export const openaiAgents = pythonKind({
-  name: 'openai-agents',
-  title: 'OpenAI Agents SDK',
-  program: (connection) => {
-    const server = connection.transport === 'http' ? 'MCPServerStreamableHttp' : 'MCPServerStdio';
-    return {
-      imports: [`from agents.mcp import ${server}`],
-      main: [
-        `params = ${pyDict(membersOf(connection))}`,
-        `async with ${server}(name=${pyString(connection.template)}, params=params) as server:`,
-        '    tools = await server.list_tools()',
-        `    ${PRINT_TOOLS}`,
-        '    # Agent(name="...", mcp_servers=[server]) uses them',
-      ],
-    };
-  },
-  install: 'openai-agents',
-  trouble: ['A time-out while it connects: raise client_session_timeout_seconds of the server.'],
-  documentation: ['https://openai.github.io/openai-agents-python/mcp/'],
-});
+  // AutoGen: tools for its agents.
+  pythonKind({
+    name: 'autogen',
+    title: 'AutoGen',
+    program: (connection) => {
+      const params = connection.transport === 'http' ? 'StreamableHttpServerParams' : 'StdioServerParams';
+      return {
+        imports: [`from autogen_ext.tools.mcp import ${params}, mcp_server_tools`],
+        main: [
+          `tools = await mcp_server_tools(${params}(${pyArguments(connection)}))`,
+          PRINT_TOOLS,
+          '# AssistantAgent("name", model_client=..., tools=tools) uses them',
+        ],
+      };
+    },
+    install: '"autogen-ext[mcp]" autogen-agentchat',
+    documentation: ['https://microsoft.github.io/autogen/stable/reference/python/autogen_ext.tools.mcp.html'],
+  }),
+  // OpenAI Agents SDK: a server for its agents, which it keeps open while they run.
+  pythonKind({
+    name: 'openai-agents',
+    title: 'OpenAI Agents SDK',
+    program: (connection) => {
+      const server = connection.transport === 'http' ? 'MCPServerStreamableHttp' : 'MCPServerStdio';
+      return {
+        imports: [`from agents.mcp import ${server}`],
+        main: [
+          `params = ${pyDict(membersOf(connection))}`,
+          `async with ${server}(name=${pyString(connection.template)}, params=params) as server:`,
+          '    tools = await server.list_tools()',
+          `    ${PRINT_TOOLS}`,
+          '    # Agent(name="...", mcp_servers=[server]) uses them',
+        ],
+      };
+    },
+    install: 'openai-agents',
+    trouble: ['A time-out while it connects: raise client_session_timeout_seconds of the server.'],
+    documentation: ['https://openai.github.io/openai-agents-python/mcp/'],
+  }),
+];
 
 /** The row of a library. `install` is what pip installs, `trouble` what goes wrong with this library alone. */
 function pythonKind({

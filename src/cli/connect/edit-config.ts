@@ -12,7 +12,7 @@ import {
   printParseErrorCode,
 } from 'jsonc-parser';
 import { isMap, isSeq, parseDocument } from 'yaml';
-import { configText, tomlTable } from '../../connect/file-kind.ts';
+import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, Connection } from '../../connect/kind.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';

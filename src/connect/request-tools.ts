@@ -1,22 +1,63 @@
-// Postman: a collection that can be imported, with the HTTP API and the first requests of an MCP client.
+// Tools that send single requests: the HTTP API, and the first requests of an MCP client.
 
-import { type Connection, type ConnectKind, KEY_PLACEHOLDER } from './kind.ts';
+import { type Connection, type ConnectKind, KEY_PLACEHOLDER, keyStep, setVariable } from './kind.ts';
 
-const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
+/** Lines for a shell: the HTTP API, and the first request of an MCP client. */
+export const curl: ConnectKind = {
+  name: 'curl',
+  title: 'curl',
+  transports: ['http'],
+  language: 'sh',
+  snippet: ({ template, url, key }) => {
+    const base = `${url}/mcp/${template}`;
+    const value =
+      key?.value === undefined ? `"X-API-Key: $${key?.variable}"` : shellWord(`X-API-Key: ${key.value}`);
+    const header = key === undefined ? '' : ` -H ${value}`;
+    return [
+      '# The tools of the template',
+      `curl -fsS ${shellWord(`${base}/tools/list`)}${header}`,
+      '',
+      '# What an MCP client sends first',
+      `curl -fsS ${shellWord(base)}${header} -H 'Content-Type: application/json' \\`,
+      `  -H 'Accept: application/json, text/event-stream' \\`,
+      `  -d ${shellWord(JSON.stringify(initialize('curl')))}`,
+      '',
+      '# Calls a tool, with its name and its arguments:',
+      `# curl -fsS ${shellWord(`${base}/tools/call`)}${header} \\`,
+      `#   -H 'Content-Type: application/json' -d '{"name":"...","arguments":{}}'`,
+    ].join('\n');
+  },
+  steps: (connection) => [
+    ...setVariable(connection),
+    'Paste the lines into a POSIX shell; on Windows into Git Bash or WSL.',
+  ],
+  troubleshooting: [
+    '"curl: (22) ... 401": the key is missing, not valid or revoked; leave out -f to see the reason.',
+    '"404": there is no such template, or the key may not use it.',
+    '"503": no instance of the template is healthy; "stagedoor gateway list" shows why.',
+  ],
+  documentation: ['https://curl.se/docs/manpage.html'],
+};
 
-/** Postman. */
+/** One word for a POSIX shell. */
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A collection that can be imported. */
 export const postman: ConnectKind = {
   name: 'postman',
   title: 'Postman',
   transports: ['http'],
   language: 'json',
   snippet: (connection) => JSON.stringify(collection(connection), null, 2),
-  steps: ({ key }) => [
+  steps: (connection) => [
     'Save the snippet as stagedoor.postman_collection.json ("--output" does so).',
     'Click Import in Postman and choose the file.',
-    ...(key === undefined || key.value !== undefined
-      ? []
-      : ['Open the collection, Variables, and set the current value of apiKey, which is not shared.']),
+    ...keyStep(
+      connection,
+      () => 'Open the collection, Variables, and set the current value of apiKey, which is not shared.',
+    ),
     'Send "List tools".',
   ],
   troubleshooting: [
@@ -45,12 +86,6 @@ function collection({ template, url, key }: Connection): object {
     body: { mode: 'raw', raw: JSON.stringify(body, null, 2), options: { raw: { language: 'json' } } },
   });
   const base = '{{baseUrl}}/mcp/{{template}}';
-  const params = {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'postman', version: '1.0.0' },
-  };
-  const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
   const keepSession = [
     "const id = pm.response.headers.get('Mcp-Session-Id');",
     "if (id) pm.collectionVariables.set('sessionId', id);",
@@ -72,7 +107,7 @@ function collection({ template, url, key }: Connection): object {
       {
         name: 'MCP: initialize',
         event: [{ listen: 'test', script: { type: 'text/javascript', exec: keepSession } }],
-        request: post(base, [json, both], initialize),
+        request: post(base, [json, both], initialize('postman')),
       },
       {
         name: 'MCP: list tools',
@@ -80,4 +115,13 @@ function collection({ template, url, key }: Connection): object {
       },
     ],
   };
+}
+
+const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
+
+/** What an MCP client of this name sends first. */
+function initialize(name: string): object {
+  const clientInfo = { name, version: '1.0.0' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+  return { jsonrpc: '2.0', id: 1, method: 'initialize', params };
 }

@@ -1,0 +1,413 @@
+// Clients that are configured by a file, in the order in which they are shown: the form of the entry, and the path of the file. Their
+// snippet is the section of the file with one entry, in the language of the file.
+
+import { stringify as yaml } from 'yaml';
+import {
+  type ConfigFile,
+  type Connection,
+  type ConnectKind,
+  environmentOf,
+  everywhere,
+  type FileLocations,
+  headersOf,
+  keyStep,
+  keyVariable,
+  replacePlaceholder,
+  setVariable,
+  unlessEmpty,
+  withWrittenKey,
+} from './kind.ts';
+
+/** How clients name a variable in their files. */
+const shellReference = (variable: string) => `\${${variable}}`;
+const envReference = (variable: string) => `\${env:${variable}}`;
+const secretReference = (variable: string) => `\${{ secrets.${variable} }}`;
+
+export const FILE_CLIENTS: readonly ConnectKind[] = [
+  // The Claude desktop app: programs only, and no variables in its file.
+  fileKind({
+    name: 'claude',
+    title: 'Claude (desktop app)',
+    transports: ['stdio'],
+    file: jsonFile(
+      {
+        macos: '~/Library/Application Support/Claude/claude_desktop_config.json',
+        windows: '%APPDATA%\\Claude\\claude_desktop_config.json',
+        linux: '~/.config/Claude/claude_desktop_config.json',
+      },
+      {},
+    ),
+    steps: (connection) => [
+      'Open Settings, Developer, Edit Config: the file opens.',
+      'Put the snippet into it, or its entry into the mcpServers that are there.',
+      ...replacePlaceholder(connection),
+      'Quit the app (not only its window) and start it again.',
+      'Open the list of connectors in a new chat: the server is there.',
+    ],
+    troubleshooting: [
+      'The server is not listed: the file is not valid JSON, or the app was not quit. Settings, Developer shows the error.',
+      'Its log is mcp-server-NAME.log, in ~/Library/Logs/Claude (macOS) or %APPDATA%\\Claude\\logs (Windows).',
+      '"not logged in" in the log: the key is missing; see step 3.',
+    ],
+    documentation: ['https://modelcontextprotocol.io/docs/develop/connect-local-servers'],
+    needsKeyInFile: true,
+  }),
+  // Claude Code: the entry, and where it belongs.
+  fileKind({
+    name: 'claude-code',
+    title: 'Claude Code',
+    file: jsonFile(everywhere('.mcp.json'), {
+      reference: shellReference,
+      stdio: { type: 'stdio' },
+      http: { type: 'http' },
+    }),
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Put the snippet into .mcp.json in the root of the project, or its entry into the mcpServers that are there.',
+      'Start claude in that folder and approve the server.',
+      'Type /mcp: the server is listed as connected.',
+    ],
+    troubleshooting: [
+      'A warning of a missing variable: the variable is not set in the shell that starts claude.',
+      '"claude mcp list" shows the state of each server; "claude mcp reset-project-choices" asks for the approval again.',
+      'A server that starts slowly: raise MCP_TIMEOUT (in milliseconds).',
+    ],
+    documentation: ['https://code.claude.com/docs/en/mcp'],
+  }),
+  // Visual Studio Code: the entry, and where it belongs.
+  fileKind({
+    name: 'vscode',
+    title: 'Visual Studio Code',
+    file: jsonFile(
+      everywhere('.vscode/mcp.json'),
+      { reference: envReference, stdio: { type: 'stdio' }, http: { type: 'http' } },
+      ['servers'],
+    ),
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Put the snippet into .vscode/mcp.json of the workspace; for all workspaces run "MCP: Open User Configuration".',
+      'Run "MCP: List Servers" from the command palette, choose the server and start it.',
+      'Open the chat in agent mode: its tools are under Configure Tools.',
+    ],
+    troubleshooting: [
+      '"MCP: List Servers", the server, "Show Output" is its log.',
+      '401: the variable was not set when VS Code was started. Quit all of its windows and start it from a shell that has it.',
+      'Tools of before: run "MCP: Reset Cached Tools".',
+    ],
+    documentation: ['https://code.visualstudio.com/docs/copilot/reference/mcp-configuration'],
+  }),
+  // Cursor: the entry of the person, for all projects.
+  fileKind({
+    name: 'cursor',
+    title: 'Cursor',
+    file: jsonFile(everywhere('~/.cursor/mcp.json'), { reference: envReference }),
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Put the snippet into ~/.cursor/mcp.json, or into .cursor/mcp.json of one project.',
+      'Open Settings, Tools & MCP and switch the server on.',
+    ],
+    troubleshooting: [
+      'A red dot: "Show Output" in Settings, or Output, MCP Logs, has the reason.',
+      '401: Cursor was started without the variable. Quit it and start it from a shell that has it.',
+    ],
+    documentation: ['https://cursor.com/docs/context/mcp'],
+  }),
+  // Windsurf: Cascade reads one file of the person, and calls the URL serverUrl.
+  fileKind({
+    name: 'windsurf',
+    title: 'Windsurf',
+    file: jsonFile(everywhere('~/.codeium/windsurf/mcp_config.json'), {
+      reference: envReference,
+      urlName: 'serverUrl',
+    }),
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Put the snippet into ~/.codeium/windsurf/mcp_config.json.',
+      'Open the MCP panel of Cascade and press Refresh.',
+    ],
+    troubleshooting: [
+      'The server is not listed: the file is not valid JSON.',
+      '401: Windsurf was started without the variable. Quit it and start it from a shell that has it.',
+      'More than 100 tools in all: switch some off in the MCP panel.',
+    ],
+    documentation: ['https://docs.windsurf.com/windsurf/cascade/mcp'],
+  }),
+  // Cline: no variables in its file, and a word of its own for Streamable HTTP.
+  fileKind({
+    name: 'cline',
+    title: 'Cline',
+    file: jsonFile(everywhere('~/.cline/data/settings/cline_mcp_settings.json'), {
+      http: { type: 'streamableHttp' },
+      last: { disabled: false },
+    }),
+    steps: (connection) => [
+      'Click the MCP Servers icon, Configure, Configure MCP Servers: the file opens.',
+      'Put the snippet into it, or its entry into the mcpServers that are there.',
+      ...replacePlaceholder(connection),
+      'Save it: the server appears in the list with a green dot.',
+    ],
+    troubleshooting: [
+      'The VS Code extension may keep its file in the global storage of VS Code; step 1 opens the right one.',
+      'A red dot: click "Restart Server"; the message below it says why.',
+      'A URL without "type" is taken for HTTP+SSE.',
+    ],
+    documentation: ['https://docs.cline.bot/mcp/mcp-overview'],
+    needsKeyInFile: true,
+  }),
+  // Continue: a file of its own for each server, with a list of entries; secrets come from .env files.
+  fileKind({
+    name: 'continue',
+    title: 'Continue',
+    file: {
+      format: 'yaml',
+      locations: everywhere('.continue/mcpServers/stagedoor.yaml'),
+      section: ['mcpServers'],
+      isList: true,
+      preamble: { name: 'stagedoor', version: '1.0.0', schema: 'v1' },
+      entry: (connection) => {
+        const { template: name } = connection;
+        if (connection.transport === 'stdio') {
+          return serverEntry(connection, { reference: secretReference, stdio: { name, type: 'stdio' } });
+        }
+        const headers = unlessEmpty('headers', headersOf(connection, secretReference));
+        return {
+          ...{ name, type: 'streamable-http', url: connection.endpoint },
+          ...unlessEmpty('requestOptions', headers),
+        };
+      },
+    },
+    steps: (connection) => [
+      'Save the snippet as .continue/mcpServers/stagedoor.yaml in the workspace.',
+      ...keyStep(
+        connection,
+        (variable) =>
+          `Put ${variable}=<the key> into .continue/.env of the workspace, or into ~/.continue/.env.`,
+      ),
+      'Reload the window and choose the agent mode: MCP works only there.',
+    ],
+    troubleshooting: [
+      'The server is not listed: name, version and schema at the top of the file are required.',
+      '401: the secret is not found; its name in .env has to be the one in the snippet.',
+    ],
+    documentation: [
+      'https://docs.continue.dev/customize/deep-dives/mcp',
+      'https://docs.continue.dev/reference',
+    ],
+  }),
+  // Zed: context_servers in its settings, which may hold comments; no variables.
+  fileKind({
+    name: 'zed',
+    title: 'Zed',
+    file: jsonFile(
+      {
+        macos: '~/.config/zed/settings.json',
+        windows: '%APPDATA%\\Zed\\settings.json',
+        linux: '~/.config/zed/settings.json',
+      },
+      {},
+      ['context_servers'],
+    ),
+    steps: (connection) => [
+      'Run "zed: open settings file" from the command palette.',
+      'Put the entry of the snippet into context_servers.',
+      ...replacePlaceholder(connection),
+      'Open the settings of the Agent Panel: the dot beside the server turns green.',
+    ],
+    troubleshooting: [
+      'A red dot: its tooltip has the reason; "zed: open log" has more.',
+      'A remote server without headers makes Zed look for OAuth, which the gateway does not have.',
+    ],
+    documentation: ['https://zed.dev/docs/ai/mcp'],
+    needsKeyInFile: true,
+  }),
+  // JetBrains IDEs: AI Assistant takes the JSON in its settings, Junie from a file.
+  fileKind({
+    name: 'jetbrains',
+    title: 'JetBrains AI Assistant and Junie',
+    file: jsonFile(everywhere('~/.junie/mcp/mcp.json'), {}),
+    steps: (connection) => [
+      'AI Assistant: open Settings, Tools, AI Assistant, Model Context Protocol (MCP), and click Add.',
+      'Choose JSON (STDIO) or Streamable HTTP, and paste the snippet.',
+      ...replacePlaceholder(connection),
+      'Apply: the status of the server shows its tools.',
+      'Junie, instead: put the snippet into ~/.junie/mcp/mcp.json.',
+    ],
+    troubleshooting: [
+      'The status is an error: click it for the log of the server.',
+      '"Cannot run program": use the absolute path of the command.',
+    ],
+    documentation: [
+      'https://www.jetbrains.com/help/ai-assistant/mcp.html',
+      'https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html',
+    ],
+    needsKeyInFile: true,
+  }),
+  // Gemini CLI: mcpServers in its settings; the URL of Streamable HTTP is httpUrl.
+  fileKind({
+    name: 'gemini-cli',
+    title: 'Gemini CLI',
+    file: jsonFile(everywhere('~/.gemini/settings.json'), { reference: shellReference, urlName: 'httpUrl' }),
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Put the entry of the snippet into mcpServers of ~/.gemini/settings.json, or of .gemini/settings.json in a project.',
+      'Start gemini and type /mcp: the server is listed as ready, with its tools.',
+    ],
+    troubleshooting: [
+      'DISCONNECTED: "gemini --debug" shows the reason.',
+      'Variables whose names look like secrets are kept from programs unless "env" names them, as the snippet does.',
+    ],
+    documentation: [
+      'https://geminicli.com/docs/tools/mcp-server/',
+      'https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md',
+    ],
+  }),
+  // Codex: a table for each server.
+  fileKind({
+    name: 'codex',
+    title: 'Codex',
+    file: {
+      format: 'toml',
+      locations: everywhere('~/.codex/config.toml'),
+      section: ['mcp_servers'],
+      entry: (connection) => {
+        const variable = keyVariable(connection);
+        const written = withWrittenKey(connection);
+        if (written.transport === 'http') {
+          const named = variable === undefined ? {} : { env_http_headers: { 'X-API-Key': variable } };
+          return { url: written.endpoint, ...named, ...unlessEmpty('http_headers', headersOf(written)) };
+        }
+        const named = variable === undefined ? {} : { env_vars: [variable] };
+        const { command, args } = written;
+        return { command, args, ...named, ...unlessEmpty('env', environmentOf(written)) };
+      },
+    },
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Append the snippet to ~/.codex/config.toml; the command line and the IDE extension read the same file.',
+      'Start codex and type /mcp: the server is listed with its tools.',
+    ],
+    troubleshooting: [
+      '"codex mcp get NAME" shows how the entry was read.',
+      'A server that starts slowly: set startup_timeout_sec in its table.',
+      '"headers" and "bearer_token" are not read: a key belongs into env_http_headers, which names a variable.',
+    ],
+    documentation: ['https://developers.openai.com/codex/mcp'],
+  }),
+  // goose: extensions in its YAML file. Keys are named in env_keys and kept in the keyring, or come from the environment.
+  fileKind({
+    name: 'goose',
+    title: 'goose',
+    file: {
+      format: 'yaml',
+      locations: {
+        macos: '~/.config/goose/config.yaml',
+        windows: '%APPDATA%\\Block\\goose\\config\\config.yaml',
+        linux: '~/.config/goose/config.yaml',
+      },
+      section: ['extensions'],
+      entry: (connection) => {
+        const { template } = connection;
+        const variable = keyVariable(connection);
+        const common = { enabled: true, name: template, description: `${template} through stagedoor` };
+        const secrets = { env_keys: variable === undefined ? [] : [variable], timeout: 300 };
+        if (connection.transport === 'http') {
+          const headers = headersOf(connection, shellReference);
+          const { endpoint: uri } = connection;
+          return { ...common, type: 'streamable_http', uri, headers, envs: {}, ...secrets };
+        }
+        const { command: cmd, args } = connection;
+        const envs = environmentOf(withWrittenKey(connection));
+        return { ...common, type: 'stdio', cmd, args, envs, ...secrets };
+      },
+    },
+    steps: (connection) => [
+      ...setVariable(connection),
+      'Put the entry of the snippet into extensions of the file.',
+      'Start a new session: "goose session" lists the extension, or says why it could not be started.',
+    ],
+    troubleshooting: [
+      '"goose info -v" shows the file that is read and what is in it.',
+      'The key is not found: goose looks for the names of env_keys in the keyring first; "goose configure" stores it there.',
+      'SSE is not supported any more: the type has to be streamable_http.',
+    ],
+    documentation: ['https://goose-docs.ai/docs/guides/config-files'],
+  }),
+];
+
+/** The row of such a client. Default: it can do both transports. */
+function fileKind({
+  file,
+  transports = ['stdio', 'http'],
+  ...kind
+}: Omit<ConnectKind, 'file' | 'language' | 'snippet' | 'transports'> & {
+  readonly file: ConfigFile;
+  readonly transports?: ConnectKind['transports'];
+}): ConnectKind {
+  const snippet = (connection: Connection) => configText(file, connection);
+  return { ...kind, transports, language: file.format, file, snippet };
+}
+
+/** A file in JSON with a map from names of servers to entries of the usual form. */
+function jsonFile(locations: FileLocations, form: EntryForm, section = ['mcpServers']): ConfigFile {
+  return { format: 'json', locations, section, entry: (connection) => serverEntry(connection, form) };
+}
+
+/** What distinguishes the entries of one client from those of others. */
+interface EntryForm {
+  /** How a variable is named; without it the key is a placeholder. */
+  readonly reference?: (variable: string) => string;
+  /** First members of an entry of this transport, such as its type. */
+  readonly stdio?: Readonly<Record<string, unknown>>;
+  readonly http?: Readonly<Record<string, unknown>>;
+  /** Last members of every entry. */
+  readonly last?: Readonly<Record<string, unknown>>;
+  /** The name of the member with the URL. Default `url`. */
+  readonly urlName?: string;
+}
+
+/** The entry that most clients have: command, args, env; or url, headers. */
+function serverEntry(
+  connection: Connection,
+  { reference, stdio, http, last, urlName = 'url' }: EntryForm,
+): Readonly<Record<string, unknown>> {
+  if (connection.transport === 'http') {
+    const headers = headersOf(connection, reference);
+    return { ...http, [urlName]: connection.endpoint, ...unlessEmpty('headers', headers), ...last };
+  }
+  const { command, args } = connection;
+  const env = environmentOf(connection, reference);
+  return { ...stdio, command, args, ...unlessEmpty('env', env), ...last };
+}
+
+/** The whole file as it would be with this one server. Without a line end. */
+export function configText(file: ConfigFile, connection: Connection): string {
+  const { format, section, entry, isList, preamble } = file;
+  const { template } = connection;
+  if (format === 'toml') return tomlTable([...section, template], entry(connection));
+  const servers = isList ? [entry(connection)] : { [template]: entry(connection) };
+  const document = {
+    ...preamble,
+    ...Object(section.reduceRight<unknown>((inner, name) => ({ [name]: inner }), servers)),
+  };
+  return format === 'yaml' ? yaml(document, { lineWidth: 0 }).trimEnd() : JSON.stringify(document, null, 2);
+}
+
+/** A table of TOML: strings, numbers, booleans, lists of strings, and tables of strings, which are written inline. */
+export function tomlTable(path: readonly string[], entry: Readonly<Record<string, unknown>>): string {
+  const lines = Object.entries(entry).map(([name, value]) => `${tomlKey(name)} = ${tomlValue(value)}`);
+  return [`[${path.map(tomlKey).join('.')}]`, ...lines].join('\n');
+}
+
+function tomlValue(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;
+  if (typeof value === 'object' && value !== null) {
+    return `{ ${Object.entries(value)
+      .map(([name, each]) => `${tomlKey(name)} = ${tomlValue(each)}`)
+      .join(', ')} }`;
+  }
+  return JSON.stringify(value); // the escapes of JSON are among those of TOML
+}
+
+function tomlKey(name: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(name) ? name : JSON.stringify(name);
+}
