@@ -36,7 +36,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^ajv$/, ['templates']],
   [/^@opentelemetry\//, ['tracing']],
   [/^yaml$/, ['config', 'connect', 'persistence', 'templates', 'discovery', 'cli']],
-  [/^jsonc-parser$/, ['cli']],
+  [/^jsonc-parser$/, ['cli', 'templates']],
 ];
 
 /** Rooms that are pure: nothing but these packages, and nothing of Node but the functions on bytes that go with its global Buffer. */

@@ -113,26 +113,23 @@ function pointerTo(parent: string, name: string): string {
   return `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** The line in which the value at a pointer begins. JSON is YAML, whose parser knows where everything stands. */
+/** The line in which the value at a pointer begins; a missing value is at its parent. */
 async function linesOf(text: string): Promise<(pointer: string) => number | undefined> {
-  const { isNode, LineCounter, parseDocument } = await import('yaml');
-  const lineCounter = new LineCounter();
-  let document: ReturnType<typeof parseDocument>;
+  const { findNodeAtLocation, parseTree } = await import('jsonc-parser');
+  let root: ReturnType<typeof parseTree>;
   try {
-    document = parseDocument(text, { lineCounter, logLevel: 'silent' });
+    root = parseTree(text);
   } catch {
     return () => undefined; // nested too deeply for that parser
   }
   return (pointer) => {
-    const path = pointer
-      .split('/')
-      .slice(1)
-      .map((word) => word.replaceAll('~1', '/').replaceAll('~0', '~'));
-    // A missing value is reported at its parent.
-    for (let length = path.length; length >= 0; length -= 1) {
-      const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
-      if (isNode(node) && node.range) return lineCounter.linePos(node.range[0]).line;
+    let node = root;
+    for (const word of pointer.split('/').slice(1)) {
+      const name = word.replaceAll('~1', '/').replaceAll('~0', '~');
+      const next = node && findNodeAtLocation(node, [node.type === 'array' ? Number(name) : name]);
+      if (next === undefined) break;
+      node = next;
     }
-    return undefined;
+    return node && text.slice(0, node.offset).split('\n').length;
   };
 }
