@@ -20,19 +20,23 @@ const OWNERS_FOLDER = 0o700;
 
 /**
  * Writes a file with mode 0600 in place of what is there; its folder is made with mode 0700 when there is none. A reader
- * sees the old text or the new one. Throws the error of the file system; then the old file is unchanged. `isUnchanged` is
- * called right before the replacement; when it returns false, nothing is replaced and the result is false.
+ * sees the old text or the new one. Throws CommandFailure for what the file system refuses; then the old file is unchanged.
+ * `isUnchanged` is called right before the replacement; when it returns false, nothing is replaced and the result is false.
  */
 export function writePrivateFile(
   path: string,
   text: string,
   isUnchanged: () => boolean = () => true,
 ): boolean {
-  mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
-  return replaceFile(path, text, OWNER_ALONE, isUnchanged);
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
+    return replaceFile(path, text, OWNER_ALONE, isUnchanged);
+  } catch (error) {
+    throw error instanceof CommandFailure ? error : writeFailure(path, error);
+  }
 }
 
-/** The same with this mode, in a folder that is there. */
+/** The same with this mode, in a folder that is there. Throws the error of the file system. */
 export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // left by a killed process with the same number
@@ -72,13 +76,4 @@ export function newFilePath(folder: string, written: string, isForced?: boolean)
     );
   }
   return path;
-}
-
-/** `writePrivateFile` with a CommandFailure for what the file system refuses. */
-export function savePrivateFile(path: string, text: string): void {
-  try {
-    writePrivateFile(path, text);
-  } catch (error) {
-    throw writeFailure(path, error);
-  }
 }

@@ -8,7 +8,7 @@ import { didYouMean } from '../../config/nearest.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { fields } from '../answers.ts';
-import { CommandFailure, NotLoggedIn, UsageError, writeFailure } from '../failures.ts';
+import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -103,12 +103,7 @@ export class CredentialsFile {
 
   #replace(tokens: TokensByUrl, isUnchanged: () => boolean): boolean {
     const text = `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`;
-    try {
-      return this.#write(this.path, text, isUnchanged);
-    } catch (error) {
-      if (error instanceof CommandFailure) throw error;
-      throw writeFailure(this.path, error);
-    }
+    return this.#write(this.path, text, isUnchanged);
   }
 }
 

@@ -8,7 +8,7 @@ import type { Connections } from '../connect/find-connection.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
-import { newFilePath, savePrivateFile } from '../private-file.ts';
+import { newFilePath, writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const connect: CommandDefinition = {
@@ -64,7 +64,7 @@ export const connect: CommandDefinition = {
     const text = textOf(integrations, connections, outcomes, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else {
-      savePrivateFile(path, `${text}\n`);
+      writePrivateFile(path, `${text}\n`);
       terminal.complain(`wrote ${path}`);
     }
     return outcomes === undefined ? 0 : report(integrations, outcomes, input, terminal);

@@ -6,7 +6,7 @@ import type { DatabaseReport } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { facts, json, printable, printResult } from '../output.ts';
-import { newFilePath, savePrivateFile } from '../private-file.ts';
+import { newFilePath, writePrivateFile } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -95,7 +95,7 @@ export const dbExport: CommandDefinition = {
     const text = await written(document, isYaml);
     if (path === undefined) terminal.print(text.trimEnd());
     else {
-      savePrivateFile(path, text);
+      writePrivateFile(path, text);
       const sections = Object.values(document.templates);
       const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
       terminal.note(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);

@@ -1,14 +1,13 @@
 // `stagedoor template init | validate | add`: writes a template.json from options or answers, checks one, and copies one
 // into the folder of templates. They work on files; no gateway is needed.
 
-import { randomUUID } from 'node:crypto';
-import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { lstatSync, mkdirSync, rmdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { codeOf } from '../../domain/errors.ts';
 import type { Remark } from '../../templates/validate.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { json, printable } from '../output.ts';
+import { replaceFile } from '../private-file.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 
 export const templateInit: CommandDefinition = {
@@ -50,7 +49,7 @@ export const templateInit: CommandDefinition = {
     try {
       const { id } = readTemplate(text);
       const folder = resolve(terminal.folder, input.text('into') ?? '.');
-      const path = await placeDefinition(folder, id, text, input.has('force'));
+      const path = placeDefinition(folder, id, text, input.has('force'));
       terminal.print(`${path} is written; "stagedoor template add" puts it into the folder of templates`);
       return 0;
     } catch (thrown) {
@@ -162,7 +161,7 @@ export const templateAdd: CommandDefinition = {
     try {
       const text = await readTemplateText(join(folder, 'template.json'));
       const { id } = readTemplate(text, basename(folder));
-      const path = await placeDefinition(templatesFolder, id, text, input.has('force'));
+      const path = placeDefinition(templatesFolder, id, text, input.has('force'));
       terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
       return 0;
     } catch (thrown) {
@@ -177,30 +176,26 @@ export const templateAdd: CommandDefinition = {
   },
 };
 
-/**
- * Makes `<folder>/<id>/template.json` and resolves with its path; replaces one only when `isForced`. Throws CommandFailure with
- * nothing changed.
- */
-async function placeDefinition(folder: string, id: string, text: string, isForced: boolean): Promise<string> {
+/** Makes `<folder>/<id>/template.json` and returns its path; replaces one only when `isForced`. Throws CommandFailure. */
+function placeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
   const home = join(folder, id);
   const path = join(home, 'template.json');
-  // Files beside the folders of templates do not belong to the gateway.
-  const draft = join(folder, `.${id}-${randomUUID()}.json`);
+  const isFree = () => isForced || lstatSync(path, { throwIfNoEntry: false }) === undefined;
   let made: string | undefined;
   try {
-    await mkdir(folder, { recursive: true });
-    await writeFile(draft, text, { flag: 'wx' });
-    made = await mkdir(home, { recursive: true });
-    if (isForced) await rename(draft, path);
-    else await link(draft, path); // fails when it is there
-    return path;
+    made = mkdirSync(home, { recursive: true });
+    if (isFree() && replaceFile(path, text, 0o666 & ~process.umask(), isFree)) return path;
   } catch (thrown) {
-    if (made !== undefined) await rmdir(home).catch(() => undefined); // not empty: another program was here
-    const code = codeOf(thrown) ?? String(thrown);
-    if (code === 'EEXIST' && !isForced)
-      throw new CommandFailure(`${path} already exists; --force replaces it`, { cause: thrown });
-    throw new CommandFailure(`${path} cannot be written (${code})`, { cause: thrown });
-  } finally {
-    await rm(draft, { force: true }).catch(() => undefined); // a draft has no effect
+    if (made !== undefined) removeIfEmpty(home);
+    throw writeFailure(path, thrown);
+  }
+  throw new CommandFailure(`${path} already exists; --force replaces it`);
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // Another program has put something into it.
   }
 }
