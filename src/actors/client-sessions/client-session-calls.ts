@@ -6,39 +6,18 @@ import { LinkedSet } from '../../domain/call-map.ts';
 import { backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { WaitQueue } from '../calls/wait-queue.ts';
-import type { Binding } from './client-session-types.ts';
+import type { Binding, BoundSession } from './client-session-types.ts';
 import { type RouteHost, SessionRoute } from './session-route.ts';
 
-/** The binding of the session, for its calls. */
-export interface CallsHost extends RouteHost {
-  readonly binding: Binding | undefined;
-  /** The queue of the template, where calls of an absent client offer their places. */
-  readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
-  /** Makes one call on this route. */
-  carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer>;
-}
-
-/** The session of the calls. */
-export interface CallsOwner {
-  readonly ownerId: string;
-  /** Why the session is over, as a clause; undefined while it is not. */
-  readonly endReason: string | undefined;
-  /** A call begins. */
-  used(): void;
-  /** A call has ended, or released its reservation. */
-  callEnded(): void;
-}
-
 export class SessionCalls {
-  readonly #host: CallsHost;
-  readonly #owner: CallsOwner;
+  readonly #host: RouteHost;
+  readonly #owner: BoundSession;
   // A parked session has neither: both are made with the first call.
   #calls: LinkedSet<SessionRoute> | undefined;
   #reservations: Set<HeldReservation> | undefined;
   #isAway = false;
 
-  constructor(host: CallsHost, owner: CallsOwner) {
+  constructor(host: RouteHost, owner: BoundSession) {
     this.#host = host;
     this.#owner = owner;
   }
@@ -89,26 +68,24 @@ export class SessionCalls {
 
   /** See McpSession.reserve of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
-    const host = this.#host;
     // Not by the id of the instance: its successor may have the same.
     const route = this.#calls?.values().find(({ lastAnswer }) => lastAnswer === answer);
-    const binding = route?.binding;
-    const reservation: HeldReservation = new HeldReservation({
-      binding,
-      ownerId: this.#owner.ownerId,
-      isContinuation: binding !== undefined && route?.reservation === binding,
-      exchange: (request) => this.exchange(request, binding),
-      isBound: () => host.binding === binding && !host.mayMove,
-      lost,
-      left: () => {
-        this.#reservations?.delete(reservation);
-        this.#owner.callEnded();
-      },
-    });
+    const reservation = new HeldReservation(this, route?.binding, lost);
     this.#reservations ??= new Set();
     this.#reservations.add(reservation);
-    reservation.watch();
+    reservation.watch(this.#owner.ownerId, route?.reservation === route?.binding);
     return reservation;
+  }
+
+  /** The reservation has ended. */
+  left(reservation: HeldReservation): void {
+    this.#reservations?.delete(reservation);
+    this.#owner.callEnded();
+  }
+
+  /** True when a call with a reservation there can continue nowhere else. */
+  isBoundTo(binding: Binding): boolean {
+    return this.#host.binding === binding && !this.#host.mayMove;
   }
 
   /** While the client is away, its calls end as soon as other calls wait for their places. */
@@ -140,53 +117,48 @@ export class SessionCalls {
   }
 }
 
-export interface HeldReservationDeps {
-  /** Undefined when the asking backend is unknown: then the call continues at the binding of its session. */
-  readonly binding: Binding | undefined;
-  readonly ownerId: string;
-  /** The call already has a reservation there: this is its next round. */
-  readonly isContinuation: boolean;
-  readonly exchange: (request: ExchangeRequest) => Observable<Answer>;
-  /** True when the call can continue nowhere else. */
-  readonly isBound: () => boolean;
-  readonly lost: (error: GatewayError) => void;
-  readonly left: () => void;
-}
-
 /**
  * The reservation of a call between two of its rounds: while its client is asked, its instance counts it as a call that is under
  * way, and its conversation stays open. The call fails when there is no conversation left to continue in.
  */
 export class HeldReservation {
-  readonly #deps: HeldReservationDeps;
+  readonly #calls: SessionCalls;
+  /** Undefined when the asking backend is unknown: then the call continues at the binding of its session. */
+  readonly #binding: Binding | undefined;
+  readonly #lost: (error: GatewayError) => void;
   readonly #watching = new Subscription();
   #isLost = false;
   #isOver = false;
 
   /** Reserves from now on, until `leave`. */
-  constructor(deps: HeldReservationDeps) {
-    this.#deps = deps;
-    deps.binding?.take();
+  constructor(calls: SessionCalls, binding: Binding | undefined, lost: (error: GatewayError) => void) {
+    this.#calls = calls;
+    this.#binding = binding;
+    this.#lost = lost;
+    binding?.take();
   }
 
   exchange(request: ExchangeRequest): Observable<Answer> {
-    return this.#deps.exchange(request);
+    return this.#calls.exchange(request, this.#binding);
   }
 
   leave(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#watching.unsubscribe();
-    this.#deps.binding?.release();
-    this.#deps.left();
+    this.#binding?.release();
+    this.#calls.left(this);
   }
 
-  /** From now on `lost` may be called, even before this returns. */
-  watch(): void {
-    const { binding, ownerId, isContinuation } = this.#deps;
+  /**
+   * From now on `lost` may be called, even before this returns. `isContinuation`: the call already has a reservation there, and
+   * this is its next round.
+   */
+  watch(ownerId: string, isContinuation: boolean): void {
+    const binding = this.#binding;
     if (binding === undefined) return;
     const gone = (): void => {
-      if (this.#deps.isBound()) this.end(conversationLost(binding));
+      if (this.#calls.isBoundTo(binding)) this.end(conversationLost(binding));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
     const place = binding.ref
@@ -204,10 +176,10 @@ export class HeldReservation {
 
   /** There will be no next round. A call whose conversation is over fails with that error instead. */
   end(error: GatewayError): void {
-    const { binding, lost } = this.#deps;
+    const binding = this.#binding;
     if (this.#isOver || this.#isLost) return;
     this.#isLost = true;
-    lost(binding?.isIntact === false ? conversationLost(binding) : error);
+    this.#lost(binding?.isIntact === false ? conversationLost(binding) : error);
     this.leave(); // afterwards: callers are answered before their session ends
   }
 }

@@ -72,14 +72,20 @@ export interface Waiter {
   refused(error: GatewayError): void;
 }
 
-/** The session of a binding, as session-binding.ts uses it. */
-export interface BindingOwner {
+/** The session of a binding and of calls, as session-binding.ts and client-session-calls.ts use it. */
+export interface BoundSession {
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
   readonly isListened: boolean;
   /** True while calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
+  /** Why the session is over, as a clause; undefined while it is not. */
+  readonly endReason: string | undefined;
+  /** A call begins. */
+  used(): void;
+  /** A call has ended, or released its reservation. */
+  callEnded(): void;
   /** The session has this binding from now on. It has detached from the previous one when this returns. */
   moved(binding: Binding): void;
   /** Resolves when the backend knows of the change, where that takes time. */

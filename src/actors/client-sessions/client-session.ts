@@ -14,10 +14,10 @@ import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder } from './binder.ts';
-import { type CallsOwner, type HeldReservation, SessionCalls } from './client-session-calls.ts';
+import { type HeldReservation, SessionCalls } from './client-session-calls.ts';
 import type {
   Binding,
-  BindingOwner,
+  BoundSession,
   ResourceUris,
   SessionDeps,
   SessionSubscriber,
@@ -38,7 +38,7 @@ export interface SessionSupervisor {
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
-export class ClientSession implements BindingOwner, CallsOwner, SessionSubscriber {
+export class ClientSession implements BoundSession, SessionSubscriber {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly template: string;
   readonly ownerId: string;
@@ -220,7 +220,7 @@ export class ClientSession implements BindingOwner, CallsOwner, SessionSubscribe
     return true;
   }
 
-  // --- for its own parts: see BindingOwner, CallsOwner and SessionSubscriber -------------------------------------------
+  // --- for its own parts: see BoundSession and SessionSubscriber --------------------------------------------------------
 
   get isListened(): boolean {
     return this.#messages?.observed === true;

@@ -20,17 +20,16 @@ import {
   clientSessionMachine,
   type SessionPhase,
 } from './client-session.machine.ts';
-import type { CallsHost } from './client-session-calls.ts';
-import type { Binding, BindingOwner, ResourceUris, SessionDeps, Waiter } from './client-session-types.ts';
+import type { Binding, BoundSession, ResourceUris, SessionDeps, Waiter } from './client-session-types.ts';
 import { ClientState, setsClientState } from './client-state.ts';
-import type { SessionRoute } from './session-route.ts';
+import type { RouteHost, SessionRoute } from './session-route.ts';
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-export class SessionBinding implements ClientSessionDeps, CallsHost {
+export class SessionBinding implements ClientSessionDeps, RouteHost {
   readonly deps: SessionDeps;
   readonly #binder: Binder;
-  readonly #owner: BindingOwner;
+  readonly #owner: BoundSession;
   /** Undefined while the session is parked: then the phase is enough to continue. */
   #actor: ClientSessionActor | undefined;
   #phase: SessionPhase = 'opening';
@@ -47,7 +46,7 @@ export class SessionBinding implements ClientSessionDeps, CallsHost {
 
   constructor(
     { deps, binder }: { readonly deps: SessionDeps; readonly binder: Binder },
-    owner: BindingOwner,
+    owner: BoundSession,
   ) {
     this.deps = deps;
     this.#binder = binder;

@@ -11,7 +11,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
 import { type AttemptPlan, BoundRoute, type CallRoute, type RouteRetry } from '../calls/routes.ts';
-import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
+import type { QueueTarget, WaitQueue, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
 import type { Binding, SessionDeps, Waiter } from './client-session-types.ts';
@@ -25,9 +25,10 @@ const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
 
-/** The binding of the session, for the routes of its calls. */
+/** The binding of the session, for its calls and their routes. */
 export interface RouteHost {
   readonly deps: Pick<SessionDeps, 'alarm'>;
+  readonly binding: Binding | undefined;
   /** The binding, if it may be used now. */
   readonly usableBinding: Binding | undefined;
   /** The session may move to another instance. */
@@ -44,6 +45,10 @@ export interface RouteHost {
   abandon(binding: Binding): boolean;
   /** Counts calls that are not safe to repeat and may have been delivered. */
   countUnsafe(difference: 1 | -1): void;
+  /** The queue of the template, where calls of an absent client offer their places. */
+  readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
+  /** Makes one call on this route. */
+  carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer>;
 }
 
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
