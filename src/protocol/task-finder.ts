@@ -28,8 +28,8 @@ import type { Answer, ExchangeEvent } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { LruMap, QuotaLruMap } from '../domain/lru-map.ts';
 import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
-import { LruMap, QuotaLruMap } from './lru-map.ts';
 import type { Backends, Owner } from './ports.ts';
 
 /** A task, its owner, and the instances that may run it. */

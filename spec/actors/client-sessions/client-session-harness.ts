@@ -6,7 +6,6 @@ import type { Subscription } from 'rxjs';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/client-sessions/client-sessions.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import { OwnerShares } from '../../../src/actors/instances/owner-shares.ts';
 import { SharedSubscriptions } from '../../../src/actors/sharing/shared-subscriptions.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
@@ -14,6 +13,7 @@ import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
+import { OwnerShares } from '../../../src/domain/owner-shares.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import {
   AGAIN,

@@ -4,7 +4,7 @@
 
 import { type Subscription, timer } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
-import { isWithinEqualPart } from '../instances/owner-shares.ts';
+import { isWithinEqualPart } from '../../domain/owner-shares.ts';
 
 /** An instance as the queue sees it. */
 export interface QueueTarget {

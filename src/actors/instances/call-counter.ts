@@ -7,7 +7,7 @@ import { parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
+import { isWithinEqualPart, OwnerShares } from '../../domain/owner-shares.ts';
 
 export class CallCounter {
   #carried = 0;

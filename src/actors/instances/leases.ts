@@ -18,9 +18,9 @@ import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
+import { OwnerShares } from '../../domain/owner-shares.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener } from './conversation.ts';
-import { OwnerShares } from './owner-shares.ts';
 
 export interface LeaseRequest {
   readonly owner: { readonly id: string };

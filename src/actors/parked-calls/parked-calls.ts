@@ -9,9 +9,9 @@ import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { OwnerShares } from '../../domain/owner-shares.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { parkingRefusal } from '../instances/call-counter.ts';
-import { OwnerShares } from '../instances/owner-shares.ts';
 import { type CallSubscriber, NO_REPLY, ParkedCall } from './parked-call.ts';
 
 /** Whoever knows an id, and is its owner, may resume the call: 144 bits. */

@@ -3,9 +3,9 @@
 
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { LruMap } from '../lru-map.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
 import { aggregateName, mayBeCut, type OwnName, splitName } from './aggregate-names.ts';

@@ -5,8 +5,8 @@ import { catchError, defer, filter, type Observable, of, ReplaySubject, share, t
 import { GatewayError } from '../../domain/errors.ts';
 import { type Answer, isFinal } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { ListField } from '../../domain/mcp.ts';
-import { LruMap } from '../lru-map.ts';
 
 /** Number of stored lists, and the largest one that is stored. */
 const MOST_LISTS = 1_000;

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
-import { LruMap, QuotaLruMap } from '../../src/protocol/lru-map.ts';
+import { LruMap, QuotaLruMap } from '../../src/domain/lru-map.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('LRU maps');

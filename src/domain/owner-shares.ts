@@ -1,8 +1,8 @@
 // How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are served. The caller
 // decides what is counted, and what a refusal says.
 
-import { ANONYMOUS } from '../../domain/account.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { ANONYMOUS } from './account.ts';
+import { LIMITS } from './limits.ts';
 
 export class OwnerShares {
   /** How much one owner may hold. */

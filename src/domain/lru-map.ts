@@ -1,7 +1,7 @@
 // LRU maps: one with a bound, and one with a quota per owner. `lru-cache` would reserve memory for the bound of each map.
 
-import { ANONYMOUS } from '../domain/account.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { ANONYMOUS } from './account.ts';
+import { LIMITS } from './limits.ts';
 
 /** Holds at most `most` entries. Reading one is using it. */
 export class LruMap<V> {
