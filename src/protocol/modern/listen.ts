@@ -3,7 +3,6 @@
 // Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import type { Subscription } from 'rxjs';
-import { ANONYMOUS } from '../../domain/account.ts';
 import type { ServerNotification } from '../../domain/client.ts';
 import { listenLimit } from '../../domain/error-catalogue.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -18,6 +17,7 @@ import {
   NOTICED_LISTS,
   type WantedChanges,
 } from '../../domain/mcp.ts';
+import { OwnerShares } from '../../domain/owner-shares.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
@@ -25,17 +25,15 @@ import type { FaultListener, McpReply, McpStream } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 
-/** Open streams of all owners, and of one; while authentication is off all callers are one owner, which may have all of them. */
-const MOST_OF_ALL = 10_000;
-const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
+/** Open streams of all owners. */
+const MOST_STREAMS = 10_000;
 
 /** The streams of all clients of one endpoint. */
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
   readonly #open = new Set<ListenStream>();
-  /** Number of open streams by owner. */
-  readonly #byOwner = new Map<string, number>();
+  readonly #shares = new OwnerShares(MOST_STREAMS);
 
   /** `onFault` gets the error of a message that could not be serialized, and was left out. */
   constructor(onFault: FaultListener, scheduler: TaskScheduler) {
@@ -50,19 +48,20 @@ export class ListenStreams {
   open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
     const granted = grant(call.params, capabilities);
     const { id } = call.owner;
-    this.#checkRoom(id);
+    if (this.#shares.isFull) throw listenLimit(MOST_STREAMS, false);
+    if (this.#shares.isShareFull(id)) throw listenLimit(this.#shares.share, true);
     const listen = new ListenStream({
       call,
       granted,
       stream: reply.stream(),
       serverInfo,
       ended: () => {
-        if (this.#open.delete(listen)) this.#count(id, -1);
+        if (this.#open.delete(listen)) this.#shares.release(id);
       },
       onFault: this.#onFault,
     });
     this.#open.add(listen);
-    this.#count(id, 1);
+    this.#shares.take(id);
     reply.onGone(() => listen.leave());
     listen.start();
   }
@@ -70,18 +69,6 @@ export class ListenStreams {
   /** Ends them all, with their answers. */
   close(): Promise<void> {
     return this.#scheduler.each([...this.#open], (listen) => listen.finish());
-  }
-
-  #checkRoom(ownerId: string): void {
-    if (this.#open.size >= MOST_OF_ALL) throw listenLimit(MOST_OF_ALL, false);
-    const hasShare = ownerId === ANONYMOUS.id || (this.#byOwner.get(ownerId) ?? 0) < MOST_OF_OWNER;
-    if (!hasShare) throw listenLimit(MOST_OF_OWNER, true);
-  }
-
-  #count(ownerId: string, difference: 1 | -1): void {
-    const count = (this.#byOwner.get(ownerId) ?? 0) + difference;
-    if (count > 0) this.#byOwner.set(ownerId, count);
-    else this.#byOwner.delete(ownerId);
   }
 }
 

@@ -6,6 +6,7 @@ import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
@@ -152,16 +153,13 @@ const REMEMBERED = 16;
 
 /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
 export class PeerMemory {
-  readonly #peers = new Map<string, Peer>();
+  readonly #peers = new LruMap<Peer>(REMEMBERED);
 
   /** Returns the object of an earlier equal peer, or this one. */
   readonly intern = (peer: Peer): Peer => {
     const text = JSON.stringify(peer);
     const known = this.#peers.get(text) ?? peer;
-    this.#peers.delete(text);
     this.#peers.set(text, known);
-    const [oldest] = this.#peers.keys();
-    if (this.#peers.size > REMEMBERED && oldest !== undefined) this.#peers.delete(oldest);
     return known;
   };
 }
