@@ -58,13 +58,13 @@ export class TemplateBackends implements Backends {
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
   }
 
-  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
-    return this.#lists.session(await this.#deps.sessions.open(this.#template, owner.id, profile, signal));
+  openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
+    return this.#deps.sessions.open(this.#template, owner.id, profile, signal, this.#lists);
   }
 
   session(id: string): McpSession | undefined {
     const session = this.#deps.sessions.find(id);
-    return session?.template === this.#template ? this.#lists.session(session) : undefined;
+    return session?.template === this.#template ? session : undefined;
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {

@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import type { SessionLists } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -45,6 +46,22 @@ test('answers its callers and its listeners when it is closed, and takes nothing
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(listenTo(session).isOver, true);
   assert.is(harness.ref('a').inFlight, 0);
+});
+
+test('asks for lists through the lists of its template, and for nothing else', async () => {
+  await harness.add('a');
+  const asked: string[] = [];
+  const lists: SessionLists = {
+    exchangeIn: (session, { method }, load) => {
+      asked.push(`${method} of ${session.ownerId}`);
+      return load();
+    },
+    withNotices: (messages$) => messages$,
+  };
+  const session = await harness.sessions.open('t', 'ann', PLAIN, undefined, lists);
+  await resultOf(ask(session, { method: 'tools/list' }));
+  await resultOf(ask(session, 'read'));
+  assert.equal(asked, ['tools/list of ann']);
 });
 
 test('forwards all notifications in a dedicated conversation, and none in a shared one', async () => {

@@ -2,10 +2,12 @@
 // table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding owns its conversation, and with
 // that a session or a process of the backend.
 
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { Observable } from 'rxjs';
+import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
@@ -25,6 +27,24 @@ export interface SessionDeps extends Clock {
   /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;
 }
+
+/** The lists of a template in memory, for its sessions (CachedLists of the room protocol). */
+export interface SessionLists {
+  /** One list request of the session, from memory or by `load`. */
+  exchangeIn(
+    session: ListingSession,
+    request: ExchangeRequest,
+    load: () => Observable<Answer>,
+  ): Observable<Answer>;
+  /** The messages, with notices of changed lists as far as this backend announces them. */
+  withNotices(messages$: Observable<ServerMessage>, greeted: Peer): Observable<ServerMessage>;
+}
+
+/** A session that asks for a list. `isShared`: its requests travel in the instance's own conversation. */
+type ListingSession = Pick<SessionRecord, 'profile' | 'ownerId'> & {
+  readonly peer: Peer;
+  readonly isShared: boolean;
+};
 
 /** URIs of resources. */
 export interface ResourceUris {

@@ -10,7 +10,7 @@ import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
+import { isCustomNotice, listOf, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binder } from './binder.ts';
@@ -20,6 +20,7 @@ import type {
   BoundSession,
   ResourceUris,
   SessionDeps,
+  SessionLists,
   SessionSubscriber,
 } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
@@ -49,7 +50,10 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   isParked = false;
   /** For its supervisor: the instance of its last event; undefined before the first one. */
   reportedAt: InstanceRef | undefined;
+  /** For its supervisor: the backend that its client knows from the handshake; undefined before. */
+  greeted: Peer | undefined;
   readonly #supervisor: SessionSupervisor;
+  readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
   readonly #calls: SessionCalls;
   /** Its observers are the event streams of the client. Made for the first one; a parked session has none. */
@@ -62,9 +66,16 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   #ended$: AsyncSubject<string> | undefined;
   #isClosing = false;
 
-  /** `profile` is shared by all sessions with an equal one. */
-  constructor(supervisor: SessionSupervisor, template: string, ownerId: string, profile: ClientProfile) {
+  /** `profile` is shared by all sessions with an equal one. Without `lists` the backend answers all list requests. */
+  constructor(
+    supervisor: SessionSupervisor,
+    template: string,
+    ownerId: string,
+    profile: ClientProfile,
+    lists?: SessionLists,
+  ) {
     this.#supervisor = supervisor;
+    this.#lists = lists;
     this.template = template;
     this.ownerId = ownerId;
     this.profile = profile;
@@ -105,7 +116,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
    * request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
-    return this.#calls.exchange(request);
+    const lists = this.#lists;
+    if (lists === undefined || listOf(request.method) === undefined) return this.#calls.exchange(request);
+    return lists.exchangeIn(this, request, () => this.#calls.exchange(request));
   }
 
   /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
@@ -130,7 +143,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
-    return new Observable((subscriber) => {
+    const messages$ = new Observable<ServerMessage>((subscriber) => {
       if (this.endReason !== undefined) return subscriber.complete();
       this.used();
       this.#messages ??= new Subject();
@@ -143,6 +156,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
         if (!messages.observed) this.#stopListening();
       };
     });
+    return (this.greeted && this.#lists?.withNotices(messages$, this.greeted)) ?? messages$;
   }
 
   /** See McpSession of protocol/ports.ts. */

@@ -13,7 +13,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
-import type { SessionDeps } from './client-session-types.ts';
+import type { SessionDeps, SessionLists } from './client-session-types.ts';
 import { ExpiringSessions } from './expiring-sessions.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
@@ -90,18 +90,19 @@ export class ClientSessions implements SessionSupervisor {
    * Opens a session for a client: the strategy of the template chooses the instance. When the opening fails there, the next one
    * is tried, at most `maxRetries` times. Aborting ends what was opened. Rejects with SESSION_LIMIT (in all, or of the owner's
    * share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL;
-   * SESSION_NOT_FOUND after aborting.
+   * SESSION_NOT_FOUND after aborting. `lists`: those of the template. Default: none are in memory.
    */
   async open(
     template: string,
     ownerId: string,
     profile: ClientProfile,
     signal?: AbortSignal,
+    lists?: SessionLists,
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
     this.#makeRoom(ownerId, this.#shares);
-    const session = new ClientSession(this, template, ownerId, this.#profiles.take(profile));
+    const session = new ClientSession(this, template, ownerId, this.#profiles.take(profile), lists);
     this.#opening.add(session);
     this.#shares.take(ownerId);
     const callOff = () => this.#end(session, CALLED_OFF);
@@ -119,6 +120,7 @@ export class ClientSessions implements SessionSupervisor {
     // It may have been ended while it was opened.
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#open.add(session);
+    session.greeted = session.peer;
     session.reportedAt = session.instance;
     if (session.reportedAt !== undefined)
       this.deps.emit({ type: 'session.opened', ...eventFields(session, session.reportedAt) });

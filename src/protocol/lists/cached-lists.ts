@@ -20,7 +20,7 @@ import {
 } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerNotification } from '../../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { canonicalText, type JsonObject } from '../../domain/json.ts';
+import { canonicalText } from '../../domain/json.ts';
 import {
   announcesChanges,
   changedList,
@@ -30,7 +30,7 @@ import {
   type Peer,
 } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { McpSession, Reservation, SessionlessOptions } from '../ports.ts';
+import type { McpSession, SessionlessOptions } from '../ports.ts';
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
 
 export interface CachedListsOptions extends ListCacheOptions {
@@ -40,33 +40,25 @@ export interface CachedListsOptions extends ListCacheOptions {
   readonly hasPeers?: () => boolean;
 }
 
-/** Shared by all sessions of one template. */
-interface CachedSessionDeps {
-  readonly cache: ListCache;
-  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
-  readonly changes$: Observable<ListField>;
-  /** A different number for each conversation. */
-  numberOf(peer: Peer): number;
-}
-
 /** The lists of one template. The caller closes it. */
 export class CachedLists {
   readonly #cache: ListCache;
   readonly #hasPeers: () => boolean;
   readonly #subscription: Subscription;
-  readonly #sessions = new WeakMap<McpSession, CachedSession>();
-  readonly #deps: CachedSessionDeps;
+  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
+  readonly #changes = new Subject<ListField>();
+  /** A different number for each conversation. */
+  readonly #numbers = new WeakMap<Peer, number>();
+  #lastNumber = 0;
 
   constructor({ listChanged$, hasPeers = () => true, ...options }: CachedListsOptions) {
     const cache = new ListCache(options);
-    const changes$ = new Subject<ListField>();
     this.#cache = cache;
     this.#hasPeers = hasPeers;
-    this.#deps = { cache, changes$, numberOf: numbering() };
     this.#subscription = listChanged$.subscribe((list) => {
       cache.change(list);
       if (list === 'resources') cache.change('resourceTemplates');
-      changes$.next(list);
+      this.#changes.next(list);
     });
   }
 
@@ -82,112 +74,35 @@ export class CachedLists {
     return this.#cache.serve(key, load);
   }
 
-  /** The session, with lists from the cache and with notices of their changes; always the same object for a session. */
-  session(inner: McpSession): McpSession {
-    const known = this.#sessions.get(inner);
-    if (known !== undefined) return known;
-    const session = new CachedSession(inner, this.#deps);
-    this.#sessions.set(inner, session);
-    return session;
+  /** One list request in a session. The cache is per conversation: a session could not call the tools that only other instances list. */
+  exchangeIn(
+    { profile, ownerId, peer, isShared }: Pick<McpSession, 'profile' | 'ownerId' | 'peer' | 'isShared'>,
+    request: ExchangeRequest,
+    load: () => Observable<Answer>,
+  ): Observable<Answer> {
+    if (!isShared) return load();
+    const key = keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#numberOf(peer)}`);
+    return key === undefined ? load() : this.#cache.serve(key, load);
+  }
+
+  /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
+  withNotices(messages$: Observable<ServerMessage>, { capabilities }: Peer): Observable<ServerMessage> {
+    const changes$ = this.#changes.pipe(filter((list) => announcesChanges(capabilities, list)));
+    return withListNotices(messages$, changes$);
   }
 
   /** Unsubscribes from the changes. */
   close(): void {
     this.#subscription.unsubscribe();
   }
-}
 
-/** A session whose lists are cached per conversation: it could not call the tools that only other instances list. */
-class CachedSession implements McpSession {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
-  readonly #inner: McpSession;
-  readonly #deps: CachedSessionDeps;
-  /** The backend that the client knows from the handshake. */
-  readonly #greeted: Peer;
-
-  constructor(inner: McpSession, deps: CachedSessionDeps) {
-    this.id = inner.id;
-    this.ownerId = inner.ownerId;
-    this.profile = inner.profile;
-    this.#inner = inner;
-    this.#deps = deps;
-    this.#greeted = inner.peer;
-  }
-
-  get peer() {
-    return this.#inner.peer;
-  }
-  get isShared() {
-    return this.#inner.isShared;
-  }
-  get instanceId() {
-    return this.#inner.instanceId;
-  }
-  get logLevel() {
-    return this.#inner.logLevel;
-  }
-  get messages$() {
-    const { capabilities } = this.#greeted;
-    const changes$ = this.#deps.changes$.pipe(filter((list) => announcesChanges(capabilities, list)));
-    return withListNotices(this.#inner.messages$, changes$);
-  }
-  get opening() {
-    return this.#inner.opening;
-  }
-  get ended$() {
-    return this.#inner.ended$;
-  }
-
-  at(instanceId: string): McpSession | undefined {
-    return this.#inner.at(instanceId) === undefined ? undefined : this;
-  }
-
-  exchange(request: ExchangeRequest): Observable<Answer> {
-    if (listOf(request.method) === undefined || !this.#inner.isShared) return this.#inner.exchange(request);
-    const { profile, ownerId, peer } = this.#inner;
-    const key = keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#deps.numberOf(peer)}`);
-    const load = () => this.#inner.exchange(request);
-    return key === undefined ? load() : this.#deps.cache.serve(key, load);
-  }
-
-  reserve(...args: Parameters<McpSession['reserve']>): Reservation {
-    return this.#inner.reserve(...args);
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#inner.notify(method, params);
-  }
-
-  hold(): () => void {
-    return this.#inner.hold();
-  }
-
-  carry(): () => void {
-    return this.#inner.carry();
-  }
-
-  setAway(isAway: boolean): void {
-    this.#inner.setAway(isAway);
-  }
-
-  close(): Promise<void> {
-    return this.#inner.close();
-  }
-}
-
-/** Numbers conversations in their order. */
-function numbering(): (peer: Peer) => number {
-  const numbers = new WeakMap<Peer, number>();
-  let last = 0;
-  return (peer) => {
-    const known = numbers.get(peer);
+  #numberOf(peer: Peer): number {
+    const known = this.#numbers.get(peer);
     if (known !== undefined) return known;
-    last += 1;
-    numbers.set(peer, last);
-    return last;
-  };
+    this.#lastNumber += 1;
+    this.#numbers.set(peer, this.#lastNumber);
+    return this.#lastNumber;
+  }
 }
 
 /**
