@@ -1,23 +1,20 @@
 // All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
-// Instances of other nodes are only listed; draining-instances.ts has the instances that leave. It starts no call (dispatcher.ts)
-// and stores nothing (registry.ts does).
+// Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
-import { type Observable, Subject } from 'rxjs';
+import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
 import { Group, type Member } from './group.ts';
 import { type ActorSystemOptions, InstanceSupervisor, type Running } from './instance-supervisor.ts';
-import { emissionEvent, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
@@ -268,4 +265,84 @@ export class Fleet {
     const holder = this.find(ref.template, ref.id);
     return holder !== undefined && holder !== ref;
   }
+}
+
+/** The event for a new state. */
+function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
+  const fact = eventOf(ref);
+  if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.peer?.era ?? 'unknown' };
+  if (state === 'unhealthy') {
+    const { reason, isReopening: isPlanned } = ref;
+    return { type: 'instance.unhealthy', ...fact, reason: reason ?? 'unknown', isPlanned };
+  }
+  return { type: `instance.${state}`, ...fact };
+}
+
+/** The event for an emission besides a state; undefined for an emission that is not published. */
+export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
+  const fact = eventOf(ref);
+  if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fact };
+  if (emission.type === 'restarting') {
+    const isProgram = ref.definition.command !== undefined;
+    return { ...emission, type: 'instance.restarting', ...fact, isProgram };
+  }
+  if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fact };
+  return emission.list === 'tools' ? { type: 'tools.changed', ...fact } : undefined;
+}
+
+class DrainingInstances {
+  /** Each with the promise of its end. */
+  readonly #leaving = new Map<InstanceRef, Promise<void>>();
+  /** Each with the promise of the end of its backend. */
+  readonly #crashed = new Map<InstanceRef, Promise<void>>();
+
+  /** The instances that leave; they may have calls. */
+  get leaving(): Iterable<InstanceRef> {
+    return this.#leaving.keys();
+  }
+
+  /** Makes the instance leave, with this time for its calls. Resolves when it has ended. */
+  leave(ref: InstanceRef, withinMs: number): Promise<void> {
+    const stopped = firstValueFrom(ref.state$.pipe(filter((state) => state === 'stopped')));
+    const ended = tracked(this.#leaving, ref, stopped);
+    ref.leave(withinMs);
+    return ended;
+  }
+
+  /** Its actor crashed; `gone` resolves when its backend is gone. */
+  crashed(ref: InstanceRef, gone: Promise<unknown>): void {
+    void tracked(this.#crashed, ref, gone);
+  }
+
+  /** Limits the remaining time of all that leave. */
+  limit(withinMs: number): void {
+    for (const ref of this.leaving) ref.leave(withinMs);
+  }
+
+  /** Resolves when all present ones have ended. */
+  async ended(): Promise<void> {
+    await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
+  }
+
+  /** The end of the programs that still serve the endpoint of this program; undefined without any. */
+  predecessorsOf({ endpoint, command }: InstanceDefinition): Promise<unknown> | undefined {
+    if (endpoint === undefined || command === undefined) return undefined;
+    const ends = [...this.#leaving, ...this.#crashed]
+      .filter(([{ definition }]) => definition.endpoint === endpoint && definition.command !== undefined)
+      .map(([, end]) => end);
+    return ends.length === 0 ? undefined : Promise.all(ends);
+  }
+}
+
+/** In the map until it has ended. */
+function tracked(
+  map: Map<InstanceRef, Promise<void>>,
+  ref: InstanceRef,
+  end: Promise<unknown>,
+): Promise<void> {
+  const ended = end.then(() => {
+    map.delete(ref);
+  });
+  map.set(ref, ended);
+  return ended;
 }

@@ -2,7 +2,7 @@
 
 import { type Observable, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { emissionEvent } from '../../../src/actors/instances/instance-events.ts';
+import { emissionEvent } from '../../../src/actors/fleet.ts';
 import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';

@@ -1,5 +1,5 @@
 // Routes: the next instance of a call, and how the call travels there. A balanced call may go to any instance of its template, a
-// bound call to one; calls of stateless clients and of sessions have their own routes (stateless-route.ts, session-route.ts). The
+// bound call to one; calls of stateless clients and of sessions have their own routes (stateless-clients.ts, session-route.ts). The
 // call itself counts, in the synchronous block in which it asks its route. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';

@@ -1,13 +1,42 @@
-// Calls of clients without a session, on instances of either era. stateless-route.ts chooses the instance and how a call travels
-// there; queueing, counting, failover and timeouts are in calls/call.ts.
+// Calls of clients without a session, on instances of either era. The chosen instance determines how a call travels
+// (stateless-routing.ts): in the conversation of the instance, in modern or legacy form, or in a dedicated conversation of the
+// client's owner, which is leased after the choice (stateless-pool.ts). Queueing, counting, failover and timeouts are in calls/call.ts.
 
-import type { Observable } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { catchError, defer, from, Observable, of, race, tap } from 'rxjs';
+import type { ClientProfile } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { backendTimeout } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { canonicalText, isJsonObject } from '../../domain/json.ts';
+import { LIST_METHODS, type Peer } from '../../domain/mcp.ts';
+import type { Upstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
+import {
+  type AttemptPlan,
+  BalancedRoute,
+  BoundRoute,
+  type CallRoute,
+  type RouteRetry,
+  type Tried,
+} from '../calls/routes.ts';
+import type { QueueTarget } from '../calls/wait-queue.ts';
 import type { Fleet } from '../fleet.ts';
-import { EqualToolLists } from './equal-tool-lists.ts';
-import type { StatelessClient } from './stateless-pool.ts';
-import { StatelessRoute, type StatelessRouteDeps } from './stateless-route.ts';
+import type { Group } from '../group.ts';
+import type { Conversation } from '../instances/conversation.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { NO_TASKS } from '../task-requests.ts';
+import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
+import {
+  forLegacy,
+  isList,
+  isLogged,
+  isNetworked,
+  logLevelOf,
+  type Routing,
+  routingTo,
+} from './stateless-routing.ts';
+import { NO_SUBSCRIBER } from './stateless-upstream.ts';
 
 export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'equalToolLists'> {
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
@@ -43,4 +72,278 @@ export class StatelessClients {
       return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
+}
+
+interface StatelessRouteDeps extends Clock {
+  readonly pool: StatelessPool;
+  readonly equalToolLists: EqualToolLists;
+}
+
+interface StatelessCall {
+  readonly client: StatelessClient;
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  /** Only this instance may answer, even drained or unhealthy. */
+  readonly bound: InstanceRef | undefined;
+  /** The end of its timeout, in ms of the clock. */
+  readonly endsAtMs: number;
+}
+
+/** A leased conversation for an attempt that is not sent yet. */
+interface HeldLease {
+  readonly ref: InstanceRef;
+  readonly lease: StatelessLease;
+  /** Set once the call may be sent. */
+  upstream: Upstream | undefined;
+}
+
+class StatelessRoute implements CallRoute {
+  readonly bound: InstanceRef | undefined;
+  readonly #deps: StatelessRouteDeps;
+  readonly #call: StatelessCall;
+  readonly #legacyRequest: ExchangeRequest;
+  readonly #logLevel: string | undefined;
+  readonly #unleased: BalancedRoute | BoundRoute;
+  /** The instance where a conversation was opened for the call, or is to be reopened. */
+  #leasedAt: BoundRoute | undefined;
+  #held: HeldLease | undefined;
+  /** A conversation that had ended unnoticed was replaced. */
+  #isReopened = false;
+  /** There is no room for a dedicated process. */
+  #usesShared = false;
+
+  constructor(deps: StatelessRouteDeps, call: StatelessCall) {
+    const { bound, group, request } = call;
+    this.bound = bound;
+    this.#deps = deps;
+    this.#call = call;
+    this.#legacyRequest = forLegacy(request);
+    this.#logLevel = logLevelOf(request);
+    this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+  }
+
+  next(tried: Tried): InstanceRef | undefined {
+    const { bound } = this;
+    if (this.#leasedAt?.isOpen(tried) === true) return this.#leasedAt.next(tried);
+    if (this.#leasedAt !== undefined) {
+      this.end();
+      if (bound !== undefined) return undefined; // its leased conversation cannot be used
+    }
+    // A conversation that stands alone does not depend on the state of the instance.
+    if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
+      return tried?.has(bound.id) ? undefined : bound;
+    return this.#unleased.next(tried);
+  }
+
+  isOnlyFull(tried: Tried): boolean {
+    return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried);
+  }
+
+  waitsFor(place: QueueTarget, tried: Tried): boolean {
+    return (this.#leasedAt ?? this.#unleased).waitsFor(place, tried);
+  }
+
+  mayBeSecond(ref: InstanceRef): boolean {
+    const routing = this.#routingTo(ref);
+    if (routing !== 'dedicated') return routing !== 'refused';
+    return isNetworked(ref.definition) && this.#isOpen(ref);
+  }
+
+  planFor(ref: InstanceRef, tried: Tried): AttemptPlan {
+    const routing = this.#routingTo(ref);
+    const { request } = this.#call;
+    if (routing === 'direct') return { request };
+    if (routing === 'refused') return { request, answer: of(NO_TASKS) };
+    if (routing === 'shared') return this.#shared();
+    try {
+      return this.#dedicated(ref, tried);
+    } catch (thrown) {
+      if (!this.#mayShare(thrown)) throw thrown;
+      this.#usesShared = true;
+      return this.#shared();
+    }
+  }
+
+  end(): void {
+    const held = this.#held;
+    this.#forget();
+    held?.lease.release(true);
+  }
+
+  #forget(): void {
+    this.#leasedAt = undefined;
+    this.#held = undefined;
+  }
+
+  #routingTo(ref: InstanceRef): Routing {
+    const { client, group, request } = this.#call;
+    const { profile } = client;
+    const hasEqualTools =
+      request.method === LIST_METHODS.tools && this.#deps.equalToolLists.has(ref, profile);
+    const facts = {
+      sharing: group.policy.session,
+      profile,
+      request,
+      logLevel: this.#logLevel,
+      hasEqualTools,
+    };
+    const routing = routingTo(ref, facts);
+    return routing === 'dedicated' && this.#usesShared ? 'shared' : routing;
+  }
+
+  #shared(): AttemptPlan {
+    return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
+  }
+
+  /** In a dedicated conversation. */
+  #dedicated(ref: InstanceRef, tried: Tried): AttemptPlan {
+    const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
+    const { upstream } = held;
+    const request = this.#legacyRequest;
+    if (upstream === undefined) return { request, opening: this.#open(held, tried) };
+    // Whether the bound instance takes the call depends on the conversation.
+    if (this.bound !== undefined && this.#leasedAt === undefined)
+      return { request, opening: defer(() => of(this.#opened(held, upstream))) };
+    this.#forget(); // from now on the attempt owns the lease
+    return {
+      request,
+      upstream,
+      receive: (event) => this.#receive(ref, event),
+      failed: (error) => this.#failed(held, error),
+      ended: ({ outcome, error }) =>
+        held.lease.release(outcome === 'result' || outcome === 'error' || error?.delivered === 'no'),
+    };
+  }
+
+  #hold(ref: InstanceRef): HeldLease {
+    const lease = this.#deps.pool.lease(ref, this.#call.client);
+    const { upstream } = lease.conversation;
+    const level = this.#logLevel;
+    const isReady =
+      upstream !== undefined && (level === undefined || !lease.conversation.requireLogLevel(level));
+    const held = { ref, lease, upstream: isReady ? upstream : undefined };
+    this.#held = held;
+    return held;
+  }
+
+  /** Leases the conversation, and keeps the lease if it is open already. */
+  #isOpen(ref: InstanceRef): boolean {
+    try {
+      if (this.#hold(ref).upstream !== undefined) return true;
+    } catch {
+      return false; // there is no room for one, and the first attempt continues
+    }
+    this.end();
+    return false;
+  }
+
+  /** The opening continues when the call stops waiting: other calls may use the conversation. */
+  #open(held: HeldLease, tried: Tried): Observable<unknown> {
+    const { conversation } = held.lease;
+    const ready$ = from(ready(conversation, this.#logLevel));
+    // A program takes time to start on any instance; over a network a healthy backend opens at once.
+    const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
+    return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
+      tap((upstream) => this.#opened(held, upstream)),
+      catchError((thrown: unknown) => {
+        this.end();
+        if (!this.#mayShare(thrown)) throw thrown;
+        this.#usesShared = true;
+        return of(undefined);
+      }),
+    );
+  }
+
+  #opened(held: HeldLease, upstream: Upstream): void {
+    held.upstream = upstream;
+    this.#leasedAt = this.#routeTo(held.ref, upstream);
+  }
+
+  #routeTo(ref: InstanceRef, upstream?: Upstream): BoundRoute {
+    return new BoundRoute(ref, this.#call.request, { isContinuation: this.bound !== undefined, upstream });
+  }
+
+  #halfTime(): Observable<never> {
+    const { now, alarm } = this.#deps;
+    return new Observable((subscriber) => {
+      const waitMs = Math.max(0, Math.ceil((this.#call.endsAtMs - now()) / 2));
+      return alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
+    });
+  }
+
+  #hasOther(ref: InstanceRef, tried: Tried): boolean {
+    const { group } = this.#call;
+    if (this.bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
+    return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
+  }
+
+  /** A question of a backend during a list request does not concern the list: it is refused here. */
+  #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
+    const { request, client } = this.#call;
+    if (!isLogged(this.#logLevel)(event)) return false;
+    if (!isList(request)) return true;
+    if (event.kind === 'request') {
+      event.answer(NO_SUBSCRIBER);
+      return false;
+    }
+    if (request.method === LIST_METHODS.tools) this.#deps.equalToolLists.learn(ref, client.profile, event);
+    return true;
+  }
+
+  /** A conversation that had ended unnoticed is reopened, once. */
+  #failed(held: HeldLease, { code, delivered }: GatewayError): RouteRetry | undefined {
+    const { conversation, isNew } = held.lease;
+    const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
+    if (isLost) conversation.retire();
+    held.lease.release(delivered === 'no');
+    if (!isLost || isNew || this.#isReopened) return undefined;
+    this.#isReopened = true;
+    this.#leasedAt = this.#routeTo(held.ref);
+    return 'reopen';
+  }
+
+  /** Without room for a dedicated process the shared one lists its tools. */
+  #mayShare(thrown: unknown): boolean {
+    const { group, request } = this.#call;
+    const isFull = asGatewayError(thrown).code === 'QUEUE_FULL';
+    return isFull && request.method === LIST_METHODS.tools && group.policy.session === 'auto';
+  }
+}
+
+async function ready(conversation: Conversation, logLevel: string | undefined): Promise<Upstream> {
+  const upstream = await conversation.opened;
+  if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
+  return upstream;
+}
+
+/** Most sets of capabilities that are remembered per backend. */
+const MOST_CAPABILITIES = 64;
+
+class EqualToolLists {
+  readonly #capabilities = new WeakMap<Peer, Set<string>>();
+
+  has({ peer }: Pick<InstanceRef, 'peer'>, { capabilities }: ClientProfile): boolean {
+    const known = peer ? this.#capabilities.get(peer) : undefined;
+    return known?.has(canonicalText(capabilities)) === true;
+  }
+
+  /** `event`: the backend's answer to the tool list request of such a client. */
+  learn(
+    { peer, tools }: Pick<InstanceRef, 'peer' | 'tools'>,
+    { capabilities }: ClientProfile,
+    event: ExchangeEvent,
+  ): void {
+    if (!peer || event.kind !== 'result') return;
+    const names = allToolsOf(event.result.value);
+    if (names === undefined || tools?.listsOnly(names) !== true) return;
+    const known = this.#capabilities.get(peer) ?? new Set();
+    if (known.size < MOST_CAPABILITIES) this.#capabilities.set(peer, known.add(canonicalText(capabilities)));
+  }
+}
+
+/** The names of the tools in a list that has no further page. */
+function allToolsOf(result: unknown): readonly string[] | undefined {
+  if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
+    return undefined;
+  return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
 }
