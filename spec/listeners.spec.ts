@@ -15,6 +15,7 @@ import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
 import { openRaw, readAll } from './helpers/http-raw.ts';
+import { messageOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('listeners');
@@ -49,9 +50,9 @@ test('does without one default port that is taken, and says so', async () => {
 
 test('fails with one line when both default ports are taken', async () => {
   const ports = [await takenPort(), await takenPort()];
-  const error = await failure(open(ports, { portsDefaulted: true }));
+  const message = await messageOf(open(ports, { portsDefaulted: true }), ListenError);
   assert.is(
-    error.message,
+    message,
     `ports ${ports.join(' and ')} on 127.0.0.1 are already in use; ` +
       'choose another with --port <port>, or --port 0 for a free one',
   );
@@ -59,14 +60,14 @@ test('fails with one line when both default ports are taken', async () => {
 
 test('fails when a port that was asked for is taken, and leaves no other open', async () => {
   const [taken, free] = [await takenPort(), await freePort()];
-  const error = await failure(open([free, taken]));
-  assert.match(error.message, new RegExp(`^port ${taken} on 127.0.0.1 is already in use; choose`));
+  const message = await messageOf(open([free, taken]), ListenError);
+  assert.match(message, new RegExp(`^port ${taken} on 127.0.0.1 is already in use; choose`));
   assert.is(await accepts(free), false);
 });
 
 test('says which address is none of this machine', async () => {
-  const error = await failure(open([0], { host: '192.0.2.1' }));
-  assert.is(error.message, '"192.0.2.1" is no address of this machine; choose another with --host <address>');
+  const message = await messageOf(open([0], { host: '192.0.2.1' }), ListenError);
+  assert.is(message, '"192.0.2.1" is no address of this machine; choose another with --host <address>');
 });
 
 test('refuses headers above 64 KiB and takes those below', async () => {
@@ -331,13 +332,4 @@ function accepts(port: number): Promise<boolean> {
       resolve(true);
     });
   });
-}
-
-async function failure(opening: Promise<unknown>): Promise<Error> {
-  const error = await opening.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  assert.instance(error, ListenError);
-  return error as Error;
 }

@@ -11,6 +11,7 @@ import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from '../src/node-
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import type { SettingStore } from '../src/persistence/store.ts';
 import { folderOfEach } from './helpers/folder.ts';
+import { thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('claim of a node in a file', { timeoutMs: 60_000 });
@@ -26,7 +27,7 @@ test.after.each(async () => {
 
 test('holds a node until it is released, for one claim of this process, too', async () => {
   const claim = await claimNodeOfFile(file, 'local');
-  assert.match(String(await refusal(claimNodeOfFile(file, 'local'))), '--node-id');
+  assert.match(String(await thrownBy(claimNodeOfFile(file, 'local'))), '--node-id');
   const beside = await claimNodeOfFile(file, 'second');
   await claim.release();
   await claim.release();
@@ -37,7 +38,7 @@ test('holds a node until it is released, for one claim of this process, too', as
 
 test('refuses a node that another process has, and takes it over as soon as that was killed', async () => {
   const other = await holdElsewhere('local');
-  const refused = await refusal(claimNodeOfFile(file, 'local'));
+  const refused = await thrownBy(claimNodeOfFile(file, 'local'));
   assert.instance(refused, ConfigError);
   assert.match(String(refused), 'runs as the node "local" on this database already: stop it');
   await killed(other);
@@ -57,7 +58,7 @@ test('writes a name that is no file name as one, and ignores the number of a pro
   const claim = await claimNodeOfFile(file, 'web-1:8080');
   assert.ok(statSync(folder('gateway.db.web-1%3A8080.claim')));
   await claim.release();
-  const refused = await refusal(claimNodeOfFile(folder('missing', 'gateway.db'), 'local'));
+  const refused = await thrownBy(claimNodeOfFile(folder('missing', 'gateway.db'), 'local'));
   assert.instance(refused, ConfigError);
   assert.match(String(refused), 'ENOENT');
 });
@@ -78,7 +79,7 @@ server('gives a released node at once, and refuses one whose holder lives, by it
   const first = await claim(settings);
   await first.release();
   await claim(settings, 'process 7 on web-1');
-  const second = refusal(claim(settings));
+  const second = thrownBy(claim(settings));
   await pass(4_000);
   const refused = await second;
   assert.instance(refused, ConfigError);
@@ -119,7 +120,7 @@ server('keeps the node while the database is away', async () => {
   await pass(60_000);
   revive();
   await pass(3_500);
-  const second = refusal(claim(settings));
+  const second = thrownBy(claim(settings));
   await pass(4_000);
   assert.instance(await second, ConfigError);
 });
@@ -176,13 +177,6 @@ async function pass(ms: number): Promise<void> {
     mock.timers.tick(500);
   }
   await turn();
-}
-
-function refusal(claiming: Promise<unknown>): Promise<unknown> {
-  return claiming.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
 }
 
 /** A process that claims the node of the file and, if it may have it, keeps it until it is killed. */

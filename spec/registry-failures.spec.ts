@@ -2,11 +2,12 @@
 // next change is not its victim.
 
 import * as assert from 'uvu/assert';
-import { type Delivered, databaseUnavailable, GatewayError } from '../src/domain/errors.ts';
+import { type Delivered, databaseUnavailable } from '../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
+import { errorOf, thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry: failures');
@@ -143,16 +144,12 @@ test.run();
 
 /** Whether the change may have happened, and what is said of it. */
 async function fateOf(change: Promise<unknown>): Promise<unknown> {
-  const thrown = await change.catch((reason: unknown) => reason);
-  return thrown instanceof GatewayError ? [thrown.delivered, thrown.message] : thrown;
+  const { delivered, message } = await errorOf(change);
+  return [delivered, message];
 }
 
 /** The code or text of what it rejects with. */
 async function failure(promise: Promise<unknown>): Promise<unknown> {
-  try {
-    return { resolvedWith: await promise };
-  } catch (thrown) {
-    if (!(thrown instanceof Error)) return thrown;
-    return 'code' in thrown ? thrown.code : thrown.message;
-  }
+  const { code, message } = Object(await thrownBy(promise));
+  return code ?? message;
 }

@@ -18,6 +18,7 @@ import { RegistryFileError } from '../src/persistence/registry-file.ts';
 import type { RevisionChange } from '../src/persistence/revision-watch.ts';
 import { logDatabase, type RunningServer, startServer } from '../src/server.ts';
 import { folderOfAll } from './helpers/folder.ts';
+import { thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server');
@@ -117,7 +118,7 @@ test('tells everything from the first fact on, and how many instances the databa
 });
 
 test('does not start with a registry file that cannot be read', async () => {
-  const error = await failure(start({ 'registry-file': join(folder, 'nothing.json') }));
+  const error = await thrownBy(start({ 'registry-file': join(folder, 'nothing.json') }));
   assert.instance(error, RegistryFileError);
 });
 
@@ -133,7 +134,7 @@ test('starts no program and makes no database, key or first admin when the port 
   const { port } = blocker.address() as AddressInfo;
   const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
   const flags = { port: String(port), 'registry-file': file };
-  assert.instance(await failure(start(flags, { folder: empty }, env)), ListenError);
+  assert.instance(await thrownBy(start(flags, { folder: empty }, env)), ListenError);
   assert.equal(await readdir(empty), []);
 });
 
@@ -169,7 +170,7 @@ test('lets a call in flight finish while it is not ready any more and refuses ne
   finish.resolve();
   assert.is(await (await answer).text(), '{"content":[{"type":"text","text":"done"}]}');
   await closed;
-  assert.instance(await failure(fetch(`${server.urls[0]}/livez`)), TypeError);
+  assert.instance(await thrownBy(fetch(`${server.urls[0]}/livez`)), TypeError);
 });
 
 test('ends calls that outlive the grace time', async () => {
@@ -268,13 +269,6 @@ async function ask(server: RunningServer, agent: Agent, path: string): Promise<I
   if (response === undefined) throw new Error('no response');
   await text(response);
   return response;
-}
-
-function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
 }
 
 const databaseLog = suite('the log of the database');

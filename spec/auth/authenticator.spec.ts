@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/auth.ts';
 import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/authenticator.ts';
 import type { Principal } from '../../src/domain/account.ts';
+import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
 
@@ -93,7 +94,7 @@ test('bad credentials are refused with the right code, in words that repeat noth
   const codes: Record<string, string> = { nothing: 'AUTHENTICATION_REQUIRED', expired: 'TOKEN_EXPIRED' };
   const sentences = new Set<string>();
   for (const [what, credentials] of Object.entries(table)) {
-    const error = await failureOf(() => harness.auth.authenticate(credentials));
+    const error = await errorOf(Promise.resolve().then(() => harness.auth.authenticate(credentials)));
     assert.is(error.code, codes[what] ?? 'INVALID_CREDENTIALS', what);
     const text = JSON.stringify([error.message, error.stack, error.facts, String(error.cause)]);
     for (const part of [credentials.authorization?.split(' ')[1], credentials.apiKey])
@@ -310,17 +311,6 @@ test('a header that is much longer than any credential is refused', async () => 
 function idOf(principal: Principal | Promise<Principal>): string {
   assert.ok(!(principal instanceof Promise));
   return principal.id;
-}
-
-async function failureOf(
-  work: () => unknown,
-): Promise<{ code?: unknown; message: string; stack?: string; facts?: unknown; cause?: unknown }> {
-  try {
-    await work();
-  } catch (error) {
-    if (error instanceof Error) return error;
-  }
-  return new Error('it was accepted');
 }
 
 async function turns(): Promise<void> {

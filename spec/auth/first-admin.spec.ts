@@ -9,6 +9,7 @@ import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { messageOf, rejects } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf, START_MS, watchedAccounts } from './auth-harness.ts';
 
@@ -39,12 +40,9 @@ test('a start deletes a file whose password is not that of the admin', async () 
 test('an invalid configured password is an error that does not repeat it', async () => {
   for (const configuredPassword of ['short', 'x'.repeat(73), '']) {
     const { accounts } = new MemoryStore();
-    const error: unknown = await ensureFirstAdmin({ ...options(accounts), configuredPassword }).catch(
-      (thrown) => thrown,
-    );
-    assert.ok(error instanceof ConfigError);
-    assert.match(
-      error.message,
+    await rejects(
+      ensureFirstAdmin({ ...options(accounts), configuredPassword }),
+      ConfigError,
       /^GATEWAY_ADMIN_PASSWORD: String should have at (least 8 characters|most 72 bytes)$/,
     );
   }
@@ -130,11 +128,7 @@ test('the password is in the file when the outcome in the database is unknown', 
 
 test('a file that cannot be created, that others can read, or without a password is an error, without an admin', async () => {
   const { accounts } = new MemoryStore();
-  const refusal = async (): Promise<string> => {
-    const error: unknown = await ensureFirstAdmin(options(accounts)).catch((thrown) => thrown);
-    assert.ok(error instanceof ConfigError);
-    return error.message;
-  };
+  const refusal = () => messageOf(ensureFirstAdmin(options(accounts)), ConfigError);
   await writeFile(folder('state'), '');
   assert.match(await refusal(), /first-password: the password of the first admin cannot be .*ENOTDIR/);
   await rm(folder('state'));

@@ -16,7 +16,10 @@ import {
 import { ConfigError } from '../../src/config/config-error.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+
+const refusal = (work: Promise<unknown>) => messageOf(work, ConfigError);
 
 const test = suite('the signing secret');
 
@@ -145,12 +148,6 @@ test('writes nothing through a link that leads nowhere', async () => {
   await link(folder('real'), file.path);
   assert.is(await ensureSecretFile(file, 'x'), 'kept');
 });
-
-async function refusal(work: Promise<unknown>): Promise<string> {
-  const error: unknown = await work.catch((thrown) => thrown);
-  assert.ok(error instanceof ConfigError);
-  return error.message;
-}
 
 const secret = randomBytes(32);
 const hex = (keys: readonly Uint8Array[]): string[] => keys.map((key) => Buffer.from(key).toString('hex'));

@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import type { ApiKey, User } from '../../src/domain/account.ts';
-import { GatewayError } from '../../src/domain/errors.ts';
 import { MOST_FOUND, type Store } from '../../src/persistence/store.ts';
+import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring } from './store.ts';
 
@@ -60,7 +60,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     await accounts.insertUser({ ...ada, username: 'Ada' });
     const before = await store.revision();
     for (const username of ['Ada', 'ada', 'ADA'])
-      assert.is(await codeOf(accounts.insertUser({ ...zoe, username })), 'DUPLICATE_USERNAME');
+      assert.is(await endOf(accounts.insertUser({ ...zoe, username })), 'DUPLICATE_USERNAME');
     assert.is(await store.revision(), before);
     for (const username of ['Ada', 'ada', 'aDA'])
       assert.equal(await accounts.findUserByName(username), { ...ada, username: 'Ada' });
@@ -74,7 +74,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       id: uuid(String(index)),
       username: index % 2 === 0 ? 'Same' : 'sAME',
     }));
-    const codes = await Promise.all(rivals.map((user) => codeOf(accounts.insertUser(user))));
+    const codes = await Promise.all(rivals.map((user) => endOf(accounts.insertUser(user))));
     assert.is(codes.filter((code) => code === 'done').length, 1);
     assert.is(codes.filter((code) => code === 'DUPLICATE_USERNAME').length, 7);
     assert.is((await accounts.listUsers()).length, 1);
@@ -155,8 +155,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
 
   declare('unknown users and keys are told apart', async ({ accounts }) => {
     const updatedAt = ada.updatedAt;
-    assert.is(await codeOf(accounts.changeUser(uuid('9'), { updatedAt })), 'USER_NOT_FOUND');
-    assert.is(await codeOf(accounts.deleteUser(uuid('9'))), 'USER_NOT_FOUND');
+    assert.is(await endOf(accounts.changeUser(uuid('9'), { updatedAt })), 'USER_NOT_FOUND');
+    assert.is(await endOf(accounts.deleteUser(uuid('9'))), 'USER_NOT_FOUND');
     assert.is(await accounts.deleteApiKey('f'.repeat(16)), false);
   });
 
@@ -167,9 +167,9 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const user = { ...ada, id: uuid('e'), username: 'user', role: 'user' } as const;
     for (const each of [ada, disabled, user]) await accounts.insertUser(each);
     const before = await store.revision();
-    assert.is(await codeOf(accounts.changeUser(ada.id, { role: 'user', updatedAt })), 'LAST_ADMIN');
-    assert.is(await codeOf(accounts.changeUser(ada.id, { isActive: false, updatedAt })), 'LAST_ADMIN');
-    assert.is(await codeOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
+    assert.is(await endOf(accounts.changeUser(ada.id, { role: 'user', updatedAt })), 'LAST_ADMIN');
+    assert.is(await endOf(accounts.changeUser(ada.id, { isActive: false, updatedAt })), 'LAST_ADMIN');
+    assert.is(await endOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
     assert.equal(await accounts.listUsers(), [ada, disabled, user]);
     assert.is(await store.revision(), before);
     // What does not touch the role is allowed, and with a second one everything is.
@@ -177,7 +177,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     await accounts.changeUser(disabled.id, { isActive: true, updatedAt });
     await accounts.deleteUser(ada.id);
     await accounts.deleteUser(user.id);
-    assert.is(await codeOf(accounts.deleteUser(disabled.id)), 'LAST_ADMIN');
+    assert.is(await endOf(accounts.deleteUser(disabled.id)), 'LAST_ADMIN');
   });
 
   declare('of many admins that go at once, in any way, one stays', async ({ accounts }) => {
@@ -190,7 +190,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const { updatedAt } = ada;
     const codes = await Promise.all(
       admins.map(({ id }, index) =>
-        codeOf(
+        endOf(
           index % 3 === 0
             ? accounts.deleteUser(id)
             : accounts.changeUser(
@@ -306,13 +306,6 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
 
 function uuid(digit: string): string {
   return `${digit.repeat(8)}-0000-4000-8000-000000000000`;
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  return work.then(
-    () => 'done',
-    (thrown: unknown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
-  );
 }
 
 const ada: User = {

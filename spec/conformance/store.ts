@@ -1,9 +1,9 @@
 // What every Store does, whatever is underneath. Each store's spec runs this before its own tests.
 
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { Store } from '../../src/persistence/store.ts';
+import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
@@ -108,12 +108,9 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     await store.saveInstance(smallest);
     await store.saveInstance(other);
     const before = await store.revision();
-    assert.is(await codeOf(store.saveInstance({ ...smallest, id: 'third' })), 'DUPLICATE_SERVER');
-    assert.is(
-      await codeOf(store.saveInstance({ ...other, serverId: smallest.serverId })),
-      'DUPLICATE_SERVER',
-    );
-    assert.is(await codeOf(store.saveInstance({ ...smallest, template: 'else' })), 'DUPLICATE_SERVER');
+    assert.is(await endOf(store.saveInstance({ ...smallest, id: 'third' })), 'DUPLICATE_SERVER');
+    assert.is(await endOf(store.saveInstance({ ...other, serverId: smallest.serverId })), 'DUPLICATE_SERVER');
+    assert.is(await endOf(store.saveInstance({ ...smallest, template: 'else' })), 'DUPLICATE_SERVER');
     assert.equal(await store.listInstances(), [smallest, other]);
     assert.is(await store.revision(), before);
     await store.deleteInstance(smallest.template, smallest.id);
@@ -127,7 +124,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       await store.saveInstance(fullStdio);
       const before = await store.revision();
       assert.is(
-        await codeOf(store.saveInstance({ ...fullStdio, env: {}, locked: 'no key' })),
+        await endOf(store.saveInstance({ ...fullStdio, env: {}, locked: 'no key' })),
         'CONFIG_INCOMPLETE',
       );
       assert.equal([await store.listInstances(), await store.revision()], [[fullStdio], before]);
@@ -136,8 +133,8 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
 
   declare('lets one of many instances have a server id, saved at once', async (store) => {
     const rivals = Array.from({ length: 8 }, (_, index) => ({ ...smallest, id: `rival-${index}` }));
-    const codes = await Promise.all(rivals.map((rival) => codeOf(store.saveInstance(rival))));
-    assert.equal(codes.filter((code) => code === 'saved').length, 1);
+    const codes = await Promise.all(rivals.map((rival) => endOf(store.saveInstance(rival))));
+    assert.equal(codes.filter((code) => code === 'done').length, 1);
     assert.equal(codes.filter((code) => code === 'DUPLICATE_SERVER').length, 7);
     assert.is((await store.listInstances()).length, 1);
   });
@@ -339,13 +336,6 @@ const fullStdio: InstanceDefinition = {
   source: 'sync',
   nodeId: 'node-7f.example',
 };
-
-async function codeOf(saving: Promise<void>): Promise<string> {
-  return saving.then(
-    () => 'saved',
-    (thrown: unknown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
-  );
-}
 
 function sortedBy<K extends string, T extends Readonly<Record<K, string>>>(
   values: readonly T[],

@@ -8,6 +8,7 @@ import type { Peer } from '../../src/domain/mcp.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
 import type { Open } from '../../src/transports/opening.ts';
 import type { Transport } from '../../src/transports/transport.ts';
+import { endOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('connection tests');
@@ -75,18 +76,13 @@ test('end after ten seconds, although the opening goes on, and close what it ope
 test('are bounded, of one caller and of all, until what they opened is closed', async () => {
   const closings: (() => void)[] = [];
   const { run } = testsWith(async () => transport(() => new Promise((resolve) => closings.push(resolve))));
-  const codeOf = (running: Promise<unknown>) =>
-    running.then(
-      () => 'done',
-      (error: GatewayError) => error.code,
-    );
-  assert.equal(await Promise.all([run(), run()].map(codeOf)), ['done', 'done']);
-  assert.is(await codeOf(run()), 'QUEUE_FULL');
-  assert.equal(await Promise.all([run('eve'), run('eve')].map(codeOf)), ['done', 'done']);
-  assert.is(await codeOf(run('joe')), 'QUEUE_FULL');
+  assert.equal(await Promise.all([run(), run()].map(endOf)), ['done', 'done']);
+  assert.is(await endOf(run()), 'QUEUE_FULL');
+  assert.equal(await Promise.all([run('eve'), run('eve')].map(endOf)), ['done', 'done']);
+  assert.is(await endOf(run('joe')), 'QUEUE_FULL');
   for (const close of closings.splice(0)) close();
   await soon();
-  assert.is(await codeOf(run('joe')), 'done');
+  assert.is(await endOf(run('joe')), 'done');
 });
 
 test('are refused and stopped when the gateway closes', async () => {

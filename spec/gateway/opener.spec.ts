@@ -3,13 +3,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import { openerOf } from '../../src/gateway/compose.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition } from '../actors/instances/instance-harness.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { folderOfAll } from '../helpers/folder.ts';
-import { codeOf } from '../helpers/outcome.ts';
+import { codeOf, errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('opener');
@@ -44,7 +43,7 @@ test('gives programs the environment of their template, which their own variable
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
   const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
   const { stderr } = (
-    await failureOf(open(definition({ transport: 'stdio', template: 'demo', ...program }), signal))
+    await errorOf(open(definition({ transport: 'stdio', template: 'demo', ...program }), signal))
   ).facts;
   assert.equal(stderr?.at(-1), 'metric undefined instance');
 });
@@ -60,7 +59,7 @@ test('starts no program whose template requires what is not there', async () => 
       args: ['-e', '"started"'],
       env,
     });
-    return (await failureOf(open(instance, signal))).facts.reason;
+    return (await errorOf(open(instance, signal))).facts.reason;
   };
   const [major = ''] = process.versions.node.split('.');
   const started = 'exited with code 0';
@@ -91,12 +90,3 @@ test('starts no program whose template requires what is not there', async () => 
 });
 
 test.run();
-
-async function failureOf(opening: Promise<unknown>): Promise<GatewayError> {
-  return asGatewayError(
-    await opening.then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    ),
-  );
-}

@@ -8,6 +8,7 @@ import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
 import { inFolder } from '../helpers/folder.ts';
+import { endOf, errorOf, fateOf, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 
@@ -21,7 +22,7 @@ test('a change counts the revision once and gives its number, a refused one leav
       await em.insert(settings, { name: 'n', value: 'v' });
       throw refusal;
     });
-    assert.is(await refused.catch((thrown: unknown) => thrown), refusal);
+    assert.is(await thrownBy(refused), refusal);
     assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
     assert.is(await session.changeIf(async () => false), false);
     assert.is(await revision(), 1);
@@ -61,12 +62,9 @@ test('says that the database does not answer when that takes too long, and nothi
     async ({ session, other, revision }) => {
       await other('begin immediate');
       const startedAt = performance.now();
-      const failures = await Promise.all(
-        [1, 2, 3].map(() => session.change(async () => 'saved').catch((thrown: unknown) => thrown)),
-      );
+      const ends = await Promise.all([1, 2, 3].map(() => endOf(session.change(async () => 'saved'))));
       const tookMs = performance.now() - startedAt;
-      for (const failure of failures)
-        assert.is(failure instanceof GatewayError && failure.code, 'DATABASE_UNAVAILABLE');
+      assert.equal(ends, Array(3).fill('DATABASE_UNAVAILABLE'));
       assert.ok(tookMs < 5_000, `took ${tookMs} ms`);
       await other('commit');
       assert.is(await session.change(async () => 'saved'), 'saved');
@@ -77,9 +75,7 @@ test('says that the database does not answer when that takes too long, and nothi
 
 test('tells the kind and the code of an error of the statement, and not the statement', () =>
   withSession(async ({ session }) => {
-    const failure = await session
-      .run((em) => em.execute('select nonsense'))
-      .catch((thrown: unknown) => thrown);
+    const failure = await thrownBy(session.run((em) => em.execute('select nonsense')));
     assert.match(String(failure), 'SQLITE_ERROR');
     assert.not.match(String(failure), 'nonsense');
     assert.not.instance(failure, GatewayError);
@@ -91,21 +87,18 @@ test('finishes what was asked for before it closes, closes once, and then refuse
     await Promise.all([session.close(), session.close()]);
     assert.equal(await changes, [1, 2, 3]);
     assert.equal(await other('select counter from revision'), [{ counter: 3 }]);
-    const failure = await session.run(async () => 1).catch((thrown: unknown) => thrown);
-    assert.is(failure instanceof GatewayError && failure.code, 'DATABASE_UNAVAILABLE');
+    assert.is(await endOf(session.run(async () => 1)), 'DATABASE_UNAVAILABLE');
   }));
 
 test('a change that nobody waits for any more is not made', () =>
   withSession(
     async ({ session }) => {
       const gate = Promise.withResolvers<void>();
-      const failure = await session
-        .write(async (em, { settings }) => {
-          await em.insert(settings, { name: 'late', value: 'v' });
-          await gate.promise;
-        })
-        .catch((thrown: unknown) => thrown);
-      assert.equal(fateOf(failure), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      const writing = session.write(async (em, { settings }) => {
+        await em.insert(settings, { name: 'late', value: 'v' });
+        await gate.promise;
+      });
+      assert.equal(await fateOf(writing), ['DATABASE_UNAVAILABLE', 'no', 5]);
       gate.resolve();
       assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
     },
@@ -124,7 +117,7 @@ test('a commit behind does not wait for the disk, and every other one does', () 
         await em.insert(settings, { name: String(fails), value: 'v' });
         if (fails) throw failure;
       });
-    assert.is(await behind(true).catch((thrown: unknown) => thrown), failure);
+    assert.is(await thrownBy(behind(true)), failure);
     assert.equal(await level(), [2]);
     await behind(false);
     assert.equal(await level(), [2]);
@@ -155,13 +148,13 @@ test('a file that had no room for a change is usable again when there is room', 
     isFull = true;
     await session.run((em) => em.execute('pragma max_page_count = 1'));
     for (const name of ['one', 'two']) {
-      const failure = await add(name, 1_000_000).catch((thrown: unknown) => thrown);
-      assert.is(failure instanceof GatewayError && failure.code, 'DATABASE_UNAVAILABLE');
-      assert.match(String(failure instanceof GatewayError && failure.facts.cause), 'SQLITE_FULL');
+      const { code, facts } = await errorOf(add(name, 1_000_000));
+      assert.is(code, 'DATABASE_UNAVAILABLE');
+      assert.match(String(facts.cause), 'SQLITE_FULL');
       // Reads go on, but it is not said to be well: it takes no changes.
       assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
     }
-    assert.instance(await session.probe().catch((thrown: unknown) => thrown), GatewayError);
+    await errorOf(session.probe());
     isFull = false;
     await session.probe();
     await add('four', 1_000_000);
@@ -184,20 +177,13 @@ test('a store that is closed while it connects again leaves no connection', () =
     });
     // Nothing is heard, so that it lets go of what it has.
     await session.run(() => new Promise(() => {})).catch(() => undefined);
-    const waiting = session.run((em) => em.execute('select 1')).catch((thrown: unknown) => thrown);
+    const waiting = fateOf(session.run((em) => em.execute('select 1')));
     await new Promise((resolve) => setImmediate(resolve));
     await session.close();
     connecting.resolve(late);
-    assert.equal(fateOf(await waiting), ['DATABASE_UNAVAILABLE', 'no', 5]);
+    assert.equal(await waiting, ['DATABASE_UNAVAILABLE', 'no', 5]);
     assert.is(await late.orm.isConnected(), false);
   }));
-
-/** Code, whether it may have happened, and when to try again. */
-function fateOf(failure: unknown): unknown {
-  return failure instanceof GatewayError
-    ? [failure.code, failure.delivered, failure.facts.retryAfterSeconds]
-    : failure;
-}
 
 interface Harness {
   readonly session: OrmSession;

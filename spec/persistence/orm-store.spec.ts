@@ -4,11 +4,11 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
 import { createCipher } from '../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { folderOfAll, inFolder } from '../helpers/folder.ts';
+import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { cipher, everyConformance } from './every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
@@ -96,9 +96,9 @@ inFile('one unreadable secret locks its instance, and no other', () =>
     // What was read without its secrets must not be written back over them.
     const [unreadable] = listed;
     assert.ok(unreadable);
-    const refused = await failureOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
-    assert.is(refused instanceof GatewayError && refused.code, 'CONFIG_INCOMPLETE');
-    assert.match(String(refused), 'cannot be read');
+    const refused = await errorOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
+    assert.is(refused.code, 'CONFIG_INCOMPLETE');
+    assert.match(refused.message, 'cannot be read');
     assert.is(await keyless.deleteInstance('demo', 'other'), true);
     await keyless.saveInstance({ ...plain, id: 'i', serverId: 'i' });
     assert.equal(await keyless.listInstances(), [{ ...plain, id: 'i', serverId: 'i' }, plain]);
@@ -109,9 +109,8 @@ inFile('one unreadable secret locks its instance, and no other', () =>
 inFile('without a cipher it takes no instance with secrets, and says what to set', async () => {
   const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
   for (const part of [{ headers: {} }, { env: {} }]) {
-    const failure = await failureOf(store.saveInstance({ ...secret, ...part }));
-    assert.instance(failure, GatewayError);
-    assert.is(failure instanceof GatewayError && failure.code, 'CONFIG_INCOMPLETE');
+    const failure = await errorOf(store.saveInstance({ ...secret, ...part }));
+    assert.is(failure.code, 'CONFIG_INCOMPLETE');
     assert.match(String(failure), 'GATEWAY_ENCRYPTION_KEY');
     assert.not.match(String(failure), 'planted-secret');
   }
@@ -121,10 +120,3 @@ inFile('without a cipher it takes no instance with secrets, and says what to set
 });
 
 inFile.run();
-
-async function failureOf(work: Promise<unknown>): Promise<unknown> {
-  return work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-}

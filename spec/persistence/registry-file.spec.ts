@@ -3,8 +3,13 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { parseRegistryDocument, readRegistryFile } from '../../src/persistence/registry-file.ts';
+import {
+  parseRegistryDocument,
+  RegistryFileError,
+  readRegistryFile,
+} from '../../src/persistence/registry-file.ts';
 import { folderOfAll } from '../helpers/folder.ts';
+import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry file');
@@ -15,6 +20,8 @@ const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].m
   ([, language = '', text = '']) => ({ name: `registry.${language}`, text }),
 );
 
+const failureOf = (read: Promise<unknown>) => messageOf(read, RegistryFileError);
+
 /** What a document says, without fingerprints. */
 async function contentsOf(document: unknown) {
   const text = typeof document === 'string' ? document : JSON.stringify(document);
@@ -24,18 +31,6 @@ async function contentsOf(document: unknown) {
     entries: entries.map(({ template, input }) => [template, input.id, input.endpoint ?? input.command]),
     problems,
   };
-}
-
-async function failureOf(read: Promise<unknown>): Promise<string> {
-  try {
-    await read;
-  } catch (thrown) {
-    assert.ok(thrown instanceof Error);
-    assert.is(thrown.name, 'RegistryFileError');
-    assert.not.match(thrown.message, '\n');
-    return thrown.message;
-  }
-  return 'nothing failed';
 }
 
 test('reads every example of docs/guides/registry-file.md without a problem', async () => {

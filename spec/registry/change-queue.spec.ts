@@ -4,9 +4,9 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable, GatewayError } from '../../src/domain/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { ChangeQueue } from '../../src/registry/change-queue.ts';
-import { codeOf } from '../helpers/outcome.ts';
+import { codeOf, errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('change queue');
@@ -44,13 +44,13 @@ test('ends a change whose store never answers after 10 s, and nothing of it runs
 });
 
 test('says of a change whose time was over that it may have happened, and of one that never began that it has not', async () => {
-  const stuck = fateOf(turns.take(() => turns.within(NEVER, 'unknown')));
-  const waiting = fateOf(turns.take(async () => 'begun'));
+  const stuck = errorOf(turns.take(() => turns.within(NEVER, 'unknown')));
+  const waiting = errorOf(turns.take(async () => 'begun'));
   await tick(10_000);
-  assert.equal([await stuck, await waiting], ['unknown', 'no']);
-  const reading = fateOf(turns.take(() => turns.within(NEVER)));
+  assert.equal([(await stuck).delivered, (await waiting).delivered], ['unknown', 'no']);
+  const reading = errorOf(turns.take(() => turns.within(NEVER)));
   await tick(10_000);
-  assert.is(await reading, 'no');
+  assert.is((await reading).delivered, 'no');
 });
 
 test('no change in a line behind a silent database waits for all those before it', async () => {
@@ -81,10 +81,6 @@ test('no change in a line behind a silent database waits for all those before it
 });
 
 test.run();
-
-async function fateOf(change: Promise<unknown>): Promise<unknown> {
-  return change.catch((thrown: unknown) => (thrown instanceof GatewayError ? thrown.delivered : thrown));
-}
 
 function passing(ms: number): Promise<unknown> {
   return firstValueFrom(timer(ms));

@@ -1,11 +1,11 @@
 // How operations reach a PostgreSQL server that is slow or silent. The rest is spec/persistence/orm-session.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import { postgresql as postgresqlDatabase } from '../../../src/persistence/databases/postgresql.ts';
 import { migrate } from '../../../src/persistence/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
+import { fateOf } from '../../helpers/outcome.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
@@ -20,15 +20,15 @@ const needed = test.needs(service.url, service.skip);
 needed('a slow statement does not affect the others: the pool stays while the server answers', () =>
   onServer(
     async ({ session }) => {
-      const busy = session
-        .run(async (em) => {
+      const busy = fateOf(
+        session.run(async (em) => {
           for (;;) await em.execute('select 1');
-        })
-        .catch((thrown: unknown) => thrown);
+        }),
+      );
       const slowly = (seconds: number) =>
         session.run((em) => em.execute(`select pg_sleep(${seconds}), 1 as one`));
       const other = slowly(0.5).then(() => slowly(0.4));
-      assert.equal(fateOf(await busy), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      assert.equal(await busy, ['DATABASE_UNAVAILABLE', 'no', 5]);
       assert.equal(
         (await other).map(({ one }) => one),
         [1],
@@ -42,23 +42,25 @@ needed('says of a change whether it may have happened, and of a question never',
   onServer(
     async ({ session, proxy }) => {
       const insert = (name: string, isLast: boolean) =>
-        session
-          .write(async (em, { settings }) => {
+        fateOf(
+          session.write(async (em, { settings }) => {
             await em.insert(settings, { name, value: 'v' });
             // The next statement is the commit, or another one.
             proxy.silence();
             if (!isLast) await em.count(settings);
-          })
-          .catch((thrown: unknown) => thrown);
-      assert.equal(fateOf(await insert('before', false)), ['DATABASE_UNAVAILABLE', 'no', 5]);
+          }),
+        );
+      assert.equal(await insert('before', false), ['DATABASE_UNAVAILABLE', 'no', 5]);
       proxy.speak();
       assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
-      assert.equal(fateOf(await insert('commit', true)), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+      assert.equal(await insert('commit', true), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
       // Still silent, now also to new connections: nothing is sent.
       const change = session.write((em, { settings }) => em.nativeDelete(settings, { name: 'commit' }));
       const asked = session.run((em, { settings }) => em.count(settings));
-      const failures = await Promise.all([change, asked].map((work) => work.catch((thrown) => thrown)));
-      assert.equal(failures.map(fateOf), Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]));
+      assert.equal(
+        await Promise.all([change, asked].map(fateOf)),
+        Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]),
+      );
       proxy.speak();
     },
     { timeoutMs: 500 },
@@ -68,14 +70,12 @@ needed('says of a change whether it may have happened, and of a question never',
 needed('closes at once when a transaction has lost its connection', () =>
   onServer(
     async ({ session, proxy }) => {
-      const lost = await session
-        .write(async (em) => {
-          await em.execute('select 1');
-          await proxy.close();
-          await em.execute('select 1');
-        })
-        .catch((thrown: unknown) => thrown);
-      assert.equal(fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      const lost = session.write(async (em) => {
+        await em.execute('select 1');
+        await proxy.close();
+        await em.execute('select 1');
+      });
+      assert.equal(await fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
       const startedAt = performance.now();
       await session.close();
       const tookMs = performance.now() - startedAt;
@@ -84,13 +84,6 @@ needed('closes at once when a transaction has lost its connection', () =>
     { timeoutMs: 5_000 },
   ),
 );
-
-/** Code, whether it may have happened, and when to try again. */
-function fateOf(failure: unknown): unknown {
-  return failure instanceof GatewayError
-    ? [failure.code, failure.delivered, failure.facts.retryAfterSeconds]
-    : failure;
-}
 
 async function onServer(
   work: (harness: { readonly session: OrmSession; readonly proxy: SilentProxy }) => Promise<void>,

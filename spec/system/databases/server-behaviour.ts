@@ -3,12 +3,12 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/account.ts';
 import type { AuditEntry } from '../../../src/domain/audit.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import type { Store } from '../../../src/persistence/store.ts';
+import { endOf } from '../../helpers/outcome.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
@@ -130,7 +130,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       for (let round = 0; round < 2; round += 1) {
         const startedAt = performance.now();
         const codes = await Promise.all([
-          ...Array.from({ length: 12 }, () => store.listTemplates().then(() => 'done', codeOf)),
+          ...Array.from({ length: 12 }, () => endOf(store.listTemplates())),
           settled(store),
           settled(store),
         ]);
@@ -222,10 +222,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
     const endings = await Promise.all(
       stores.map((store, node) =>
-        store.accounts.changeUser(`user-${node}`, { role: 'user', updatedAt: at }).then(
-          () => 'done',
-          (thrown: unknown) => codeOf(thrown),
-        ),
+        endOf(store.accounts.changeUser(`user-${node}`, { role: 'user', updatedAt: at })),
       ),
     );
     assert.equal(endings.toSorted(), ['LAST_ADMIN', 'done', 'done']);
@@ -257,22 +254,15 @@ async function msOf(work: () => Promise<void>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-async function settled(store: Store): Promise<string> {
-  return store.saveTemplate(template).then(() => 'done', codeOf);
-}
-
-function codeOf(thrown: unknown): string {
-  return thrown instanceof GatewayError ? thrown.code : String(thrown);
+function settled(store: Store): Promise<string> {
+  return endOf(store.saveTemplate(template));
 }
 
 /** A pool may notice ended sessions one by one: at most as many failures as it has connections. */
 async function withinTries(work: () => Promise<unknown>): Promise<void> {
   for (let left = 10; ; left -= 1) {
-    try {
-      await work();
-      return;
-    } catch (thrown) {
-      if (left === 0 || codeOf(thrown) !== 'DATABASE_UNAVAILABLE') throw thrown;
-    }
+    const end = await endOf(work());
+    if (end === 'done') return;
+    if (left === 0 || end !== 'DATABASE_UNAVAILABLE') throw new Error(end);
   }
 }

@@ -3,6 +3,7 @@
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type OpenStoreOptions, openStore } from '../../../src/persistence/open.ts';
 import type { Store } from '../../../src/persistence/store.ts';
+import { endOf } from '../../helpers/outcome.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import { cipher } from '../../persistence/every-conformance.ts';
 
@@ -32,13 +33,7 @@ export function reachable({ url, skip }: Service): { readonly url: string } {
 /** What becomes of the same work `times` times, one after the other: codes of errors, `done` without one. */
 export async function codesOf(work: () => Promise<unknown>, times: number): Promise<string[]> {
   const codes: string[] = [];
-  for (let left = times; left > 0; left -= 1)
-    codes.push(
-      await work().then(
-        () => 'done',
-        (thrown: unknown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
-      ),
-    );
+  for (let left = times; left > 0; left -= 1) codes.push(await endOf(work()));
   return codes;
 }
 
