@@ -7,6 +7,7 @@ import { GatewayError } from '../src/domain/errors.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { serving, text } from './helpers/function-backend.ts';
+import { errorOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('gateway: bad input');
@@ -42,6 +43,7 @@ async function verdictOn(method: string, ...args: readonly unknown[]): Promise<s
 
 const circle: Record<string, unknown> = {};
 circle.self = circle;
+const deep: unknown = JSON.parse(`${'{"deep":'.repeat(200)}1${'}'.repeat(200)}`);
 const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"command":"x"}}`);
 
 /** An instance, and what is named of it. */
@@ -78,6 +80,7 @@ const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: stri
   ...[circle, { a: 1n }, [], 'x', new Date(), new Map([['a', 1]]), { toJSON: () => 5 }].map(
     (metadata, index) => [`metadata ${index}`, { endpoint, metadata }, 'instance.metadata'] as const,
   ),
+  ['metadata that is nested too deeply', { endpoint, metadata: deep }, 'body'],
   ['NUL in metadata', { endpoint, metadata: { zone: ['\0'] } }, 'instance.metadata.zone.0'],
   ['fields of a prototype', ownProto, 'instance.__proto__'],
   ['an unknown field', { endpoint, wieght: 5 }, 'instance.wieght'],
@@ -134,7 +137,8 @@ test('a template has a name, and a registration options that there are', async (
 });
 
 test('what is registered is what was written at that moment', async () => {
-  const input = { id: 'a', endpoint, headers: { 'x-key': 'a' }, metadata: { zones: ['a'] } };
+  const env_vars = { A: 'b', TOKEN: undefined };
+  const input = Object({ id: 'a', endpoint, headers: { 'x-key': 'a' }, metadata: { zones: ['a'] } });
   const options = { loadBalancer: { timeout: 5 } };
   const registering = gateway.register('t', input, options);
   input.id = 'b';
@@ -145,6 +149,18 @@ test('what is registered is what was written at that moment', async () => {
   const { id, headers, metadata } = definition;
   assert.equal([id, headers, metadata], ['a', { 'x-key': 'a' }, { zones: ['a'] }]);
   assert.equal(gateway.template('t').settings.loadBalancer, { timeout: 5 });
+
+  const program = Object({ id: 'p', command: '/nowhere', args: ['a'], env_vars });
+  const starting = gateway.register('t', program);
+  program.args.push('b');
+  env_vars.A = 'c';
+  const { args, env } = (await starting).definition;
+  assert.equal([args, env], [['a'], { A: 'b' }]);
+
+  const change = { weight: 5, metadata: { zones: ['c'] } };
+  const changing = gateway.changeInstance('t', 'a', change);
+  change.metadata.zones.push('d');
+  assert.equal((await changing).metadata, { zones: ['c'] });
 });
 
 test('a change of an instance or a template is an object of what there is', async () => {
@@ -175,6 +191,11 @@ test('a change of an instance or a template is an object of what there is', asyn
   ];
   for (const change of settings)
     assert.is(await verdictOn('changeTemplate', 't', change), 'VALIDATION_ERROR load_balancer', `${change}`);
+  const wrong = Object({ strategy: 'secret', timeout: 0.5, retries: 3 });
+  const { facts } = await errorOf(gateway.changeTemplate('t', wrong));
+  const found = facts.items?.map(({ msg }) => msg.split(':')[0]);
+  assert.equal(new Set(found), new Set(['retries', 'strategy', 'timeout']));
+  assert.not.match(JSON.stringify(facts.items), 'secret');
   await ask('changeTemplate', 't', { timeout: undefined, max_retries: undefined });
   assert.equal(await store.listTemplates(), [{ name: 't', loadBalancer: { timeout: 5 } }]);
 });
