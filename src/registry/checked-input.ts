@@ -97,7 +97,7 @@ function hasHiddenEntries(value: object): boolean {
 
 const validator = Compile(LoadBalancerSettings);
 
-export function checkSettings(settings: LoadBalancerSettings): void {
+function checkSettings(settings: LoadBalancerSettings): void {
   if (validator.Check(settings)) return;
   const found = issuesOf(validator.Errors(settings)[1]);
   throw validationFailed(found.map((msg) => ({ loc: ['body', 'load_balancer'], msg, type: 'value_error' })));
