@@ -12,6 +12,8 @@ export const connection = signal<Connection>('connecting');
 
 /** The gateway sends a comment every 15 s: a stream that is silent for longer than this is dead. */
 const SILENCE_MS = 35_000;
+/** The gateway answers at once: a request that waits for longer than this is lost. */
+const ANSWER_MS = 10_000;
 const CHECK_MS = 5_000;
 const DELAYS_MS = [250, 500, 1_000, 2_000, 5_000];
 
@@ -111,12 +113,14 @@ export class EventStream {
   /** The tab is shown again, or the network is back: a stream that had time to die is opened anew at once. */
   readonly #onReturn = (): void => {
     if (document.visibilityState === 'hidden') return;
-    if (connection.value === 'live') this.#checkSilence(SILENCE_MS / 2);
-    else this.#wake();
+    this.#checkSilence(SILENCE_MS / 2);
+    this.#wake();
   };
 
+  /** `limitMs` is that of an open stream. */
   #checkSilence(limitMs: number): void {
-    if (connection.value === 'live' && Date.now() - this.#readAtMs > limitMs) this.#reconnect();
+    const silentMs = Date.now() - this.#readAtMs;
+    if (silentMs > (connection.value === 'live' ? limitMs : ANSWER_MS)) this.#reconnect();
   }
 
   #reconnect(): void {

@@ -226,6 +226,23 @@ inBrowser('says that the gateway is away, and goes on after its restart', async 
   await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
 });
 
+inBrowser('says that it is offline when nothing answers any more, as after sleep, and goes on', async () => {
+  const { page } = await browser.open();
+  await page.clock.install();
+  await page.goto(`${url()}/console`);
+  await page.getByText('Live', { exact: true }).waitFor();
+  const isStream = (address: URL): boolean => address.pathname === '/events';
+  await page.route(isStream, () => {});
+  await page.clock.fastForward('01:00');
+  await page.getByText('Connecting…').waitFor();
+  await page.clock.fastForward('00:20');
+  await page.getByText('The connection to the gateway is lost.').waitFor();
+  await page.unroute(isStream);
+  await page.clock.fastForward('00:20');
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.close();
+});
+
 inBrowser('asks for sign-in when the session ends, and keeps the page', async () => {
   const { page } = watched;
   await follow('Users and keys');
