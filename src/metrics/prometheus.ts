@@ -18,6 +18,9 @@ type Viewer = Pick<Principal, 'templates'>;
 /** The format that every Prometheus reads. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
+/** Gauges named like counters, which Prometheus objects to; each is the sum of a gauge that stays. */
+const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
+
 export type MetricsSource = TrafficSource & Pick<Gateway, 'databaseStatus'>;
 
 /** The metrics of one gateway, counted from the construction on. */
@@ -71,6 +74,7 @@ export class Prometheus {
     if (this.#process === undefined) {
       this.#process = new Registry();
       collectDefaultMetrics({ register: this.#process });
+      for (const name of MISNAMED) this.#process.removeSingleMetric(name);
     }
     return this.#process;
   }
