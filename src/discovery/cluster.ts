@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { type DiscoveryContext, SourceError } from './provider.ts';
+import { type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 
 /** How an API server is reached. */
 export interface ClusterAccess {
@@ -173,24 +173,15 @@ export class Cluster {
       const either = AbortSignal.any([signal, silence.signal]);
       const response = await this.#ask(resource, query, either);
       if (response.status === 410) return true;
-      const decoder = new TextDecoder();
-      let rest = '';
-      for await (const chunk of response.body ?? []) {
+      for await (const line of linesOf(response.body ?? [])) {
         timer.refresh();
-        const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) {
-          if (line.trim() === '') continue;
-          const { type, object } = Object(JSON.parse(line));
-          if (type === 'ERROR') {
-            if (Object(object).code === 410) return true;
-            throw new SourceError(`${this.address}: ${Object(object).message ?? 'its watch failed'}`);
-          }
-          onEvent({
-            version: String(Object(Object(object).metadata).resourceVersion ?? ''),
-            isBookmark: type === 'BOOKMARK',
-          });
+        const { type, object } = Object(JSON.parse(line));
+        if (type === 'ERROR') {
+          if (Object(object).code === 410) return true;
+          throw new SourceError(`${this.address}: ${Object(object).message ?? 'its watch failed'}`);
         }
+        const version = String(Object(Object(object).metadata).resourceVersion ?? '');
+        onEvent({ version, isBookmark: type === 'BOOKMARK' });
       }
       return false;
     } catch (thrown) {

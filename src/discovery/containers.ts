@@ -11,6 +11,7 @@ import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { checkedAddress, connect, engineFailure, originOf } from './engine.ts';
 import {
   type DiscoveryContext,
+  linesOf,
   type Provider,
   type Source,
   type SourceChange,
@@ -209,13 +210,8 @@ async function watch(
   const stop = () => void ('destroy' in events && typeof events.destroy === 'function' && events.destroy());
   signal.addEventListener('abort', stop, { once: true });
   onOpen();
-  let rest = '';
   try {
-    for await (const chunk of events) {
-      const lines = (rest + chunk.toString()).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) takeEvent(line, onChange);
-    }
+    for await (const line of linesOf(events)) takeEvent(line, onChange);
   } catch (thrown) {
     if (!signal.aborted) throw thrown;
   } finally {
@@ -225,7 +221,6 @@ async function watch(
 }
 
 function takeEvent(line: string, onChange: (change: SourceChange) => void): void {
-  if (line.trim() === '') return;
   const { Action: action = '', Actor: actor }: { Action?: string; Actor?: { ID?: string } } =
     JSON.parse(line);
   if (!ACTIONS.test(action)) return;

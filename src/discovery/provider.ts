@@ -48,8 +48,19 @@ export interface Provider {
 
 /** A source that cannot be used; its message is one line with the address. */
 export class SourceError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'SourceError';
+  override readonly name = 'SourceError';
+}
+
+/** The lines of a stream as they come, without empty ones and without one that has no end. */
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of chunks) {
+    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line.trim() !== '') yield line;
   }
 }
