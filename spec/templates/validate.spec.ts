@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { readTemplate, TemplateFile } from '../../src/templates/definition.ts';
-import { settingsOf } from '../../src/templates/settings.ts';
 import { tolerated } from '../../src/templates/tolerant.ts';
 import { TEMPLATE_SCHEMA, validateTemplate } from '../../src/templates/validate.ts';
 import { suite } from '../helpers/suite.ts';
@@ -96,7 +95,7 @@ test('reads what other platforms write', () => {
     environment: { LEVEL: '3' },
   });
   assert.equal(config_schema?.required, ['allowed_dirs']);
-  assert.equal(settingsOf({ config_schema: config_schema ?? {} }).allowed_dirs, {
+  assert.equal(Object(config_schema?.properties).allowed_dirs, {
     ...{ type: 'string', env_mapping: 'DIRS', volume_mount: true, command_arg: true, env_separator: ' ' },
   });
 });

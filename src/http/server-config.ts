@@ -10,11 +10,10 @@ import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import {
-  argumentSettings,
   mappedSettings,
-  mappedVariables,
   type SettingValues,
   settingsOf,
+  type TemplateSetting,
   typedValues,
   withDefaults,
 } from '../templates/settings.ts';
@@ -88,8 +87,8 @@ function missingReason(template: string, definition: TemplateDefinition | undefi
 
 /** Names of the variables that a template declares: its environment, and those that its settings are mapped to. */
 export function declaredVariables(definition: TemplateDefinition | undefined): string[] {
-  if (definition === undefined) return [];
-  return [...new Set([...Object.keys(definition.environment ?? {}), ...mappedVariables(definition)])];
+  const mapped = settingsOf(definition).flatMap(({ variable }) => variable ?? []);
+  return [...new Set([...Object.keys(definition?.environment ?? {}), ...mapped])];
 }
 
 /** The only placeholder: a folder that `gateway start --demo` creates for each of its servers. */
@@ -101,7 +100,8 @@ function checkedSettings(
   definition: TemplateDefinition | undefined,
   isComplete: boolean,
 ): SettingValues {
-  const known = definition === undefined ? {} : settingsOf(definition);
+  const settings = settingsOf(definition);
+  const known = Object.fromEntries(settings.map(({ name, schema }) => [name, schema]));
   const unknown = Object.keys(given).filter((key) => !Object.hasOwn(known, key));
   if (unknown.length > 0) throw validationFailed(unknown.map(unknownSetting));
   if (definition === undefined) return {};
@@ -118,7 +118,7 @@ function checkedSettings(
   );
   // Rules about several settings together, such as anyOf.
   if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([CONTRADICTION]);
-  const words = argumentSettings(definition).filter((key) => Object.hasOwn(values, key));
+  const words = argumentsAmong(settings).filter((key) => Object.hasOwn(values, key));
   if (isComplete && words.length > 0) throw validationFailed(words.map(unknownSetting));
   // A value may not become an option of the program.
   refuse(
@@ -171,17 +171,20 @@ function refusePlaceholders(
 
 /** The settings that fill placeholders of the command; `args` if none does. */
 function wordSettings(definition: TemplateDefinition | undefined): string[] {
-  if (definition === undefined) return ['args'];
-  const settings = settingsOf(definition);
-  const filling = argumentSettings(definition).filter((key) =>
-    JSON.stringify(settings[key]).includes(SCRATCH),
+  const filling = argumentsAmong(
+    settingsOf(definition).filter(({ schema }) => JSON.stringify(schema).includes(SCRATCH)),
   );
   return filling.length === 0 ? ['args'] : filling;
 }
 
+/** Names of the settings that are words of the command. */
+function argumentsAmong(settings: readonly TemplateSetting[]): string[] {
+  return settings.filter(({ argument }) => argument !== undefined).map(({ name }) => name);
+}
+
 function variableSetting(name: string, definition: TemplateDefinition | undefined): string {
-  const setting = Object.entries(definition === undefined ? {} : settingsOf(definition)).find(
-    ([, property]) => isJsonObject(property) && property.env_mapping === name,
+  const setting = settingsOf(definition).find(
+    ({ schema }) => isJsonObject(schema) && schema.env_mapping === name,
   );
-  return setting?.[0] ?? `env_vars.${name}`;
+  return setting?.name ?? `env_vars.${name}`;
 }

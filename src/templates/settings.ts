@@ -1,7 +1,7 @@
 // The settings of the instances of a template, from its `config_schema`: a JSON Schema whose properties also name the place of a
 // value. `env_mapping` is a variable, `command_arg` a word of the command, `header_mapping` a header of HTTP.
 
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import type { TemplateDefinition } from './definition.ts';
 
 /** Values by the names of their settings. */
@@ -16,33 +16,60 @@ export interface MappedSettings {
   readonly unmapped: readonly string[];
 }
 
-/** The settings by name, each with its schema. */
-export function settingsOf({ config_schema }: Pick<TemplateDefinition, 'config_schema'>): JsonObject {
-  return isJsonObject(config_schema?.properties) ? config_schema.properties : {};
+/** A setting, its schema and its places; one without a place has no effect. */
+export interface TemplateSetting {
+  readonly name: string;
+  readonly schema: JsonValue | undefined;
+  readonly variable: string | undefined;
+  /** The option before the value; empty when the value alone is a word. */
+  readonly argument: string | undefined;
+  readonly header: string | undefined;
+  readonly separator: string | undefined;
+}
+
+/** The settings in the order of the schema, which is that of the words. */
+export function settingsOf(definition: TemplateDefinition | undefined): readonly TemplateSetting[] {
+  const { config_schema: schema, environment = {} } = definition ?? {};
+  return Object.entries(isJsonObject(schema?.properties) ? schema.properties : {}).map(([name, property]) => {
+    const rules = isJsonObject(property) ? property : {};
+    // Without a mapping, the place is the variable of the template's environment whose name is that of the setting in capitals.
+    const capitals = name.toUpperCase();
+    const declared = Object.hasOwn(environment, capitals) ? capitals : undefined;
+    // Every user of the machine can read the words of a command.
+    const option = rules.sensitive === true ? undefined : rules.command_arg;
+    return {
+      name,
+      schema: property,
+      variable: text(rules.env_mapping) ?? declared,
+      argument: option === true ? '' : text(option),
+      header: text(rules.header_mapping),
+      separator: text(rules.env_separator),
+    };
+  });
 }
 
 /** The values, with texts converted where the schema declares a number, a boolean or a list. */
 export function typedValues(definition: TemplateDefinition, values: SettingValues): SettingValues {
-  const settings = settingsOf(definition);
+  const settings = new Map(settingsOf(definition).map((setting) => [setting.name, setting]));
   return Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, typed(value, settings[name])]),
+    Object.entries(values).map(([name, value]) => [name, typed(value, settings.get(name))]),
   );
 }
 
-function typed(value: unknown, property: unknown): unknown {
-  if (typeof value !== 'string' || !isJsonObject(property)) return value;
-  const { type, env_separator } = property;
+function typed(value: unknown, setting: TemplateSetting | undefined): unknown {
+  if (typeof value !== 'string' || !isJsonObject(setting?.schema)) return value;
+  const { type } = setting.schema;
   if (type === 'boolean') return value === 'true' ? true : value === 'false' ? false : value;
-  if (type === 'array') return value.split(text(env_separator) ?? ',').filter((part) => part !== '');
+  if (type === 'array') return value.split(setting.separator ?? ',').filter((part) => part !== '');
   const isNumber = (type === 'integer' || type === 'number') && value.trim() !== '';
   return isNumber && Number.isFinite(Number(value)) ? Number(value) : value;
 }
 
 /** The values, with the defaults of settings that have a place and no value. */
 export function withDefaults(definition: TemplateDefinition, values: SettingValues): SettingValues {
-  const defaults = Object.entries(settingsOf(definition)).flatMap(([name, property]): [string, unknown][] => {
-    const value = isJsonObject(property) ? property.default : undefined;
-    return value === undefined || value === null || !hasPlace(name, definition) ? [] : [[name, value]];
+  const defaults = settingsOf(definition).flatMap((setting): [string, unknown][] => {
+    const value = isJsonObject(setting.schema) ? setting.schema.default : undefined;
+    return value === undefined || value === null || !hasPlace(setting) ? [] : [[setting.name, value]];
   });
   return { ...Object.fromEntries(defaults), ...values };
 }
@@ -52,28 +79,19 @@ export function mappedSettings(definition: TemplateDefinition, values: SettingVa
   const args: string[] = [];
   const env: Record<string, string> = {};
   const headers: Record<string, string> = {};
-  // The order of the schema is the order of the words.
-  const names = Object.keys(settingsOf(definition)).filter((name) => Object.hasOwn(values, name));
-  for (const name of names) {
-    const { variable, argument, header, separator } = placesOf(name, definition);
+  const given = settingsOf(definition).filter(({ name }) => Object.hasOwn(values, name));
+  for (const { name, variable, argument, header, separator } of given) {
     const value = values[name];
     if (variable !== undefined) env[variable] = textOf(value, separator);
     if (header !== undefined) headers[header] = textOf(value, separator);
     if (argument !== undefined) args.push(...wordsOf(value, argument, separator));
   }
-  return { args, env, headers, unmapped: names.filter((name) => !hasPlace(name, definition)) };
+  const unmapped = given.filter((setting) => !hasPlace(setting)).map(({ name }) => name);
+  return { args, env, headers, unmapped };
 }
 
-/** Names of the variables that settings are mapped to. */
-export function mappedVariables(definition: TemplateDefinition): string[] {
-  return Object.keys(settingsOf(definition)).flatMap((name) => placesOf(name, definition).variable ?? []);
-}
-
-/** Names of the settings that are words of the command. */
-export function argumentSettings(definition: TemplateDefinition): string[] {
-  return Object.keys(settingsOf(definition)).filter(
-    (name) => placesOf(name, definition).argument !== undefined,
-  );
+function hasPlace({ variable, argument, header }: TemplateSetting): boolean {
+  return variable !== undefined || argument !== undefined || header !== undefined;
 }
 
 /** The schema for display: defaults and examples of sensitive settings are masked. */
@@ -88,37 +106,6 @@ export function withoutSecrets(schema: Readonly<Record<string, unknown>>): Recor
 
 function masked({ default: value, examples, ...rest }: JsonObject): JsonObject {
   return { ...rest, ...(value === undefined ? {} : { default: '***' }) };
-}
-
-interface Places {
-  readonly variable: string | undefined;
-  /** The option before the value; empty when the value alone is a word. */
-  readonly argument: string | undefined;
-  readonly header: string | undefined;
-  readonly separator: string | undefined;
-}
-
-function hasPlace(name: string, definition: TemplateDefinition): boolean {
-  const { variable, argument, header } = placesOf(name, definition);
-  return variable !== undefined || argument !== undefined || header !== undefined;
-}
-
-/** Without a mapping, the place is the variable of the template's environment whose name is that of the setting in capitals. */
-function placesOf(name: string, definition: TemplateDefinition): Places {
-  const property = settingsOf(definition)[name];
-  const { env_mapping, command_arg, header_mapping, env_separator, sensitive } = isJsonObject(property)
-    ? property
-    : {};
-  const capitals = name.toUpperCase();
-  const declared = Object.hasOwn(definition.environment ?? {}, capitals) ? capitals : undefined;
-  // Every user of the machine can read the words of a command.
-  const option = sensitive === true ? undefined : command_arg;
-  return {
-    variable: text(env_mapping) ?? declared,
-    argument: option === true ? '' : text(option),
-    header: text(header_mapping),
-    separator: text(env_separator),
-  };
 }
 
 function text(value: unknown): string | undefined {
