@@ -5,10 +5,7 @@ import { codeOf } from '../domain/errors.ts';
 
 /** The input is invalid or not allowed here: exit code 2. The message is one line, or one per setting. */
 export class UsageError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'UsageError';
-  }
+  override readonly name = 'UsageError';
 }
 
 /** The command was understood and did not succeed: exit code 1. The message is one line; `details` are lines below it. */

@@ -25,17 +25,17 @@ test.before.each(() => {
 
 test('keeps one token per gateway and gives it to that gateway alone', () => {
   const file = new CredentialsFile(path);
-  assert.is(file.find(url, nowMs), undefined);
+  assert.is(file.valid(nowMs).get(url), undefined);
   file.keep(url, token, nowMs);
   file.keep('http://127.0.0.1:80', { ...token, access_token: 'of another' }, nowMs);
-  assert.equal(new CredentialsFile(path).find(url, nowMs), token);
+  assert.equal(new CredentialsFile(path).valid(nowMs).get(url), token);
   for (const other of [
     'http://127.0.0.1:8080/',
     'https://127.0.0.1:8080',
     'http://localhost:8080',
     '__proto__',
   ]) {
-    assert.is(file.find(other, nowMs), undefined, other);
+    assert.is(file.valid(nowMs).get(other), undefined, other);
   }
 });
 
@@ -77,7 +77,7 @@ test('does not use an expired token, and removes it with the next login or logou
   const file = new CredentialsFile(path);
   const later = nowMs + 3_600_000;
   file.keep(url, token, nowMs);
-  assert.is(file.find(url, later), undefined);
+  assert.is(file.valid(later).get(url), undefined);
   assert.equal([file.forget(url), file.forget(url)], [true, false]);
   file.keep(url, token, nowMs);
   file.keep('http://b', { ...token, expires_at: '2028-01-01T00:00:00.000Z' }, later);
@@ -99,9 +99,9 @@ test('takes an invalid document or token for none, and replaces it', () => {
   for (const text of ['', '{"tokens": ', 'null', '{"tokens": 1}', ...broken]) {
     writeFileSync(path, text);
     const file = new CredentialsFile(path);
-    assert.is(file.find(url, nowMs), undefined, text);
+    assert.is(file.valid(nowMs).get(url), undefined, text);
     file.keep(url, token, nowMs);
-    assert.equal(file.find(url, nowMs), token, text);
+    assert.equal(file.valid(nowMs).get(url), token, text);
   }
 });
 
@@ -111,7 +111,10 @@ test('says in one line that it cannot be read or written', () => {
   const below = folder('file', 'credentials.json');
   const refuses = (work: () => unknown, message: RegExp) =>
     assert.throws(work, (error: Error) => error instanceof CommandFailure && message.test(error.message));
-  refuses(() => new CredentialsFile(folder('taken')).find(url, nowMs), /taken cannot be read \(EISDIR\)$/);
+  refuses(
+    () => new CredentialsFile(folder('taken')).valid(nowMs).get(url),
+    /taken cannot be read \(EISDIR\)$/,
+  );
   refuses(() => new CredentialsFile(below).keep(url, token, nowMs), /cannot be (read|written) \(ENOTDIR\)$/);
 });
 

@@ -40,20 +40,14 @@ export class CredentialsFile {
     this.#write = write;
   }
 
-  /** The token that this very URL issued, unless it has expired. */
-  find(url: string, nowMs: number = Date.now()): KeptToken | undefined {
-    return this.all(nowMs).get(url);
+  /** The token that this very URL issued; an expired one stays in the file until the next login. */
+  find(url: string): KeptToken | undefined {
+    return tokensIn(this.#read()).get(url);
   }
 
   /** Every token that has not expired, by the URL that issued it. */
-  all(nowMs: number = Date.now()): ReadonlyMap<string, KeptToken> {
+  valid(nowMs: number = Date.now()): TokensByUrl {
     return valid(tokensIn(this.#read()), nowMs);
-  }
-
-  /** The expired token that this very URL issued: it stays in the file until the next login. */
-  findExpired(url: string, nowMs: number = Date.now()): KeptToken | undefined {
-    const token = tokensIn(this.#read()).get(url);
-    return token !== undefined && isExpired(token, nowMs) ? token : undefined;
   }
 
   /** Stores a token in place of the previous one; removes those that have expired. */
@@ -160,17 +154,15 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
   if (token) return fromEnvironment('STAGEDOOR_TOKEN', { Authorization: `Bearer ${token}` }, url);
   if (key) return fromEnvironment('STAGEDOOR_API_KEY', { 'X-API-Key': key }, url);
 
-  const file = new CredentialsFile(credentialsPath(env));
-  const kept = file.find(url);
-  const expired = kept === undefined ? file.findExpired(url) : undefined;
+  const kept = new CredentialsFile(credentialsPath(env)).find(url);
+  const hasExpired = kept !== undefined && isExpired(kept, Date.now());
   return {
-    headers: kept === undefined ? {} : { Authorization: `Bearer ${kept.access_token}` },
+    headers: kept === undefined || hasExpired ? {} : { Authorization: `Bearer ${kept.access_token}` },
     refused: () => {
-      const { username = '<name>' } = kept ?? expired ?? {};
-      const lack =
-        expired === undefined
-          ? `not logged in at ${url}`
-          : `the login of ${expired.username} at ${url} expired at ${expired.expires_at}`;
+      const { username = '<name>', expires_at: at } = kept ?? {};
+      const lack = hasExpired
+        ? `the login of ${username} at ${url} expired at ${at}`
+        : `not logged in at ${url}`;
       const login = ownCommand(`gateway login ${username}`);
       return new NotLoggedIn(`${lack}; run "${login}", or set STAGEDOOR_API_KEY`);
     },

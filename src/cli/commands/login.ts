@@ -76,7 +76,7 @@ export const logout: CommandDefinition = {
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));
     input.refuseBoth('all', 'url');
-    const tokens = file.all();
+    const tokens = file.valid();
     const urls = input.has('all')
       ? file.forgetAll()
       : loggedInAt(input, terminal).filter((url) => file.forget(url));

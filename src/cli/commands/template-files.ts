@@ -102,20 +102,16 @@ export const templateValidate: CommandDefinition = {
     'template validate drafts/search/template.json --tolerant --json',
   ],
   run: async (input, terminal) => {
-    const [{ validateTemplate }, { TemplateError }, { readTemplateText, TemplateFileError }] =
-      await Promise.all([
-        import('../../templates/validate.ts'),
-        import('../../templates/definition.ts'),
-        import('../../templates/catalogue.ts'),
-      ]);
+    const [{ validateTemplate }, { TemplateError }] = await Promise.all([
+      import('../../templates/validate.ts'),
+      import('../../templates/definition.ts'),
+    ]);
     const file = input.positional(0);
     const path = resolve(terminal.folder, file);
     const options = { isTolerant: input.has('tolerant'), folder: basename(dirname(path)) };
-    const { violations, warnings, readings } = await readTemplateText(path)
+    const { violations, warnings, readings } = await readDefinition(path, file)
       .then((text) => validateTemplate(text, options))
       .catch((thrown: unknown) => {
-        if (thrown instanceof TemplateFileError)
-          throw new UsageError(`${file} ${thrown.message}`, { cause: thrown });
         if (!(thrown instanceof TemplateError)) throw thrown;
         return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
       });
@@ -146,12 +142,10 @@ export const templateAdd: CommandDefinition = {
   },
   examples: ['template add drafts/search --templates-dir templates'],
   run: async (input, terminal) => {
-    const [{ readSettings }, { readTemplate, TemplateError }, { readTemplateText, TemplateFileError }] =
-      await Promise.all([
-        import('../setting-options.ts'),
-        import('../../templates/definition.ts'),
-        import('../../templates/catalogue.ts'),
-      ]);
+    const [{ readSettings }, { readTemplate, TemplateError }] = await Promise.all([
+      import('../setting-options.ts'),
+      import('../../templates/definition.ts'),
+    ]);
     const { templatesFolder } = readSettings(input, terminal);
     if (templatesFolder === undefined)
       throw new UsageError('missing --templates-dir <folder>; the bundled templates cannot be changed');
@@ -159,14 +153,12 @@ export const templateAdd: CommandDefinition = {
     const folder = resolve(terminal.folder, written);
     const file = join(written, 'template.json');
     try {
-      const text = await readTemplateText(join(folder, 'template.json'));
+      const text = await readDefinition(join(folder, 'template.json'), file);
       const { id } = readTemplate(text, basename(folder));
       const path = placeDefinition(templatesFolder, id, text, input.has('force'));
       terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
       return 0;
     } catch (thrown) {
-      if (thrown instanceof TemplateFileError)
-        throw new UsageError(`${file} ${thrown.message}`, { cause: thrown });
       if (!(thrown instanceof TemplateError)) throw thrown;
       throw new CommandFailure(`${file} is not valid and was not added`, {
         cause: thrown,
@@ -175,6 +167,15 @@ export const templateAdd: CommandDefinition = {
     }
   },
 };
+
+/** The text of a file. Throws UsageError with the name that was typed. */
+async function readDefinition(path: string, written: string): Promise<string> {
+  const { readTemplateText, TemplateFileError } = await import('../../templates/catalogue.ts');
+  return readTemplateText(path).catch((thrown: unknown) => {
+    if (!(thrown instanceof TemplateFileError)) throw thrown;
+    throw new UsageError(`${written} ${thrown.message}`, { cause: thrown });
+  });
+}
 
 /** Makes `<folder>/<id>/template.json` and returns its path; replaces one only when `isForced`. Throws CommandFailure. */
 function placeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
