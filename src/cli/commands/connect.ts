@@ -47,27 +47,28 @@ export const connect: CommandDefinition = {
     const [kind] = kinds;
     if (input.has('remove') && kind !== undefined) {
       const { changeEntry } = await import('../connect/config-file.ts');
-      return changeEntry(kind, input.positional(0), undefined, input, terminal);
+      await changeEntry(kind, input.positional(0), undefined, input, terminal);
+      return 0;
     }
     const { connections, transport, env } = await connectionsFor(input, terminal);
-    const integrations = integrationsOf(kinds, connections, transport);
-    const [only] = integrations;
+    const planned = integrationsOf(kinds, connections, transport);
+    const tried = async () => (input.has('verify') ? verifyAll(planned, env) : planned);
+    const [only] = planned;
     if (input.has('write') && only !== undefined) {
       const { changeEntry } = await import('../connect/config-file.ts');
-      const code = await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
-      if (code !== 0 || !input.has('verify')) return code;
-      return report(integrations, await verifyAll(integrations, env), input, terminal);
+      await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
+      return report(await tried(), input, terminal);
     }
     const output = input.text('output');
     const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
-    const outcomes = input.has('verify') ? await verifyAll(integrations, env) : undefined;
-    const text = textOf(integrations, connections, outcomes, input, terminal, path !== undefined);
+    const integrations = await tried();
+    const text = textOf(integrations, connections, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else {
       writePrivateFile(path, `${text}\n`);
       terminal.complain(`wrote ${path}`);
     }
-    return outcomes === undefined ? 0 : report(integrations, outcomes, input, terminal);
+    return report(integrations, input, terminal);
   },
 };
 
@@ -89,6 +90,8 @@ function checkFileOptions(input: CommandInput): void {
 interface Integration {
   readonly kind: ConnectKind;
   readonly connection: Connection;
+  /** The result of a verification, or the reason why it does not work; undefined without one. */
+  readonly outcome?: Verification | CommandFailure | undefined;
 }
 
 function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly ConnectKind[] {
@@ -176,19 +179,12 @@ function integrationsOf(
 function textOf(
   integrations: readonly Integration[],
   { whyBridge }: Connections,
-  outcomes: Outcomes | undefined,
   input: CommandInput,
   terminal: Terminal,
   isFile: boolean,
 ): string {
   if (input.has('json')) {
-    return json({
-      template: input.positional(0),
-      integrations: integrations.map((each) => ({
-        ...recordOf(each),
-        ...(outcomes === undefined ? {} : { verified: outcomeRecord(outcomes.get(each.connection)) }),
-      })),
-    });
+    return json({ template: input.positional(0), integrations: integrations.map(recordOf) });
   }
   const [only, second] = integrations;
   if (isFile && only !== undefined && second === undefined) return only.kind.snippet(only.connection);
@@ -216,7 +212,7 @@ function description({ kind, connection }: Integration, { paint }: Terminal): st
 }
 
 /** The same for programs. */
-function recordOf({ kind, connection }: Integration): object {
+function recordOf({ kind, connection, outcome }: Integration): object {
   const { name, title, language, troubleshooting, documentation, file } = kind;
   const target =
     connection.transport === 'http'
@@ -233,41 +229,36 @@ function recordOf({ kind, connection }: Integration): object {
     steps: kind.steps(connection),
     troubleshooting,
     documentation,
+    ...(outcome && { verified: outcomeRecord(outcome) }),
   };
 }
 
-/** The result of each connection, or the reason why it does not work. */
-type Outcomes = ReadonlyMap<Connection, Verification | CommandFailure>;
+function outcomeRecord(outcome: Verification | CommandFailure): object {
+  return outcome instanceof CommandFailure
+    ? { works: false, reason: outcome.message }
+    : { works: true, ...outcome };
+}
 
 /** Tries each connection once, however many clients use it. */
-async function verifyAll(integrations: readonly Integration[], env: Terminal['env']): Promise<Outcomes> {
+async function verifyAll(
+  integrations: readonly Integration[],
+  env: Terminal['env'],
+): Promise<readonly Integration[]> {
   const { verify } = await import('../connect/verify.ts');
   const outcomes = new Map<Connection, Verification | CommandFailure>();
-  for (const { connection } of integrations) {
-    if (outcomes.has(connection)) continue;
+  for (const connection of new Set(integrations.map((each) => each.connection))) {
     const outcome = await verify(connection, env).catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;
       throw error;
     });
     outcomes.set(connection, outcome);
   }
-  return outcomes;
+  return integrations.map((each) => ({ ...each, outcome: outcomes.get(each.connection) }));
 }
 
-function outcomeRecord(outcome: Verification | CommandFailure | undefined): object {
-  return outcome instanceof CommandFailure
-    ? { works: false, reason: outcome.message }
-    : { works: true, ...outcome };
-}
-
-async function report(
-  integrations: readonly Integration[],
-  outcomes: Outcomes,
-  input: CommandInput,
-  terminal: Terminal,
-): Promise<number> {
-  for (const { kind, connection } of integrations) {
-    const outcome = outcomes.get(connection);
+/** Reports the verifications, if there were any; returns the exit code. */
+function report(integrations: readonly Integration[], input: CommandInput, terminal: Terminal): number {
+  for (const { kind, connection, outcome } of integrations) {
     const what = `${kind.name} (${connection.transport})`;
     if (outcome instanceof CommandFailure)
       terminal.complain(`${what} does not work: ${printable(outcome.message)}`);
@@ -278,7 +269,7 @@ async function report(
       terminal.print(printable(`${what} works: ${server}, MCP ${protocolVersion}, ${list}, ${ms} ms`));
     }
   }
-  return [...outcomes.values()].some((outcome) => outcome instanceof CommandFailure) ? 1 : 0;
+  return integrations.some(({ outcome }) => outcome instanceof CommandFailure) ? 1 : 0;
 }
 
 /** Most tools that the report names. */

@@ -125,14 +125,14 @@ function linesOf(text: string): string[] {
   return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }
 
-/** Puts the entry of the connection into the client's file; without a connection takes it out. Resolves with the exit code. */
+/** Puts the entry of the connection into the client's file; without a connection takes it out. */
 export async function changeEntry(
   { file, title, needsKeyInFile }: ConnectKind,
   template: string,
   connection: Connection | undefined,
   input: CommandInput,
   terminal: Terminal,
-): Promise<number> {
+): Promise<void> {
   if (file === undefined)
     throw new UsageError(`${title} has no configuration file: --write and --remove are not possible`);
   const key = connection?.key;
@@ -149,17 +149,16 @@ export async function changeEntry(
   const { path, text = '' } = before;
   if (after === text) {
     terminal.print(`${path} needs no change for ${template}`);
-    return 0;
+    return;
   }
   terminal.print(`${path}${before.text === undefined ? ' (new)' : ''}\n\n${differenceOf(text, after)}\n`);
   if (!(await isConfirmed(input, terminal))) {
     terminal.print('nothing was written; --yes writes it');
-    return 0;
+    return;
   }
   const backup = writeConfig(before, after);
   terminal.print(`wrote ${path}${backup === undefined ? '' : `; the old file is kept as ${backup}`}`);
   terminal.print(`Restart ${title}, or let it read its servers again.`);
-  return 0;
 }
 
 async function isConfirmed(input: CommandInput, terminal: Terminal): Promise<boolean> {
