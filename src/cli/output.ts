@@ -102,14 +102,17 @@ function withShortWords(cell: string, width: number | undefined): string {
   return cell.replace(/\S+/g, (word) => (word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? []).join('\n'));
 }
 
-/** `name  value` lines with the values in one column, which is wrapped on a terminal. */
+/** `name  value` lines with the values in one column, which is wrapped on a terminal; none for an empty value. */
 export function facts(
   { columns = Number.POSITIVE_INFINITY }: Pick<Terminal, 'columns'>,
-  pairs: readonly (readonly [string, string | number])[],
+  pairs: readonly (readonly [name: string, value: unknown])[],
 ): string {
-  const width = Math.max(...pairs.map(([name]) => name.length)) + GAP;
-  const lines = pairs.flatMap(([name, value]) =>
-    wrapLines(printable(String(value)), columns - width).map(
+  const shown = pairs
+    .map(([name, value]) => ({ name, text: cellText(value) }))
+    .filter(({ text }) => text !== '');
+  const width = Math.max(...shown.map(({ name }) => name.length)) + GAP;
+  const lines = shown.flatMap(({ name, text }) =>
+    wrapLines(text, columns - width).map(
       (line, index) => `${(index === 0 ? name : '').padEnd(width)}${line}`,
     ),
   );

@@ -24,22 +24,18 @@ export const dbStatus: CommandDefinition = {
   },
 };
 
-function factsOf(state: DatabaseReport): readonly (readonly [string, string | number])[] {
+function factsOf(state: DatabaseReport): readonly (readonly [string, unknown])[] {
   const { database, kind, is_reachable: isReachable, reason, migrations, counts, warnings } = state;
   return [
     ['database', database],
     ['kind', kind],
     ['answers', isReachable ? 'yes' : `no: ${reason}`],
-    ...(migrations === null
-      ? []
-      : [
-          [
-            'migrations',
-            `${migrations.applied.length} applied, ${migrations.pending.length} pending`,
-          ] as const,
-          ...migrations.pending.map((name) => ['pending', name] as const),
-        ]),
-    ...(isReachable && reason !== null ? [['usable', `no: ${reason}`] as const] : []),
+    [
+      'migrations',
+      migrations && `${migrations.applied.length} applied, ${migrations.pending.length} pending`,
+    ],
+    ...(migrations?.pending ?? []).map((name) => ['pending', name] as const),
+    ['usable', isReachable && reason !== null ? `no: ${reason}` : ''],
     ...Object.entries(counts ?? {}).map(([name, count]) => [name.replaceAll('_', ' '), count] as const),
     ...warnings.map((warning) => ['warning', warning] as const),
   ];

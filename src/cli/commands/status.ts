@@ -69,12 +69,8 @@ function summary(
     ['uptime', duration(Number(health.uptime))],
     ['database', String(health.database)],
     ['instances', `${instances.healthy} of ${instances.total} healthy`],
-    ...(stats === undefined
-      ? []
-      : ([
-          ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
-          ...clientFacts(stats),
-        ] as const)),
+    ['requests', stats && `${stats.total_requests}, ${stats.active_connections} in flight`],
+    ...clientFacts(stats),
   ]);
   const templates: readonly Fields[] = Object.entries(fields(stats?.templates)).map(([name, template]) => ({
     ...fields(template),
@@ -101,7 +97,7 @@ const TEMPLATE_COLUMNS: Columns<Fields> = {
 };
 
 /** What MCP clients have open; a gateway of an older version does not report it. */
-function clientFacts(stats: Fields): (readonly [string, string])[] {
+function clientFacts(stats: Fields = {}): (readonly [string, string])[] {
   const { open, max, parked, lost: lostSessions, moved } = fields(stats.sessions);
   const { running, lost: lostProcesses } = fields(stats.own_processes);
   if (open === undefined || running === undefined) return [];

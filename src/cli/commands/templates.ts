@@ -50,7 +50,7 @@ export const templateShow: CommandDefinition = {
   run: async (input, terminal) => {
     const record = await templateOf(input, terminal, input.positional(0));
     return printResult(input, terminal, record, () => {
-      const pairs = FIELDS.flatMap((name) => factOf(name, record[name]));
+      const pairs = FIELDS.map((name) => [name, record[name]] as const);
       const settings = settingsOf(record);
       const tables = settings.length === 0 ? [] : [table(terminal, SETTING_COLUMNS, settings)];
       return [facts(terminal, pairs), ...tables].join('\n\n');
@@ -62,11 +62,6 @@ const FIELDS = [
   ...['id', 'name', 'description', 'version', 'author', 'capabilities', 'tags', 'requires', 'ports'],
   ...['transport', 'docker_image', 'instances'],
 ];
-
-function factOf(name: string, value: unknown): [string, string][] {
-  const text = Array.isArray(value) ? value.join(', ') : String(value ?? '');
-  return text === '' ? [] : [[name, text]];
-}
 
 function settingsOf({ config_schema }: Fields): readonly Fields[] {
   const { properties, required } = fields(config_schema);
