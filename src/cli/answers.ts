@@ -9,9 +9,14 @@ export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
+/** The value as a list; an empty one when it is none. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
 /** The value as a list of objects; an empty one when it is no list. */
 export function listOf(value: unknown): readonly Fields[] {
-  return Array.isArray(value) ? value.map(fields) : [];
+  return itemsOf(value).map(fields);
 }
 
 /** The instance records of a registry answer, in its order. */

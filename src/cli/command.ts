@@ -112,15 +112,12 @@ export class CommandInput {
     return [this.#options.get(name)].flat().filter((value) => typeof value === 'string');
   }
 
-  /** A number within bounds, both included. Decimals only when `decimals` says so. */
-  number(name: string, bounds: { minimum: number; maximum: number; decimals?: boolean }): number | undefined {
+  /** A whole number within bounds, both included. */
+  number(name: string, { minimum, maximum }: { minimum: number; maximum: number }): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const value = text.trim() === '' ? Number.NaN : Number(text);
-    const { minimum, maximum, decimals = false } = bounds;
-    const isFine = value >= minimum && value <= maximum && (decimals || Number.isInteger(value));
-    if (isFine) return value;
-    const kind = decimals ? 'a number' : 'a whole number';
-    throw new UsageError(`--${name} must be ${kind} from ${minimum} to ${maximum}, not "${text}"`);
+    if (value >= minimum && value <= maximum && Number.isInteger(value)) return value;
+    throw new UsageError(`--${name} must be a whole number from ${minimum} to ${maximum}, not "${text}"`);
   }
 }

@@ -77,8 +77,7 @@ interface RemoteRequest {
 
 /** A request that is answered by server-sent events. */
 interface StreamRequest {
-  readonly method?: 'GET' | 'POST';
-  /** JSON text. */
+  /** JSON text to be posted; without it the request is a GET. */
   readonly text?: string;
   /** Id of the last event that was read. */
   readonly after?: string | undefined;
@@ -150,7 +149,7 @@ export class Remote {
    */
   async follow(
     path: string,
-    { method = 'GET', text, after, signal }: StreamRequest,
+    { text, after, signal }: StreamRequest,
     onEvent: (event: RemoteEvent) => void,
   ): Promise<void> {
     const silence = new AbortController();
@@ -164,9 +163,9 @@ export class Remote {
     let hasBegun = false;
     try {
       const signals = [silence.signal, ...(signal === undefined ? [] : [signal])];
-      const body = text === undefined ? {} : { body: text };
+      const content = text === undefined ? {} : { method: 'POST', body: text };
       const ended = { signal: AbortSignal.any(signals), redirect: 'error' } as const;
-      const response = await fetch(this.url + path, { method, headers, ...body, ...ended });
+      const response = await fetch(this.url + path, { headers, ...content, ...ended });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
         const answer = this.#parse(response.status, await response.text());

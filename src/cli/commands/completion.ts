@@ -104,18 +104,12 @@ function short(text: string): string {
 // --- bash ----------------------------------------------------------------------------------------------------------
 
 function bashScript(commands: readonly Command[]): string {
-  const words = ({ candidates }: CompletionRule) => quoted(candidates.map(({ word }) => word).join(' '));
   return [
     '# Completion of stagedoor in bash.',
     '_stagedoor() {',
     `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"`,
     `  local before="\${COMP_WORDS[*]:1:COMP_CWORD-1}" words=""`,
-    '  case "$before" in',
-    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) words=${words(rule)} ;;`),
-    ...leaves(commands).map(
-      (rule) => `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) words=${words(rule)} ;;`,
-    ),
-    '  esac',
+    ...caseLines(commands, (all) => `words=${quoted(all.map(({ word }) => word).join(' '))}`),
     '  # A value: the names of files are completed.',
     `  case "$previous" in ${flagsWithValue(commands).join('|')}) words="" ;; esac`,
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
@@ -124,11 +118,26 @@ function bashScript(commands: readonly Command[]): string {
   ].join('\n');
 }
 
+/** For bash and zsh: sets the candidates by the words before the cursor. */
+function caseLines(
+  commands: readonly Command[],
+  assignment: (candidates: readonly Completion[]) => string,
+): string[] {
+  return [
+    '  case "$before" in',
+    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) ${assignment(rule.candidates)} ;;`),
+    ...leaves(commands).map(
+      ({ before, candidates }) =>
+        `    ${quoted(before)}|${quoted(`${before} `)}*) ${assignment(candidates)} ;;`,
+    ),
+    '  esac',
+  ];
+}
+
 // --- zsh -----------------------------------------------------------------------------------------------------------
 
 function zshScript(commands: readonly Command[]): string {
-  const described = ({ candidates }: CompletionRule) =>
-    candidates.map(({ word, about }) => quoted(`${word}:${about}`)).join(' ');
+  const described = ({ word, about }: Completion) => quoted(`${word}:${about}`);
   return [
     '#compdef stagedoor',
     '# Completion of stagedoor in zsh.',
@@ -137,13 +146,7 @@ function zshScript(commands: readonly Command[]): string {
     `  local before="\${(j: :)words[2,CURRENT-1]}"`,
     '  # A value: the names of files are completed.',
     `  case "\${words[CURRENT-1]}" in ${flagsWithValue(commands).join('|')}) _files; return ;; esac`,
-    '  case "$before" in',
-    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) candidates=(${described(rule)}) ;;`),
-    ...leaves(commands).map(
-      (rule) =>
-        `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) candidates=(${described(rule)}) ;;`,
-    ),
-    '  esac',
+    ...caseLines(commands, (all) => `candidates=(${all.map(described).join(' ')})`),
     '  _describe stagedoor candidates',
     '}',
     '# Read as a function of the completion system, or by source.',

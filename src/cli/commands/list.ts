@@ -2,8 +2,7 @@
 
 import { basename } from 'node:path';
 import { ownCommand } from '../../domain/version.ts';
-import type { Fields } from '../answers.ts';
-import { instancesOf, shownReasonOf, shownStateOf } from '../answers.ts';
+import { type Fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, stateWord, table } from '../output.ts';
@@ -53,7 +52,7 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
  */
 function target({ command, args, endpoint }: Fields, isForPeople: boolean): string {
   if (typeof command !== 'string') return String(endpoint ?? '');
-  const words = Array.isArray(args) ? args.map(String) : [];
+  const words = itemsOf(args).map(String);
   if (!isForPeople) return [command, ...words].join(' ');
   const line = [basename(command), ...words.map(shortened)].join(' ');
   return line.length > LONGEST_TARGET ? `${line.slice(0, LONGEST_TARGET - 1)}…` : line;

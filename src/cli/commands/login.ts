@@ -3,8 +3,7 @@
 
 import { isLoopback } from '../../config/listeners.ts';
 import { ownCommand } from '../../domain/version.ts';
-import type { KeptToken } from '../accounts/credentials.ts';
-import { CredentialsFile, credentialsPath } from '../accounts/credentials.ts';
+import { CredentialsFile, credentialsPath, type KeptToken } from '../accounts/credentials.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
 import { lastWords } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields, shownReasonOf } from '../answers.ts';
+import { type Fields, fields, itemsOf, shownReasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -155,7 +155,7 @@ function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFail
   // The lines of the program stand below, more of them.
   const reason = shownReasonOf(record).replace(/; it wrote last: .*$/s, '');
   const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
-  const lines = Array.isArray(record.stderr) ? lastWords(record.stderr.map(String), LAST_LINES) : [];
+  const lines = lastWords(itemsOf(record.stderr).map(String), LAST_LINES);
   return new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
     { details: lines.length === 0 ? [] : ['It wrote last:', ...lines.map((line) => `  ${printable(line)}`)] },

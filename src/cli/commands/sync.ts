@@ -2,7 +2,7 @@
 // file again.
 // The gateway asks the engines, because it is the one that reaches the instances: ADR 59.
 
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
@@ -58,8 +58,4 @@ function summary(terminal: Terminal, done: Fields): string {
     },
   };
   return `${table(terminal, columns, rows)}\n\n${last}`;
-}
-
-function itemsOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }

@@ -1,7 +1,7 @@
 // `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine.
 
 import { didYouMean } from '../../config/nearest.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
@@ -65,10 +65,9 @@ const FIELDS = [
 
 function settingsOf({ config_schema }: Fields): readonly Fields[] {
   const { properties, required } = fields(config_schema);
-  const needed = Array.isArray(required) ? required : [];
   return Object.entries(fields(properties)).map(([name, property]) => ({
     ...fields(property),
-    setting: name + (needed.includes(name) ? ' (required)' : ''),
+    setting: name + (itemsOf(required).includes(name) ? ' (required)' : ''),
   }));
 }
 

@@ -4,7 +4,7 @@ import { didYouMean } from '../../config/nearest.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -33,12 +33,11 @@ export const tools: CommandDefinition = {
 /** `a:number [b:string]`. */
 function argumentsOf({ parameters }: Fields): string {
   const { properties, required } = fields(parameters);
-  const needed: readonly unknown[] = Array.isArray(required) ? required : [];
   return Object.entries(fields(properties))
     .map(([name, schema]) => {
       const { type } = fields(schema);
       const written = `${name}:${Array.isArray(type) ? type.join('|') : type}`;
-      return needed.includes(name) ? written : `[${written}]`;
+      return itemsOf(required).includes(name) ? written : `[${written}]`;
     })
     .join(' ');
 }
@@ -88,7 +87,7 @@ async function resultOf(
   onNotification: (event: RemoteEvent) => void,
 ): Promise<string> {
   let result: string | undefined;
-  await gateway.follow(path, { method: 'POST', text }, (event) => {
+  await gateway.follow(path, { text }, (event) => {
     if (event.name === 'result') result = event.data;
     else onNotification(event);
   });

@@ -8,7 +8,7 @@ import { isLoopback } from '../../config/listeners.ts';
 import { nearest } from '../../config/nearest.ts';
 import type { EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 
@@ -188,5 +188,5 @@ function dependsOnFolder(word: string): boolean {
 
 function wordsOf({ command, args }: Fields): readonly string[] | undefined {
   if (typeof command !== 'string') return undefined;
-  return [command, ...(Array.isArray(args) ? args.map(String) : [])];
+  return [command, ...itemsOf(args).map(String)];
 }
