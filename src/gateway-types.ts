@@ -8,7 +8,7 @@ import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
-import type { OwnBounds } from './domain/limits.ts';
+import type { DedicatedBounds } from './domain/limits.ts';
 import type { Era } from './domain/mcp.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
@@ -51,8 +51,8 @@ export interface GatewayOptions {
   readonly graceMs?: number;
   /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an
    *  open stream ends after it. The others bound the processes of single clients. Defaults: LIMITS.sessions,
-   *  LIMITS.sessionIdleMs and OWN_BOUNDS. */
-  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
+   *  LIMITS.sessionIdleMs and DEDICATED_BOUNDS. */
+  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<DedicatedBounds>;
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
   readonly stateKey?: Buffer;

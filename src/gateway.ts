@@ -373,7 +373,7 @@ export class Gateway {
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
     this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
-    await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.courtesyMs))));
+    await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.backgroundMs))));
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
     status.close();
     this.#events.close();

@@ -156,7 +156,7 @@ for (const isLost of [false, true]) {
   test(`ends the processes of single clients, and waits for that, of an actor that broke${when}`, async () => {
     const ref = await harness.add('a', silent, { fields: { transport: 'stdio', command: 'serve' } });
     const backend = harness.backend('a');
-    backend.ownStandsAlone = true;
+    backend.upstreamsAreIndependent = true;
     await openOwn(ref, PROFILE);
     const [own] = backend.upstreams;
     assert.ok(own);

@@ -188,9 +188,9 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     }
   });
 
-  check('ends with the transport, or stands alone', async (transport) => {
+  check('ends with the transport, or is independent', async (transport) => {
     const [one, other] = await Promise.all([openFor(transport), openFor(transport)]);
-    assert.is(one.standsAlone === true, areProcesses);
+    assert.is(one.isIndependent === true, areProcesses);
     if (areProcesses) return;
     let completed = 0;
     for (const { messages$ } of [one, other]) messages$.subscribe({ complete: () => (completed += 1) });

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ByteBudget, HeldBytes, type Holding, memoryBounds } from '../../src/domain/held-bytes.ts';
-import { LIMITS, OWN_BOUNDS, ownBounds } from '../../src/domain/limits.ts';
+import { DEDICATED_BOUNDS, dedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -122,7 +122,10 @@ test('lets through the sizes and counts that are promised', () => {
 });
 
 test('leaves what single clients may have as it is where nothing is said', () => {
-  assert.equal([ownBounds(), ownBounds({ share: 1 })], [OWN_BOUNDS, { processes: 64, share: 1 }]);
+  assert.equal(
+    [dedicatedBounds(), dedicatedBounds({ share: 1 })],
+    [DEDICATED_BOUNDS, { processes: 64, share: 1 }],
+  );
 });
 
 test('keeps bounds in order: of messages, of the end of a child, of waits in line, and of waits for a restart', () => {

@@ -62,7 +62,7 @@ test('asks an instance something of its own past the calls, on behalf of its own
   const backends = new TemplateBackends('t', Object({ fleet, listChanges$: new Subject() }));
   const heard: unknown[] = [];
   for (const instanceId of ['a', 'b']) {
-    backends.inquire({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId }).subscribe({
+    backends.askInstance({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId }).subscribe({
       next: (event) => heard.push(event),
       error: ({ code }) => heard.push(code),
     });
@@ -86,12 +86,12 @@ test('finds a tool with the healthy first, and each of them when it is asked aga
     { name: 'x', title: 'one' },
     { name: 'x', title: 'two' },
   ];
-  const relisted = backends.relisted('x');
-  assert.instance(relisted, Promise);
-  assert.equal([await relisted, looks], [listed, ['one', 'two']]);
-  assert.equal(backends.relisted('x'), listed, 'it was done just now');
-  assert.equal(backends.relisted('none'), []);
-  assert.equal(over([old]).backends.relisted('x'), [{ name: 'x', title: 'old' }], 'nobody can be asked');
+  const renewedTools = backends.renewedTools('x');
+  assert.instance(renewedTools, Promise);
+  assert.equal([await renewedTools, looks], [listed, ['one', 'two']]);
+  assert.equal(backends.renewedTools('x'), listed, 'it was done just now');
+  assert.equal(backends.renewedTools('none'), []);
+  assert.equal(over([old]).backends.renewedTools('x'), [{ name: 'x', title: 'old' }], 'nobody can be asked');
   assert.is(looks.length, 2);
 });
 

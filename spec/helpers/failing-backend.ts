@@ -13,7 +13,7 @@ import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import type { OwnBounds } from '../../src/domain/limits.ts';
+import type { DedicatedBounds } from '../../src/domain/limits.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
@@ -90,7 +90,7 @@ export class Harness {
   /** Exact back-offs. One that throws breaks the actor that asks. */
   random = () => 0.5;
 
-  constructor(policy: Partial<BalancerPolicy> = {}, own?: OwnBounds, alarm = globalAlarm) {
+  constructor(policy: Partial<BalancerPolicy> = {}, own?: DedicatedBounds, alarm = globalAlarm) {
     const now = () => Date.now();
     const { emit } = this;
     this.fleet = new Fleet({
@@ -99,7 +99,7 @@ export class Harness {
       now,
       random: () => this.random(),
       emit,
-      own,
+      dedicatedBounds: own,
       open: (one, signal) => this.open(one, signal),
     });
     const isAccepting = () => this.isAccepting;

@@ -91,7 +91,7 @@ export class ScriptedTransport implements Transport {
   readonly exchanges: ScriptedExchange[] = [];
   /** The notifications it was sent, oldest first. */
   readonly notified: { readonly method: string; readonly params: JsonObject }[] = [];
-  /** Every conversation that was opened for one client, and for whom; ended with this one unless it stands alone. */
+  /** Every conversation that was opened for one client, and for whom; ended with this one unless it is independent. */
   readonly upstreams: ScriptedTransport[] = [];
   readonly profiles: ClientProfile[] = [];
   /** What was answered to its own requests, oldest first. */
@@ -99,9 +99,9 @@ export class ScriptedTransport implements Transport {
   /** What the backend says of itself in a conversation of one client. Default: the same; null: it keeps none. */
   ownPeer: Partial<Peer> | null = {};
   /** As in Upstream. */
-  standsAlone = false;
+  isIndependent = false;
   /** Whether those that it opens for single clients do. */
-  ownStandsAlone = false;
+  upstreamsAreIndependent = false;
   /** Rejects every `openUpstream`. */
   thrownByOpenUpstream: Error | undefined;
   /** How often close() was called. */
@@ -119,7 +119,7 @@ export class ScriptedTransport implements Transport {
   /** Tools that its lists come without. */
   readonly omitted$ = new Subject<OmittedTool>();
   /** Says that something broke there which ended no exchange. */
-  readonly doubts$ = new Subject<void>();
+  readonly suspected$ = new Subject<void>();
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly #finished = Promise.withResolvers<void>();
@@ -195,7 +195,7 @@ export class ScriptedTransport implements Transport {
     const peer = { ...this.peer, protocolVersion: profile.protocolVersion, ...this.ownPeer };
     const upstream = new ScriptedTransport(peer);
     upstream.onExchange = this.onExchange;
-    upstream.standsAlone = this.ownStandsAlone;
+    upstream.isIndependent = this.upstreamsAreIndependent;
     this.upstreams.push(upstream);
     return upstream;
   }
@@ -225,7 +225,7 @@ export class ScriptedTransport implements Transport {
     if (this.#ended !== undefined) return;
     this.#ended = closed;
     for (const exchange of this.open) exchange.fail(unavailable(closed.reason, 'unknown'));
-    for (const upstream of this.upstreams) if (!upstream.standsAlone) upstream.#end(closed);
+    for (const upstream of this.upstreams) if (!upstream.isIndependent) upstream.#end(closed);
     this.#messages.complete();
     this.#closed.next(closed);
     this.#closed.complete();

@@ -9,7 +9,7 @@ import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts
 import type {
   Backends,
   Client,
-  InquiryOptions,
+  InstanceQuery,
   McpSession,
   Owner,
   SessionlessOptions,
@@ -52,7 +52,7 @@ export class ListingBackends implements Backends {
     return this.lists.tools?.find((tool) => tool.name === name) === undefined ? undefined : { name };
   }
 
-  relisted(name: string) {
+  renewedTools(name: string) {
     const tool = this.tool(name);
     return tool === undefined ? [] : [tool];
   }
@@ -78,7 +78,7 @@ export class ListingBackends implements Backends {
     return this.instanceIds;
   }
 
-  inquire(request: ExchangeRequest, of: InquiryOptions): Observable<ExchangeEvent> {
+  askInstance(request: ExchangeRequest, of: InstanceQuery): Observable<ExchangeEvent> {
     return this.exchange(request, of).pipe(map(({ event }) => event));
   }
 

@@ -16,7 +16,7 @@ import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { ListField, Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
 import type {
   Backends,
-  InquiryOptions,
+  InstanceQuery,
   McpSession,
   Owner,
   Reservation,
@@ -228,7 +228,7 @@ export class ScriptedBackends implements Backends {
   readonly tools = new Map<string, Tool>();
   /** Tools that were asked for again, and how they are listed then. */
   readonly relistings: string[] = [];
-  onRelist: Backends['relisted'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
+  onRelist: Backends['renewedTools'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
   known: readonly Peer[] = [];
   /** Instances that are there; undefined when any is. */
   instances: ReadonlySet<string> | undefined;
@@ -253,7 +253,7 @@ export class ScriptedBackends implements Backends {
   }
 
   /** Recorded like an exchange, which it is to a backend. */
-  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
+  askInstance(request: ExchangeRequest, { owner, instanceId }: InstanceQuery): Observable<ExchangeEvent> {
     const profile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
     return this.exchange(request, { owner, profile, instanceId }).pipe(map(({ event }) => event));
   }
@@ -279,7 +279,7 @@ export class ScriptedBackends implements Backends {
     return this.tools.get(name);
   }
 
-  relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
+  renewedTools(name: string): readonly Tool[] | Promise<readonly Tool[]> {
     this.relistings.push(name);
     return this.onRelist(name);
   }

@@ -23,8 +23,8 @@ export interface FleetOptions
   extends Clock,
     Pick<ActorSystemOptions, 'clock'>,
     Pick<InstanceActorInput, 'open' | 'random'> {
-  /** Default OWN_BOUNDS. */
-  readonly own?: InstanceActorInput['ownBounds'];
+  /** Default DEDICATED_BOUNDS. */
+  readonly dedicatedBounds?: InstanceActorInput['dedicatedBounds'];
   readonly emit: (event: GatewayEvent) => void;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
@@ -108,8 +108,8 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissHolder(template, id);
-    const { emit, open, now, alarm, random, own: ownBounds } = this.#options;
-    const input = { definition, policy: group.policy, open, now, alarm, random, ownBounds };
+    const { emit, open, now, alarm, random, dedicatedBounds } = this.#options;
+    const input = { definition, policy: group.policy, open, now, alarm, random, dedicatedBounds };
     const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));

@@ -25,7 +25,7 @@ export interface ExchangeRequest {
    * When it arrived, in ms of the gateway's monotonic clock, if it had to wait: its deadline counts from then. Not sent.
    * Default: now.
    */
-  readonly cameAtMs?: number;
+  readonly arrivedAtMs?: number;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
   readonly canceller?: Canceller;
   /** Is updated with the instance that works on the request. Not sent. */

@@ -96,7 +96,7 @@ const PRESSED = 0.75;
 const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
 
 /** The holdings of one owner. */
-export interface OwnHeldBytes {
+export interface InstanceHeldBytes {
   /** True for a call while the owner is under pressure. Handshakes, probes and lists are never refused. */
   refuses(method: string): boolean;
   /** Makes a holding of 0 bytes. `cut` is called at most once, when its bytes are needed, after it was released. */
@@ -120,7 +120,7 @@ export class HeldBytes {
     return this.#budget.heldBytes;
   }
 
-  of(ownerId: string): OwnHeldBytes {
+  of(ownerId: string): InstanceHeldBytes {
     return {
       refuses: (method) => this.isPressed(ownerId) && CALLS.includes(method),
       hold: (cut) => this.hold(ownerId, cut),
@@ -138,7 +138,7 @@ export class HeldBytes {
     return own > 0 && (own >= bounds.ownerBytes * PRESSED || heldBytes >= bounds.totalBytes * PRESSED);
   }
 
-  /** As OwnHeldBytes.hold. */
+  /** As InstanceHeldBytes.hold. */
   hold(ownerId: string, cut: () => void): Holding {
     const holding = new Holding(ownerId, cut, this.#now(), this);
     this.#holdings.add(holding);

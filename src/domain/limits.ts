@@ -89,7 +89,7 @@ export const LIMITS = {
   /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
   spareConnections: 8,
   /** Wait for what no caller needs: the answer to a cancellation or a session delete, the end of a stream after its answer. */
-  courtesyMs: 2_000,
+  backgroundMs: 2_000,
   /** Replies to a backend that are under way; more are dropped. */
   repliesUnderWay: 64,
   /** Longest handshake of a starting instance. */
@@ -134,16 +134,19 @@ export const LIMITS = {
 } as const;
 
 /** Bounds of the processes and conversations that one instance dedicates to single clients. */
-export interface OwnBounds {
+export interface DedicatedBounds {
   /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. */
   readonly processes: number;
   /** Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. */
   readonly share: number;
 }
 
-export const OWN_BOUNDS: OwnBounds = { processes: LIMITS.isolatedProcesses, share: LIMITS.ownerShare };
+export const DEDICATED_BOUNDS: DedicatedBounds = {
+  processes: LIMITS.isolatedProcesses,
+  share: LIMITS.ownerShare,
+};
 
 /** The given bounds, with defaults. */
-export function ownBounds({ processes, share }: Partial<OwnBounds> = {}): OwnBounds {
-  return { processes: processes ?? OWN_BOUNDS.processes, share: share ?? OWN_BOUNDS.share };
+export function dedicatedBounds({ processes, share }: Partial<DedicatedBounds> = {}): DedicatedBounds {
+  return { processes: processes ?? DEDICATED_BOUNDS.processes, share: share ?? DEDICATED_BOUNDS.share };
 }

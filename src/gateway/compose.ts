@@ -12,7 +12,7 @@ import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
-import { LIMITS, ownBounds } from '../domain/limits.ts';
+import { dedicatedBounds, LIMITS } from '../domain/limits.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../domain/policy.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { VERSION } from '../domain/version.ts';
@@ -66,7 +66,7 @@ export function composeGateway(
   const emit = (event: GatewayEvent) => events.emit(event);
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
-  const own = ownBounds(options.sessions);
+  const ownBounds = dedicatedBounds(options.sessions);
   const definitions = new Map(options.definitions?.map((definition) => [definition.id, definition]));
   const protectedPaths = [
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
@@ -85,7 +85,16 @@ export function composeGateway(
     definitions,
     heldAnswers,
   });
-  const fleet = new Fleet({ now, random, emit, alarm, clock: clockOf(alarm), open, own, inspect });
+  const fleet = new Fleet({
+    now,
+    random,
+    emit,
+    alarm,
+    clock: clockOf(alarm),
+    open,
+    dedicatedBounds: ownBounds,
+    inspect,
+  });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };

@@ -18,7 +18,7 @@ import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { LIMITS, ownBounds } from '../domain/limits.ts';
+import { dedicatedBounds, LIMITS } from '../domain/limits.ts';
 import { OwnerShares } from '../domain/owner-shares.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientSessionView, ClientStats, GatewayOptions } from '../gateway-types.ts';
@@ -67,7 +67,7 @@ export class Mcp {
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
-    const own = ownBounds(sessions);
+    const own = dedicatedBounds(sessions);
     const limits = { maxSessions, idleMs, now, alarm, scheduler };
     const shares = new OwnerShares(maxSessions, own.share);
     const aggregateShares = new OwnerShares(maxSessions, own.share);

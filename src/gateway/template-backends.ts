@@ -14,7 +14,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.
 import type { ListChange, ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import { CachedLists } from '../protocol/lists/cached-lists.ts';
 import type { ListMemory } from '../protocol/lists/list-cache.ts';
-import type { Backends, InquiryOptions, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
+import type { Backends, InstanceQuery, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
 /** The actors behind the endpoint, for all templates. */
 export interface BackendDeps {
@@ -80,7 +80,7 @@ export class TemplateBackends implements Backends {
     return refs.filter(mayAnswer).map(({ id }) => id);
   }
 
-  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
+  askInstance(request: ExchangeRequest, { owner, instanceId }: InstanceQuery): Observable<ExchangeEvent> {
     const member = this.#deps.fleet.find(this.#template, instanceId);
     if (!(member instanceof InstanceRef)) return throwError(() => serverNotFound(instanceId));
     return member.listen({ ...request, caller: owner.id });
@@ -95,7 +95,7 @@ export class TemplateBackends implements Backends {
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }
 
-  relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
+  renewedTools(name: string): readonly Tool[] | Promise<readonly Tool[]> {
     const listed = (): readonly Tool[] => {
       const found = findAll(name, this.#healthy);
       return found.length > 0 ? found : findAll(name, this.#deps.fleet.refs(this.#template));

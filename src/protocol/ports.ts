@@ -51,7 +51,7 @@ export interface Backends {
    * A request of the gateway itself to one of `modernInstanceIds`. Cold; unsubscribing cancels it. Like a probe it is no call: it
    * is neither counted nor queued, and does not change the health. SERVER_NOT_FOUND, BACKEND_UNAVAILABLE.
    */
-  inquire(request: ExchangeRequest, of: InquiryOptions): Observable<ExchangeEvent>;
+  askInstance(request: ExchangeRequest, of: InstanceQuery): Observable<ExchangeEvent>;
   /**
    * List changes, and updates of the named resources, of all instances, later ones included.
    * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
@@ -69,7 +69,7 @@ export interface Backends {
    * again first, once for all callers at the same time. Without a promise when that happened just now, or is impossible. Resolves
    * after LIMITS.toolLookupMs at the latest, and never rejects.
    */
-  relisted(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
+  renewedTools(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
 }
 
 /** A client as its backends know it. */
@@ -85,7 +85,7 @@ export interface SessionlessOptions extends Client {
 }
 
 /** The instance to ask, and the owner that it is asked for. */
-export interface InquiryOptions {
+export interface InstanceQuery {
   readonly owner: Owner;
   readonly instanceId: string;
 }

@@ -38,7 +38,7 @@ export interface TaskQuery {
   readonly owner: Owner;
   /** Of the path; undefined for all templates together. */
   readonly template: string | undefined;
-  readonly backends: Pick<Backends, 'modernInstanceIds' | 'inquire'>;
+  readonly backends: Pick<Backends, 'modernInstanceIds' | 'askInstance'>;
   /** The client's `_meta` for the request to the instances. */
   readonly meta: JsonObject;
 }
@@ -75,7 +75,7 @@ export class TaskFinder {
     const count = (event: ExchangeEvent): void => {
       if (event.kind === 'error' && isDenial(event.error)) denials.push(event.error.code);
     };
-    const get = (instanceId: string) => backends.inquire(request, { owner, instanceId }).pipe(tap(count));
+    const get = (instanceId: string) => backends.askInstance(request, { owner, instanceId }).pipe(tap(count));
     return instanceOfTask(scope.template, instanceIds, get).pipe(
       map((found) => {
         if (found !== undefined) {

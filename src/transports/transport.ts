@@ -5,7 +5,7 @@ import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { RunInContainer } from '../domain/container-program.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { OwnHeldBytes } from '../domain/held-bytes.ts';
+import type { InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
@@ -39,7 +39,7 @@ export interface Upstream {
    * True when it does not depend on its transport: it continues when that is closed or lost, and its opener closes it.
    * Absent: it ends with its transport.
    */
-  readonly standsAlone?: boolean | undefined;
+  readonly isIndependent?: boolean | undefined;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
@@ -62,7 +62,7 @@ export interface Upstream {
   /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
   /** Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
-   *  upstream that does not stand alone. Idempotent. Resolves when all of them have ended, and never rejects. */
+   *  upstream that is not independent. Idempotent. Resolves when all of them have ended, and never rejects. */
   close(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ export interface Transport extends Upstream {
    * Hot, no replay: the backend should be probed, because a connection broke, or it answered 5xx, although no exchange failed.
    * Absent for kinds where every such failure fails its exchange.
    */
-  readonly doubts$?: Observable<void> | undefined;
+  readonly suspected$?: Observable<void> | undefined;
   facts(): TransportFacts;
   /**
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
@@ -120,7 +120,7 @@ export interface OpenOptions {
   /** Returns how many more programs the instance may run for single clients. Default: no limit. */
   readonly room?: (() => number) | undefined;
   /** Counts incomplete answers of the instance. Default: not counted. */
-  readonly answers?: OwnHeldBytes | undefined;
+  readonly answers?: InstanceHeldBytes | undefined;
   /** Runs tasks that come due together. Default: a new one. */
   readonly scheduler?: TaskScheduler | undefined;
   /** Default: none. */

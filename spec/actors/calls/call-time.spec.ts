@@ -299,7 +299,7 @@ test('sets no timer when a question is answered after the end of the call', asyn
 
 test('counts from the arrival of the request', async () => {
   await harness.add('a', silent);
-  const call = harness.call({ ...toolCall('write'), cameAtMs: Date.now() - 4_000 });
+  const call = harness.call({ ...toolCall('write'), arrivedAtMs: Date.now() - 4_000 });
   mock.timers.tick(1_999);
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);

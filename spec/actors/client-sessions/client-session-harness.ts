@@ -11,7 +11,7 @@ import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts
 import { alarmOf } from '../../../src/domain/clock.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';
+import { type DedicatedBounds, LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { OwnerShares } from '../../../src/domain/owner-shares.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
@@ -73,7 +73,7 @@ export interface InstanceOptions {
 export interface SessionHarnessOptions {
   readonly policy?: Partial<BalancerPolicy>;
   readonly maxSessions?: number;
-  readonly own?: OwnBounds;
+  readonly own?: DedicatedBounds;
   /** What is done in one turn of the event loop of what comes due together. */
   readonly perTurn?: number;
 }
@@ -157,7 +157,7 @@ export class SessionHarness {
     const { peer = {}, fields = {}, script = answers(id), own } = this.#options.get(id) ?? {};
     const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
     const isModernOnly = peer.era === 'modern' && fields.endpoint !== undefined;
-    transport.ownStandsAlone = fields.transport === 'stdio';
+    transport.upstreamsAreIndependent = fields.transport === 'stdio';
     transport.ownPeer = own === undefined ? (isModernOnly ? null : {}) : own;
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;

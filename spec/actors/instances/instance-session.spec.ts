@@ -24,7 +24,7 @@ check('is probed because of a doubt of its transport, which is no sign of life',
   const transport = await harness.healthy();
   await harness.pass(LIMITS.promptedProbeMs);
   harness.call();
-  transport.doubts$.next();
+  transport.suspected$.next();
   assert.is(harness.probes, 1);
   transport.last.result();
   await settled();

@@ -1,9 +1,9 @@
-// What stands alone at an instance, which are the processes of single clients: it goes on when the shared process does not, and
+// What is independent at an instance, which are the processes of single clients: it goes on when the shared process does not, and
 // ends with its instance, or when somebody has that restarted.
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { LIMITS, OWN_BOUNDS } from '../../../src/domain/limits.ts';
+import { DEDICATED_BOUNDS, LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -48,7 +48,7 @@ check(
 
 check('leaves the shared process room for a reserve, whichever life of it they began in', async (harness) => {
   const transport = await harness.healthy(withOwn());
-  const { processes } = OWN_BOUNDS;
+  const { processes } = DEDICATED_BOUNDS;
   assert.is(harness.opener.last.room(), processes);
   const { scripted } = await open(harness, transport);
   transport.lose();
@@ -203,7 +203,7 @@ const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {
 function withOwn(): ScriptedTransport {
   const transport = new ScriptedTransport();
   transport.kind = 'stdio';
-  transport.ownStandsAlone = true;
+  transport.upstreamsAreIndependent = true;
   return transport;
 }
 

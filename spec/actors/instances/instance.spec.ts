@@ -287,9 +287,9 @@ check(
 );
 
 check(
-  'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
+  'a call in a conversation that is independent waits whatever session is there, until the instance ends',
   async (harness) => {
-    const own = Object.assign(new ScriptedTransport(), { standsAlone: true });
+    const own = Object.assign(new ScriptedTransport(), { isIndependent: true });
     const reservation = harness.ref.reserve('ann', false, own).subscribe();
     const first = await harness.healthy();
     first.lose();

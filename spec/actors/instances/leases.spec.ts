@@ -9,7 +9,7 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
-import type { OwnBounds } from '../../../src/domain/limits.ts';
+import type { DedicatedBounds } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -188,7 +188,7 @@ test('refuses questions of the backend during a request of the gateway itself', 
 
 test.run();
 
-function make(transport: TransportKind, open: () => Promise<Upstream | undefined>, bounds?: OwnBounds) {
+function make(transport: TransportKind, open: () => Promise<Upstream | undefined>, bounds?: DedicatedBounds) {
   const host = { template: 't', id: 'i', serverId: 's', transport };
   return new Leases({ host, bounds, now: () => Date.now(), alarm, link: () => ({ openUpstream: open }) });
 }

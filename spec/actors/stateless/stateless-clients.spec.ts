@@ -195,7 +195,7 @@ test('reopens, once, a conversation that had ended unnoticed', async () => {
 
 test('continues in a dedicated process while the shared one is lost', async () => {
   const ref = await harness.add('a', 'stdio', silent);
-  harness.backend('a').ownStandsAlone = true;
+  harness.backend('a').upstreamsAreIndependent = true;
   const call = harness.call(modernCall(), { profile: ASKABLE });
   await settled();
   const [own] = harness.upstreams('a');
@@ -209,7 +209,7 @@ test('continues in a dedicated process while the shared one is lost', async () =
 
 test('leaves no process of its own behind when its instance goes, whatever becomes of the shared one', async () => {
   await harness.add('a', 'stdio', silent);
-  harness.backend('a').ownStandsAlone = true;
+  harness.backend('a').upstreamsAreIndependent = true;
   const call = harness.call(modernCall(), { profile: ASKABLE });
   await settled();
   const [own] = harness.upstreams('a');

@@ -259,10 +259,13 @@ test('finds a tool by its aggregate name', () => {
 
 test('lists a tool again by its aggregate name, only for a permitted template', async () => {
   const { aggregated } = setUp();
-  assert.equal(await aggregated.relisted('a__x', ADA), [{ name: 'x' }]);
-  for (const name of ['a__y', 'c__x', 'x']) assert.equal(await aggregated.relisted(name, ADA), []);
+  assert.equal(await aggregated.renewedTools('a__x', ADA), [{ name: 'x' }]);
+  for (const name of ['a__y', 'c__x', 'x']) assert.equal(await aggregated.renewedTools(name, ADA), []);
   const owner = { id: 'key:1', templates: new Set(['b']) };
-  assert.equal([await aggregated.relisted('a__x', owner), await aggregated.relisted('a__x')], [[], []]);
+  assert.equal(
+    [await aggregated.renewedTools('a__x', owner), await aggregated.renewedTools('a__x')],
+    [[], []],
+  );
 });
 
 test('a session has the current permissions of its own owner', async () => {
@@ -297,13 +300,13 @@ test('interleaves the instances of servers with tasks, of the templates that the
 test('asks only instances of templates that the owner may use', async () => {
   const { aggregated, a } = setUp();
   const request = { method: 'tasks/get', params: { taskId: '1' } };
-  const inquire = (owner: Owner, instanceId: string) =>
-    firstValueFrom(aggregated.inquire(request, { owner, instanceId })).then(
+  const askInstance = (owner: Owner, instanceId: string) =>
+    firstValueFrom(aggregated.askInstance(request, { owner, instanceId })).then(
       ({ kind }) => kind,
       ({ code }) => code,
     );
   const other = { ...ADA, templates: new Set(['b']) };
-  const said = [await inquire(ADA, 'a/1'), await inquire(other, 'a/1'), await inquire(ADA, 'a')];
+  const said = [await askInstance(ADA, 'a/1'), await askInstance(other, 'a/1'), await askInstance(ADA, 'a')];
   assert.equal(said, ['result', 'SERVER_NOT_FOUND', 'SERVER_NOT_FOUND']);
   assert.equal(a.asked, [{ ...request, instanceId: '1' }]);
 });

@@ -99,7 +99,7 @@ test('lets a call wait for a session no longer than for its answer, and opens it
   assert.equal(await first, { code: 'BACKEND_TIMEOUT', delivered: 'no' });
   opening.resolve();
   assert.equal([await second, a.sessions.length], [{ called: { name: 'x' } }, 1]);
-  const found = a.asked.map(({ cameAtMs }) => cameAtMs);
+  const found = a.asked.map(({ arrivedAtMs }) => arrivedAtMs);
   assert.equal(found, [3_000]);
   assert.is(session.park(), true);
 });

@@ -135,14 +135,14 @@ test('the rounds of a call stay where it was answered first, until it ends', () 
 
 test('state without questions is another try after a moment, with its own deadline', () => {
   const { run, session, require } = modern();
-  run({ ...CALL, cameAtMs: 1 });
-  assert.is(session.last.request.cameAtMs, 1);
+  run({ ...CALL, arrivedAtMs: 1 });
+  assert.is(session.last.request.arrivedAtMs, 1);
   require(undefined, 'state');
   assert.is(session.exchanges.length, 1);
   mock.timers.tick(250);
   const { requestState, inputResponses } = session.last.request.params ?? {};
   assert.equal([session.exchanges.length, requestState, inputResponses], [2, 'state', undefined]);
-  assert.is('cameAtMs' in session.last.request, false);
+  assert.is('arrivedAtMs' in session.last.request, false);
 });
 
 test('notifications on the way go through in every round', () => {

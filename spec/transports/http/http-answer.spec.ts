@@ -5,7 +5,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Pool } from 'undici';
 import * as assert from 'uvu/assert';
-import { HeldBytes, type OwnHeldBytes } from '../../../src/domain/held-bytes.ts';
+import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/held-bytes.ts';
 import type { BackendMessage } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
@@ -26,7 +26,7 @@ interface Seen {
 async function post(
   listener: RequestListener,
   body: (seen: Seen) => Promise<void>,
-  memory?: OwnHeldBytes,
+  memory?: InstanceHeldBytes,
 ): Promise<void> {
   const server = await startRawServer(listener);
   const pool = new Pool(new URL(server.url).origin);
@@ -80,7 +80,7 @@ test('a dismissed answer may end by itself, but not stay for ever', async () => 
     const start = performance.now();
     answer.dismiss();
     await gone;
-    assert.ok(performance.now() - start >= LIMITS.courtesyMs - 50);
+    assert.ok(performance.now() - start >= LIMITS.backgroundMs - 50);
   });
 });
 

@@ -71,7 +71,7 @@ async function polling(
     },
     async (transport) => {
       let doubts = 0;
-      transport.doubts$?.subscribe(() => {
+      transport.suspected$?.subscribe(() => {
         doubts += 1;
       });
       await body({ transport, polls, cancelled, doubts: () => doubts });

@@ -120,8 +120,8 @@ test('passes on that its backend is in doubt, which breaks while the program run
   };
   const options = openOptions({ handshakeTimeoutMs: 20_000 });
   const transport = await openManaged(await definition([fixture]), options, openEndpoint);
-  assert.is(transport.doubts$, inner[0]?.doubts$);
-  assert.is.not(transport.doubts$, undefined);
+  assert.is(transport.suspected$, inner[0]?.suspected$);
+  assert.is.not(transport.suspected$, undefined);
   await transport.close();
 });
 

@@ -37,7 +37,7 @@ test('gives up those that would wait too long, a few in a turn', async () => {
   const { deleted, deleteAll, answer } = harness(5);
   const turns = new Turns();
   const all = deleteAll(200, turns.note);
-  mock.timers.tick(LIMITS.courtesyMs);
+  mock.timers.tick(LIMITS.backgroundMs);
   await turns.pass(60);
   assert.equal([turns.all, turns.fullest], [200 - 64, 5]);
   await answer(64);

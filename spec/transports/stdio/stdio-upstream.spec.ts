@@ -100,10 +100,10 @@ test.needs(process.platform === 'linux', 'children are found through /proc, whic
     }),
 );
 
-test('stands alone: it goes on when the shared process is gone, and those that wait for a client end with that', () =>
+test('is independent: it goes on when the shared process is gone, and those that wait for a client end with that', () =>
   withStdio(fixture(), async (transport) => {
     const [one, two] = [await open(transport), await open(transport)];
-    assert.equal([transport.standsAlone, one.standsAlone], [undefined, true]);
+    assert.equal([transport.isIndependent, one.isIndependent], [undefined, true]);
     const shared = Number(await answerTo(transport, 'pid'));
     const left = see(one.exchange(callTool('sleep', { ms: 300 })));
     process.kill(shared, 'SIGKILL');

@@ -91,7 +91,7 @@ export class Call implements QueuedCall {
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
     const onOver = (passedMs: number) => this.#timedOut(passedMs);
-    this.#deadline = new Deadline(deps, timeoutMs, onOver, request.cameAtMs, () => this.#slow());
+    this.#deadline = new Deadline(deps, timeoutMs, onOver, request.arrivedAtMs, () => this.#slow());
   }
 
   begin(): void {
@@ -444,7 +444,7 @@ export class Call implements QueuedCall {
 
 /** The request as it is sent, without its arrival time, which is for the gateway alone. */
 function asSent(request: ExchangeRequest): ExchangeRequest {
-  if (request.cameAtMs === undefined) return request;
-  const { cameAtMs: _, ...sent } = request;
+  if (request.arrivedAtMs === undefined) return request;
+  const { arrivedAtMs: _, ...sent } = request;
   return sent;
 }

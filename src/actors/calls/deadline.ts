@@ -21,14 +21,14 @@ export class Deadline {
   #disarm: () => void;
 
   /**
-   * `onOver` is called once with the duration of the call, in ms. `cameAtMs`: see ExchangeRequest. `onSlow` is called after a
+   * `onOver` is called once with the duration of the call, in ms. `arrivedAtMs`: see ExchangeRequest. `onSlow` is called after a
    * third of the timeout, unless a message came, and again at the time of the clock that it returns. Source: ADR 9, ADR 40.
    */
   constructor(
     clock: Clock,
     timeoutMs: number,
     onOver: (passedMs: number) => void,
-    cameAtMs?: number,
+    arrivedAtMs?: number,
     onSlow?: () => number,
   ) {
     this.#onSlow = onSlow;
@@ -36,7 +36,7 @@ export class Deadline {
     this.#timeoutMs = timeoutMs;
     this.#onOver = onOver;
     const now = clock.now();
-    this.beganAtMs = cameAtMs ?? now;
+    this.beganAtMs = arrivedAtMs ?? now;
     this.#lastMessageAtMs = this.beganAtMs;
     if (onSlow !== undefined) this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
     this.#disarm = this.#arm(now);

@@ -70,7 +70,7 @@ export class Dispatcher {
         order = orderOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
-        const waitMs = request.cameAtMs === undefined ? 0 : now() - request.cameAtMs;
+        const waitMs = request.arrivedAtMs === undefined ? 0 : now() - request.arrivedAtMs;
         events.refused(error.code, waitMs);
         subscriber.error(error);
         return;

@@ -48,7 +48,7 @@ export class Listening {
     });
   }
 
-  /** Resolves when the backend has acknowledged the latest subscription, or will not, at the latest after LIMITS.courtesyMs. */
+  /** Resolves when the backend has acknowledged the latest subscription, or will not, at the latest after LIMITS.backgroundMs. */
   get acknowledged(): Promise<void> | undefined {
     if (this.#isClosed || (!this.#isScheduled && !this.#client.isPending)) return undefined;
     this.#acknowledgement ??= this.#newAcknowledgement();
@@ -86,7 +86,7 @@ export class Listening {
       disarm();
       resolve();
     };
-    const disarm = this.#options.alarm(LIMITS.courtesyMs, end);
+    const disarm = this.#options.alarm(LIMITS.backgroundMs, end);
     return { promise, end };
   }
 }

@@ -87,7 +87,7 @@ export interface Binding {
 /** A request that waits for a binding of its session. Exactly one of the two methods is called, once. */
 export interface Waiter {
   /** True when the request needs a dedicated conversation. */
-  readonly needsOwn: boolean;
+  readonly needsDedicated: boolean;
   bound(binding: Binding): void;
   refused(error: GatewayError): void;
 }

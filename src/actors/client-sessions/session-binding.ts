@@ -108,7 +108,7 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   wait(waiter: Waiter): () => void {
     if (!this.deps.isAccepting()) waiter.refused(shuttingDown());
     else if (this.#phase === 'ended') waiter.refused(sessionLost(this.#reason));
-    else if (this.#waiting.add(waiter)) this.requestBinding(waiter.needsOwn);
+    else if (this.#waiting.add(waiter)) this.requestBinding(waiter.needsDedicated);
     else waiter.refused(queueFull(this.template));
     return () => this.#waiting.remove(waiter);
   }
@@ -161,11 +161,11 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   }
 
   /** A request found no usable binding, or needs a conversation of the session's own. */
-  requestBinding(needsOwn: boolean): void {
+  requestBinding(needsDedicated: boolean): void {
     this.wake();
     if (this.#phase === 'unbound') this.#actor?.send({ type: 'requested' });
     else if (this.#phase === 'serving') {
-      this.#actor?.send({ type: needsOwn && this.isServed() ? 'upgrade' : 'lost' });
+      this.#actor?.send({ type: needsDedicated && this.isServed() ? 'upgrade' : 'lost' });
     } else this.callEnded();
   }
 
@@ -186,7 +186,7 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
 
   async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
-    const only = this.#waiting.needsOwn && this.isServed() ? from : undefined;
+    const only = this.#waiting.needsDedicated && this.isServed() ? from : undefined;
     const order = { first: this.#first, only, last: from, signal, withinMs: this.bindTimeoutMs() };
     try {
       const binding = await this.#binder.findBinding(this.#needs, order);
@@ -269,7 +269,7 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   get #needs(): SessionNeeds {
     const { template, ownerId, profile } = this.#owner;
     const state = this.#clientState;
-    const asksForLog = state?.level !== undefined || this.#waiting.needsOwn;
+    const asksForLog = state?.level !== undefined || this.#waiting.needsDedicated;
     const needs = { template, ownerId, profile, asksForLog };
     return state === undefined
       ? needs
@@ -279,7 +279,7 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   #openAt(ref: InstanceRef): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#first = ref;
-    this.#waiting.add({ needsOwn: false, bound: () => resolve(), refused: reject });
+    this.#waiting.add({ needsDedicated: false, bound: () => resolve(), refused: reject });
     this.wake();
     return promise;
   }
@@ -318,8 +318,8 @@ class BindingWaiters {
   #failure: GatewayError | undefined;
 
   /** True while a waiting request needs a dedicated conversation. */
-  get needsOwn(): boolean {
-    for (const waiter of this.#waiters ?? []) if (waiter.needsOwn) return true;
+  get needsDedicated(): boolean {
+    for (const waiter of this.#waiters ?? []) if (waiter.needsDedicated) return true;
     return false;
   }
 
@@ -344,7 +344,7 @@ class BindingWaiters {
   resume(binding: Binding): void {
     const failure = this.#takeFailure();
     for (const waiter of this.#take()) {
-      if (failure !== undefined && waiter.needsOwn) waiter.refused(failure);
+      if (failure !== undefined && waiter.needsDedicated) waiter.refused(failure);
       else waiter.bound(binding);
     }
   }

@@ -62,7 +62,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
   /** The binding of the attempt. */
   #binding: Binding | undefined;
-  #needsOwn = false;
+  #needsDedicated = false;
   #lastAnswer: Answer | undefined;
   /** Questions that the client has not answered. */
   #unanswered = 0;
@@ -94,8 +94,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
     const binding = this.#isReserved ? reservation : this.#host.usableBinding;
     if (binding === undefined) return this.#untilBound();
-    if (!this.#needsOwn && this.#host.mayUpgrade && needsOwn(request, binding)) {
-      this.#needsOwn = true; // once: the session gets one, or the call is refused
+    if (!this.#needsDedicated && this.#host.mayUpgrade && needsDedicated(request, binding)) {
+      this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#untilBound();
     }
     if (this.#current?.binding !== binding) {
@@ -194,7 +194,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #untilBound(): Observable<unknown> {
     return new Observable((subscriber) =>
       this.#host.wait({
-        needsOwn: this.#needsOwn,
+        needsDedicated: this.#needsDedicated,
         bound: () => subscriber.next(undefined),
         refused: (error) => subscriber.error(error),
       }),
@@ -261,7 +261,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 }
 
 /** True when a request needs a dedicated conversation. */
-function needsOwn(request: ExchangeRequest, binding: Binding): boolean {
+function needsDedicated(request: ExchangeRequest, binding: Binding): boolean {
   return isMixedTask(request, binding) || asksForLog(request, binding);
 }
 

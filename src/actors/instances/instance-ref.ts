@@ -136,7 +136,7 @@ export class InstanceRef implements Candidate {
 
   /** True when it takes new calls in this conversation; undefined: that of the instance. See `acceptsCalls`. */
   acceptsCalls(upstream?: Upstream): boolean {
-    return acceptsCalls(this.#actor.getSnapshot(), upstream?.standsAlone);
+    return acceptsCalls(this.#actor.getSnapshot(), upstream?.isIndependent);
   }
 
   /**
@@ -165,11 +165,11 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** A conversation that stands alone may outlive the session. */
+  /** A conversation that is independent may outlive the session. */
   #send(request: ExchangeRequest, reply: CallReply, upstream: Upstream | undefined): void {
     try {
       const link = this.#link;
-      if (upstream?.standsAlone === true) reply.follow(upstream.exchange(request));
+      if (upstream?.isIndependent === true) reply.follow(upstream.exchange(request));
       else if (link === undefined) reply.error(notConnected());
       else reply.follow(link.exchange(request, upstream), link.noteMessage);
     } catch (thrown) {
@@ -191,7 +191,7 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Leases a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it stands alone.
+   * Leases a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it is independent.
    * Throws QUEUE_FULL; the opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
    */
   lease(request: LeaseRequest): Lease {
@@ -227,14 +227,14 @@ export class InstanceRef implements Candidate {
   /**
    * Cold: reserves a place for a call of this owner between two rounds, until unsubscribed: like a call in flight, the instance
    * waits for it when it leaves or restarts. Completes when the present session ends, at once when there is none; in a
-   * conversation that stands alone, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when
+   * conversation that is independent, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when
    * LIMITS.parkedCalls wait here, or the owner's share of them; not where it `isContinuation`: then the call has a reservation already.
    */
   reserve(ownerId: string, isContinuation = false, upstream?: Upstream): Observable<never> {
     return new Observable((subscriber) => {
-      const standsAlone = upstream?.standsAlone === true;
+      const isIndependent = upstream?.isIndependent === true;
       const link = this.#link;
-      if (this.#actor.getSnapshot().status !== 'active' || (link === undefined && !standsAlone)) {
+      if (this.#actor.getSnapshot().status !== 'active' || (link === undefined && !isIndependent)) {
         subscriber.complete();
         return;
       }
@@ -253,7 +253,7 @@ export class InstanceRef implements Candidate {
         this.#links$.subscribe({
           // Read anew: the emitted session may be older than the reservation.
           next: () => {
-            if (!standsAlone && this.#link !== link) end();
+            if (!isIndependent && this.#link !== link) end();
           },
           complete: end,
           error: end,

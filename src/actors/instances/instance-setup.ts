@@ -5,7 +5,7 @@ import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn 
 import type { Clock } from '../../domain/clock.ts';
 import { reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
+import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
@@ -29,12 +29,12 @@ export interface InstanceActorInput extends Clock {
   readonly policy: BalancerPolicy;
   readonly open: Open;
   readonly random: () => number;
-  /** Default OWN_BOUNDS. */
-  readonly ownBounds?: OwnBounds | undefined;
+  /** Default DEDICATED_BOUNDS. */
+  readonly dedicatedBounds?: DedicatedBounds | undefined;
 }
 
-export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 'alarm'> {
-  /** The conversations that clients lease. Those that stand alone survive the loss of the session. */
+export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBounds' | 'alarm'> {
+  /** The conversations that clients lease. Those that are independent survive the loss of the session. */
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
@@ -115,7 +115,7 @@ export const instanceSetup = setup({
       context.calls.carried > 0 &&
       (context.link?.lastMessageAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
-    /** A leaving instance waits for calls in conversations that stand alone, and needs no new session. */
+    /** A leaving instance waits for calls in conversations that are independent, and needs no new session. */
     isStaying: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'setPolicy' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,

@@ -38,13 +38,13 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 }
 
 /**
- * True when it takes new calls: while it is healthy; in a conversation that stands alone also while the session is lost,
+ * True when it takes new calls: while it is healthy; in a conversation that is independent also while the session is lost,
  * unless it leaves, is drained, or restarts as requested.
  */
-export function acceptsCalls(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
+export function acceptsCalls(snapshot: InstanceMachineSnapshot, isIndependent = false): boolean {
   const state = stateOf(snapshot);
   if (state === 'healthy') return true;
-  return standsAlone && (state === 'unhealthy' || state === 'starting') && !isReopening(snapshot);
+  return isIndependent && (state === 'unhealthy' || state === 'starting') && !isReopening(snapshot);
 }
 
 /** Why it is not healthy; null while it is, also after one failed probe. */

@@ -32,7 +32,7 @@ const CLEARED = [
 export const instanceMachine = instanceSetup.createMachine({
   id: 'instance',
   type: 'parallel',
-  context: ({ input: { ownBounds: bounds, alarm, ...input }, self }) => ({
+  context: ({ input: { dedicatedBounds: bounds, alarm, ...input }, self }) => ({
     ...input,
     calls: new CallCounter(),
     leases: new Leases({

@@ -17,7 +17,7 @@ import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
-import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
+import { DEDICATED_BOUNDS, type DedicatedBounds } from '../../domain/limits.ts';
 import { OwnerShares } from '../../domain/owner-shares.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener } from './conversation.ts';
@@ -50,8 +50,8 @@ export interface LeasesOptions extends Clock {
   /** The actor of the instance, parent of the actors of conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
   readonly host: Host;
-  /** Default OWN_BOUNDS. */
-  readonly bounds?: OwnBounds | undefined;
+  /** Default DEDICATED_BOUNDS. */
+  readonly bounds?: DedicatedBounds | undefined;
   /** The present session of the instance; undefined while there is none. */
   readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
 }
@@ -75,7 +75,7 @@ export class Leases implements ConversationListener {
   readonly #events = new Subject<GatewayEvent>();
 
   constructor(options: LeasesOptions) {
-    const { processes, share } = options.bounds ?? OWN_BOUNDS;
+    const { processes, share } = options.bounds ?? DEDICATED_BOUNDS;
     this.#options = options;
     this.#isPipe = TRANSPORT_TRAITS[options.host.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MOST_NETWORKED;

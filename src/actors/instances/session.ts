@@ -75,7 +75,7 @@ export interface SessionEnd {
 
 /**
  * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves, its calls are
- * answered. `closed`: nothing is left of it. `suspected`: something failed, but no call; see Transport.doubts$. `openingMs`: the
+ * answered. `closed`: nothing is left of it. `suspected`: something failed, but no call; see Transport.suspected$. `openingMs`: the
  * duration of the opening; of a closed session only when opening failed.
  */
 export type SessionChange =
@@ -156,7 +156,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       next: (omitted) => sendBack({ type: 'tool.omitted', ...omitted }),
       error: () => undefined, // as above
     });
-    opened.doubts$?.pipe(takeUntil(opened.closed$)).subscribe({
+    opened.suspected$?.pipe(takeUntil(opened.closed$)).subscribe({
       next: () => sendBack({ type: 'suspected' }),
       error: () => undefined, // as above
     });

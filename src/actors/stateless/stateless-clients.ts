@@ -67,7 +67,7 @@ export class StatelessClients {
       const group = fleet.existingGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const timeoutMs = group.policy.callTimeoutMs;
-      const endsAtMs = (request.cameAtMs ?? now()) + timeoutMs;
+      const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
       const route = new StatelessRoute(this.#deps, { client, group, request, bound, endsAtMs });
       return { group, request, route, wantedTool: undefined, timeoutMs };
     });
@@ -129,7 +129,7 @@ class StatelessRoute implements CallRoute {
       this.end();
       if (bound !== undefined) return undefined; // its leased conversation cannot be used
     }
-    // A conversation that stands alone does not depend on the state of the instance.
+    // A conversation that is independent does not depend on the state of the instance.
     if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
       return tried?.has(bound.id) ? undefined : bound;
     return this.#unleased.next(tried);

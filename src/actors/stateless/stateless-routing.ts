@@ -29,7 +29,7 @@ export interface RoutingInput {
 
 /**
  * In-process functions ask no client and tell callers apart. Without a connection the last peer counts: a conversation that
- * stands alone may continue, everything else is refused either way.
+ * is independent may continue, everything else is refused either way.
  */
 export function routingTo(
   { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,

@@ -38,8 +38,8 @@ export class StatelessUpstream implements Upstream {
   get pid(): number | undefined {
     return this.#inner.pid;
   }
-  get standsAlone(): boolean | undefined {
-    return this.#inner.standsAlone;
+  get isIndependent(): boolean | undefined {
+    return this.#inner.isIndependent;
   }
   get messages$(): Observable<ServerMessage> {
     return this.#inner.messages$;

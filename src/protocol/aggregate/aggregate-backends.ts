@@ -39,7 +39,7 @@ import type { ServerInfo } from '../modern/modern-discover.ts';
 import type {
   Backends,
   Client,
-  InquiryOptions,
+  InstanceQuery,
   McpSession,
   Owner,
   SessionlessOptions,
@@ -147,11 +147,11 @@ export class AggregateBackends implements Backends {
     return interleaved(named);
   }
 
-  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
+  askInstance(request: ExchangeRequest, { owner, instanceId }: InstanceQuery): Observable<ExchangeEvent> {
     const own = splitInstance(instanceId);
     const isPermitted = own !== undefined && this.#templates(owner).includes(own.template);
     if (!isPermitted) return throwError(() => serverNotFound(instanceId));
-    return this.#options.backendsOf(own.template).inquire(request, { owner, instanceId: own.instanceId });
+    return this.#options.backendsOf(own.template).askInstance(request, { owner, instanceId: own.instanceId });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
@@ -209,9 +209,9 @@ export class AggregateBackends implements Backends {
     return own && this.#options.backendsOf(own.template).tool(own.name);
   }
 
-  relisted(aggregated: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
+  renewedTools(aggregated: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
     const own = this.#ownName(aggregated, owner);
-    return own === undefined ? [] : this.#options.backendsOf(own.template).relisted(own.name);
+    return own === undefined ? [] : this.#options.backendsOf(own.template).renewedTools(own.name);
   }
 
   /** Undefined when the name belongs to no template of the caller. */

@@ -212,28 +212,28 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   #route(request: ExchangeRequest): Observable<Answer> {
     const { directory, profile, clock } = this.#deps;
-    const cameAtMs = clock.now();
+    const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
-      this.#carry(template, own, cameAtMs).pipe(map(withAggregateInstance(template)));
+      this.#carry(template, own, arrivedAtMs).pipe(map(withAggregateInstance(template)));
     return aggregateExchange({ request, directory, client: { owner: this.#owner, profile }, toTemplate });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
-  #carry(template: string, request: ExchangeRequest, cameAtMs: number): Observable<Answer> {
+  #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<Answer> {
     const opening = this.#sessionWith(template);
     const session = this.#open.get(template);
     if (session !== undefined) return exchangeInSession(session, request);
-    return race(from(opening), this.#late(template, cameAtMs)).pipe(
-      switchMap((opened) => exchangeInSession(opened, { ...request, cameAtMs })),
+    return race(from(opening), this.#late(template, arrivedAtMs)).pipe(
+      switchMap((opened) => exchangeInSession(opened, { ...request, arrivedAtMs })),
     );
   }
 
-  #late(template: string, cameAtMs: number): Observable<never> {
+  #late(template: string, arrivedAtMs: number): Observable<never> {
     const { clock, callTimeoutMs } = this.#deps;
     return new Observable((subscriber) => {
-      const leftMs = cameAtMs + callTimeoutMs(template) - clock.now();
+      const leftMs = arrivedAtMs + callTimeoutMs(template) - clock.now();
       return clock.alarm(Math.max(0, Math.ceil(leftMs)), () => {
-        const passedMs = Math.round(clock.now() - cameAtMs);
+        const passedMs = Math.round(clock.now() - arrivedAtMs);
         subscriber.error(backendTimeout(passedMs, 'no'));
       });
     });

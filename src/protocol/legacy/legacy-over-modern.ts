@@ -170,7 +170,7 @@ class Rounds {
       const results = [...responses].map(([key, reply]) => [key, 'result' in reply ? reply.result : null]);
       params.inputResponses = Object.fromEntries(results);
     }
-    const { cameAtMs: _, ...request } = this.#request; // the next round has its own deadline
+    const { arrivedAtMs: _, ...request } = this.#request; // the next round has its own deadline
     this.send({ ...request, params });
   }
 

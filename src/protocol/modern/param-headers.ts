@@ -44,9 +44,9 @@ export class ListedHeaders {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return undefined;
     if (this.#mismatch(backends.tool(name, owner), args, headers) === undefined) return undefined;
-    const relisted = backends.relisted(name, owner);
-    if (relisted instanceof Promise) return relisted.then((tools) => this.#checkAny(tools, args, headers));
-    this.#checkAny(relisted, args, headers);
+    const renewed = backends.renewedTools(name, owner);
+    if (renewed instanceof Promise) return renewed.then((tools) => this.#checkAny(tools, args, headers));
+    this.#checkAny(renewed, args, headers);
     return undefined;
   }
 

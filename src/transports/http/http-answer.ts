@@ -3,7 +3,12 @@
 
 import type { Dispatcher } from 'undici';
 import type { GatewayError } from '../../domain/errors.ts';
-import { type Holding, type OwnHeldBytes, PIECE_BYTES, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
+import {
+  type Holding,
+  type InstanceHeldBytes,
+  PIECE_BYTES,
+  UNCOUNTED_BYTES,
+} from '../../domain/held-bytes.ts';
 import { type BackendMessage, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { answersHoldTooMuch, answerTooLarge, connectionFailed } from './http-failures.ts';
@@ -44,7 +49,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
   #over = false;
-  #memory: OwnHeldBytes | undefined;
+  #memory: InstanceHeldBytes | undefined;
   #holding: Holding | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -78,7 +83,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   }
 
   /** Sets where the bytes of the incomplete answer are counted. */
-  countIn(memory: OwnHeldBytes | undefined): void {
+  countIn(memory: InstanceHeldBytes | undefined): void {
     this.#memory = memory;
   }
 
@@ -89,9 +94,9 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error('the gateway needs the answer no longer'));
   }
 
-  /** The rest of the answer is not needed: aborts it after LIMITS.courtesyMs, unless it ends before and the connection can be kept. */
+  /** The rest of the answer is not needed: aborts it after LIMITS.backgroundMs, unless it ends before and the connection can be kept. */
   dismiss(): void {
-    if (!this.#over) this.#timer ??= setTimeout(() => this.abort(), LIMITS.courtesyMs).unref();
+    if (!this.#over) this.#timer ??= setTimeout(() => this.abort(), LIMITS.backgroundMs).unref();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

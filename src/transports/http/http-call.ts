@@ -99,7 +99,7 @@ export class HttpCall implements AnswerSink {
     void this.#cancelOnBackend();
   }
 
-  /** The conversation ends: fails the call. Resolves when the backend was notified, or could not be within LIMITS.courtesyMs. */
+  /** The conversation ends: fails the call. Resolves when the backend was notified, or could not be within LIMITS.backgroundMs. */
   async abandon(reason: string): Promise<void> {
     this.#fail(connectionClosed(reason, this.#wasSent));
     await this.#cancelOnBackend();

@@ -5,7 +5,7 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
+import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressCheck, AddressDenied, deniedBy } from '../network-guard.ts';
@@ -20,7 +20,7 @@ export interface ConnectionOptions {
   readonly headers: Headers;
   readonly deniedNetworks: readonly string[];
   /** Where unfinished answers are counted. Default: nowhere. */
-  readonly answers?: OwnHeldBytes | undefined;
+  readonly answers?: InstanceHeldBytes | undefined;
 }
 
 export class HttpConnection {
@@ -31,7 +31,7 @@ export class HttpConnection {
   readonly #target: string;
   readonly #headers: Headers;
   readonly #connect: ReturnType<typeof guardedConnector>;
-  readonly #answers: OwnHeldBytes | undefined;
+  readonly #answers: InstanceHeldBytes | undefined;
   readonly #streams = new Set<Client>();
   #lastId = 0;
 

@@ -49,7 +49,7 @@ const DELETES_AT_ONCE = 64;
 
 /**
  * Makes the function that deletes the sessions with one backend. It resolves when the session was deleted, or had to wait for
- * longer than LIMITS.courtesyMs, and never rejects.
+ * longer than LIMITS.backgroundMs, and never rejects.
  */
 export function sessionDeletes(
   scheduler: TaskScheduler,
@@ -57,7 +57,7 @@ export function sessionDeletes(
   const queue = new StartQueue({
     atOnce: DELETES_AT_ONCE,
     atOncePerOwner: DELETES_AT_ONCE,
-    maxWaitMs: LIMITS.courtesyMs,
+    maxWaitMs: LIMITS.backgroundMs,
     scheduler,
   });
   return (session) =>

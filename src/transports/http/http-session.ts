@@ -138,18 +138,18 @@ export class HttpSession {
     this.#reopened = reopened;
   }
 
-  /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.courtesyMs. */
+  /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
   async cancel(requestId: number, reason?: string): Promise<void> {
     const params = cancellation(requestId, reason);
     await this.#post({ jsonrpc: '2.0', method: CANCELLED, params }, CANCELLED);
   }
 
-  /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.courtesyMs. */
+  /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
     await this.#sendIfFewUnawaited({ jsonrpc: '2.0', method, params }, method);
   }
 
-  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits at most LIMITS.courtesyMs. */
+  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
     await this.#sendIfFewUnawaited({ jsonrpc: '2.0', id: idValue(id), ...reply }, '');
   }
@@ -160,7 +160,7 @@ export class HttpSession {
     this.#opening?.abort();
   }
 
-  /** Deletes the session on the backend. Never rejects, waits at most LIMITS.courtesyMs. */
+  /** Deletes the session on the backend. Never rejects, waits at most LIMITS.backgroundMs. */
   async end(): Promise<void> {
     if (this.hasSession) await this.#endSession(this.#state.headers);
   }
@@ -221,7 +221,7 @@ export class HttpSession {
   }
 
   async #sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
-    await ask(send, undefined, AbortSignal.timeout(LIMITS.courtesyMs));
+    await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
   }
 }
 

@@ -128,7 +128,7 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly #openings: HttpOpenings;
   readonly #scheduler: TaskScheduler;
   readonly #suspected = new Subject<void>();
-  readonly doubts$: Observable<void> = this.#suspected;
+  readonly suspected$: Observable<void> = this.#suspected;
   #unmatchedMessages = 0;
   #closing: Promise<void> | undefined;
 

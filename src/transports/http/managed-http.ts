@@ -70,7 +70,7 @@ class ManagedHttp implements Transport {
   readonly peer: Peer;
   readonly messages$: Observable<ServerMessage>;
   readonly omitted$: Observable<OmittedTool> | undefined;
-  readonly doubts$: Observable<void> | undefined;
+  readonly suspected$: Observable<void> | undefined;
   readonly #inner: EndpointTransport;
   readonly #child: Child;
   readonly closed$ = new AsyncSubject<Closed>();
@@ -81,7 +81,7 @@ class ManagedHttp implements Transport {
     this.peer = inner.peer;
     this.messages$ = inner.messages$;
     this.omitted$ = inner.omitted$;
-    this.doubts$ = inner.doubts$;
+    this.suspected$ = inner.suspected$;
     this.#inner = inner;
     this.#child = child;
     void child.exited.then((reason) => {

@@ -71,7 +71,7 @@ export class SseChannel implements Channel, AnswerSink {
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
-  /** Posts a notification, unless too many are under way. Never rejects, waits at most LIMITS.courtesyMs. */
+  /** Posts a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
     await this.#sendUnawaited({ jsonrpc: '2.0', method, params });
   }
@@ -144,7 +144,7 @@ export class SseChannel implements Channel, AnswerSink {
     this.#unawaitedCount += 1;
     const body = JSON.stringify(message);
     const send = (answer: HttpAnswer): void => this.#connection.post(body, {}, answer, target);
-    await ask(send, undefined, AbortSignal.timeout(LIMITS.courtesyMs));
+    await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
     this.#unawaitedCount -= 1;
   }
 

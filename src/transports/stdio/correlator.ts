@@ -61,7 +61,7 @@ export class ChannelConversation implements Upstream {
     this.#client = client;
   }
 
-  get standsAlone(): boolean {
+  get isIndependent(): boolean {
     return this.pid !== undefined;
   }
 

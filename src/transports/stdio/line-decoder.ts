@@ -1,6 +1,11 @@
 // Splits a stream of bytes into lines of bounded length. It works on bytes, because a chunk may end within a character.
 
-import { type Holding, type OwnHeldBytes, PIECE_BYTES, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
+import {
+  type Holding,
+  type InstanceHeldBytes,
+  PIECE_BYTES,
+  UNCOUNTED_BYTES,
+} from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** Both methods are called during `write`. */
@@ -35,7 +40,7 @@ export class LineDecoder {
   #pieces: Buffer[] = [];
   #edges: { readonly head: Buffer; tail: Buffer } | undefined;
   #bytes = 0;
-  readonly #memory: OwnHeldBytes | undefined;
+  readonly #memory: InstanceHeldBytes | undefined;
   #holding: Holding | undefined;
   #isCut = false;
 
@@ -43,7 +48,7 @@ export class LineDecoder {
   constructor(
     listener: LineListener,
     limitBytes: number = LIMITS.backendMessageBytes,
-    memory?: OwnHeldBytes,
+    memory?: InstanceHeldBytes,
   ) {
     this.#listener = listener;
     this.#memory = memory;

@@ -8,7 +8,7 @@ import type { ServerMessage } from '../../domain/client.ts';
 import type { RunInContainer } from '../../domain/container-program.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
-import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
+import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -33,7 +33,7 @@ export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' |
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly mayAsk?: boolean;
   /** Counts incomplete lines. Default: not counted. */
-  readonly answers?: OwnHeldBytes | undefined;
+  readonly answers?: InstanceHeldBytes | undefined;
 }
 
 /** Longest notification of a client: a few of them must not fill the outbox. */
@@ -46,7 +46,7 @@ export class StdioChannel implements Channel {
   readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
   readonly #correlator: Correlator;
-  readonly #answers: OwnHeldBytes | undefined;
+  readonly #answers: InstanceHeldBytes | undefined;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 

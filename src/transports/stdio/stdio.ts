@@ -114,7 +114,7 @@ class StdioTransport implements Transport {
   }
 
   /**
-   * The new conversation stands alone. Its era is legacy if the program speaks that, else modern. The caller bounds the number of
+   * The new conversation is independent. Its era is legacy if the program speaks that, else modern. The caller bounds the number of
    * programs.
    */
   async openUpstream(
