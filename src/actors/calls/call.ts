@@ -125,7 +125,7 @@ export class Call implements QueuedCall {
     this.#preparation?.unsubscribe();
     this.#slowAttempt?.subscription.unsubscribe();
     this.#attempt?.subscription.unsubscribe();
-    this.#route.end();
+    this.#route.end?.();
     this.#events.cancelled(this.#passedMs);
   }
 
@@ -356,9 +356,9 @@ export class Call implements QueuedCall {
     this.#search.exclude(silent.ref);
     const ref = this.#search.next();
     if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
-    if (!this.#route.mayBeSecond(ref)) return;
+    if (this.#route.mayBeSecond?.(ref) !== true) return;
     if (!this.#deps.budget.take()) {
-      this.#route.end();
+      this.#route.end?.();
       return;
     }
     this.#reportRetry(silent, backendTimeout(this.#silentMs(silent)));

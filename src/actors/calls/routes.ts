@@ -34,12 +34,12 @@ export interface CallRoute {
   isOnlyFull(tried: Tried): boolean;
   /** True when the call can use room at that instance. */
   waitsFor(place: QueueTarget, tried: Tried): boolean;
-  /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. */
-  mayBeSecond(ref: InstanceRef): boolean;
+  /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. Default: never. */
+  mayBeSecond?(ref: InstanceRef): boolean;
   /** How the call travels to the chosen instance. Throws like an opening. */
   planFor(ref: InstanceRef, tried: Tried): AttemptPlan;
-  /** The call is over. Releases a plan that was not used. */
-  end(): void;
+  /** The call is over. Releases a plan that was not used. Default: a plan takes nothing. */
+  end?(): void;
 }
 
 /** How one attempt travels to its instance. */
@@ -103,8 +103,6 @@ export class BalancedRoute implements CallRoute {
   planFor(): AttemptPlan {
     return { request: this.#request };
   }
-
-  end(): void {}
 }
 
 export interface BoundOptions {
@@ -146,15 +144,9 @@ export class BoundRoute implements CallRoute {
     return place === this.bound;
   }
 
-  mayBeSecond(): boolean {
-    return false;
-  }
-
   planFor(): AttemptPlan {
     return { request: this.#request, upstream: this.#options.upstream };
   }
-
-  end(): void {}
 }
 
 /** States of an instance that takes no new calls, but may continue what is under way there. */

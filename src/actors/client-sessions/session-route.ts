@@ -115,9 +115,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   waitsFor(place: QueueTarget): boolean {
     return place === this.bound;
   }
-  mayBeSecond(): boolean {
-    return false;
-  }
 
   planFor(ref: InstanceRef): AttemptPlan {
     const request = this.#request;
