@@ -13,14 +13,13 @@ import {
   timeout,
 } from 'rxjs';
 import { fromCallback } from 'xstate';
-import type { ServerMessage } from '../../domain/client.ts';
 import { backendTimeout, backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
+import { changedList, type ListField, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
@@ -30,14 +29,11 @@ import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
-export interface SessionLink {
+export interface SessionLink
+  extends Pick<Transport, 'peer' | 'messages$' | 'facts' | 'notify' | 'openUpstream'> {
   /** The transport that the endpoint turned out to speak. Undefined: as registered. */
   readonly transport?: TransportKind | undefined;
-  readonly peer: Peer;
   readonly tools: ToolCache;
-  /** As in Transport. */
-  readonly messages$: Observable<ServerMessage>;
-  facts(): TransportFacts;
   /**
    * One call, in the conversation of the instance or in a dedicated one that depends on it. Throws BACKEND_UNAVAILABLE once the
    * session is ending. The caller reports each emitted message to `noteMessage`.
@@ -48,10 +44,6 @@ export interface SessionLink {
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
   /** Like Transport.exchange, for what stays open and is no call: neither counted nor timed. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** As in Transport. */
-  notify: Transport['notify'];
-  /** As in Transport. */
-  openUpstream: Transport['openUpstream'];
   /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs(): number;
 }

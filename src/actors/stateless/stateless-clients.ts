@@ -319,6 +319,10 @@ async function ready(conversation: Conversation, logLevel: string | undefined): 
 /** Most sets of capabilities that are remembered per backend. */
 const MOST_CAPABILITIES = 64;
 
+/**
+ * Remembers which backends list the same tools to clients of certain capabilities as in the shared process. Most do: then a list
+ * needs no dedicated process until the shared one is restarted. Source: ADR 49.
+ */
 class EqualToolLists {
   readonly #capabilities = new WeakMap<Peer, Set<string>>();
 
