@@ -2,17 +2,13 @@
 // when it exits. The transport is http.ts or sse.ts, the process is child-process.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { AsyncSubject, type Observable } from 'rxjs';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { AsyncSubject } from 'rxjs';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
-import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
+import type { Closed, OpenOptions, Transport } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
 import { noteExit } from './http-probe.ts';
 
@@ -50,7 +46,7 @@ export async function openManaged(
     over.abort();
   });
   try {
-    return new ManagedHttp(await openWhenListening(definition, options, over.signal, openEndpoint), child);
+    return withProgram(await openWhenListening(definition, options, over.signal, openEndpoint), child);
   } catch (thrown) {
     const exitedBySelf = exit;
     if (exitedBySelf !== undefined && options.memory !== undefined)
@@ -65,61 +61,39 @@ export async function openManaged(
   }
 }
 
-class ManagedHttp implements Transport {
-  readonly kind: TransportKind;
-  readonly peer: Peer;
-  readonly messages$: Observable<ServerMessage>;
-  readonly omitted$: Observable<OmittedTool> | undefined;
-  readonly suspected$: Observable<void> | undefined;
-  readonly #inner: EndpointTransport;
-  readonly #child: Child;
-  readonly closed$ = new AsyncSubject<Closed>();
-  #exit: string | undefined;
-
-  constructor(inner: EndpointTransport, child: Child) {
-    this.kind = inner.kind;
-    this.peer = inner.peer;
-    this.messages$ = inner.messages$;
-    this.omitted$ = inner.omitted$;
-    this.suspected$ = inner.suspected$;
-    this.#inner = inner;
-    this.#child = child;
-    void child.exited.then((reason) => {
-      this.#exit = reason;
-      return inner.end({ reason, expected: false });
-    });
-    inner.closed$.subscribe((closed) => void this.#stopProgram(closed));
-  }
-
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return this.#inner.exchange(request);
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#inner.notify(method, params);
-  }
-
-  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined> {
-    return this.#inner.openUpstream(profile, signal, ownerId);
-  }
-
-  facts(): TransportFacts {
-    return { ...this.#inner.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
-  }
-
-  async close(): Promise<void> {
-    await this.#inner.close();
-    await this.#child.stop();
-  }
-
+/** The transport together with its program: each ends with the other. */
+function withProgram(inner: EndpointTransport, child: Child): Transport {
+  const closed$ = new AsyncSubject<Closed>();
+  let exit: string | undefined;
+  void child.exited.then((reason) => {
+    exit = reason;
+    return inner.end({ reason, expected: false });
+  });
   /** Stops the program of a lost transport. If the program exited, that is the reason. */
-  async #stopProgram(closed: Closed): Promise<void> {
-    if (!closed.expected) await Promise.race([this.#child.exited, delay(EXIT_DELAY_MS)]);
-    const reason = this.#exit ?? closed.reason;
-    await this.#child.stop();
-    this.closed$.next(closed.expected ? closed : { reason, expected: false });
-    this.closed$.complete();
-  }
+  const stopProgram = async (closed: Closed): Promise<void> => {
+    if (!closed.expected) await Promise.race([child.exited, delay(EXIT_DELAY_MS)]);
+    const reason = exit ?? closed.reason;
+    await child.stop();
+    closed$.next(closed.expected ? closed : { reason, expected: false });
+    closed$.complete();
+  };
+  inner.closed$.subscribe((closed) => void stopProgram(closed));
+  return {
+    kind: inner.kind,
+    peer: inner.peer,
+    messages$: inner.messages$,
+    omitted$: inner.omitted$,
+    suspected$: inner.suspected$,
+    closed$,
+    exchange: (request) => inner.exchange(request),
+    notify: (method, params) => inner.notify(method, params),
+    openUpstream: (...client) => inner.openUpstream(...client),
+    facts: () => ({ ...inner.facts(), pid: child.pid, stderr: child.lastLines }),
+    close: async () => {
+      await inner.close();
+      await child.stop();
+    },
+  };
 }
 
 function programOf({ command = '', args, workingDir, env, endpoint = '' }: InstanceDefinition): Program {
