@@ -169,7 +169,7 @@ export class HttpCall implements AnswerSink {
       },
     };
     this.#polling = new HttpPolling(backend.connection, session, sink, { lastEventId, retryMs });
-    this.#polling.start(ended);
+    this.#polling.waitAfter(ended);
   }
 
   #takeRefusal(refused: RefusedEnding): void {

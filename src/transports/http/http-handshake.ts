@@ -30,22 +30,15 @@ export interface HttpHandshakeOptions {
 export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
   readonly #options: HttpHandshakeOptions;
-  #sessionId: string | undefined;
+  /** The session id of the answer to `initialize`, if any. */
+  sessionId: string | undefined;
+  /** The status with which the backend refused `initialize`, if it did. */
+  initializeStatus: number | undefined;
   #legacyVersion = '';
-  #initializeStatus: number | undefined;
 
   constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
     this.#connection = connection;
     this.#options = options;
-  }
-
-  /** The session id of the answer to `initialize`, if any. */
-  get sessionId(): string | undefined {
-    return this.#sessionId;
-  }
-
-  get initializeStatus(): number | undefined {
-    return this.#initializeStatus;
   }
 
   /** `unneeded` ends the wait for this answer, too. */
@@ -58,12 +51,12 @@ export class HttpHandshake implements HandshakeChannel {
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
-      if (asked.kind === 'refused' && method === 'initialize') this.#initializeStatus = asked.status;
+      if (asked.kind === 'refused' && method === 'initialize') this.initializeStatus = asked.status;
       if (signal.aborted && !this.#options.signal.aborted) return this.#unanswered(method);
       return this.#interpret(asked, era);
     }
     if (method === 'initialize' && asked.answer.kind === 'result') {
-      this.#sessionId = asked.sessionId;
+      this.sessionId = asked.sessionId;
       const result = asked.answer.result.value;
       const version = isJsonObject(result) ? result.protocolVersion : undefined;
       this.#legacyVersion = typeof version === 'string' ? version : '';
@@ -99,7 +92,7 @@ export class HttpHandshake implements HandshakeChannel {
 
   #headers(request: ExchangeRequest, era: Era): Headers {
     const headers = eraHeaders(request, { era, protocolVersion: this.#versionOf(request, era) });
-    if (era === 'legacy' && this.#sessionId !== undefined) headers['mcp-session-id'] = this.#sessionId;
+    if (era === 'legacy' && this.sessionId !== undefined) headers['mcp-session-id'] = this.sessionId;
     return headers;
   }
 

@@ -148,6 +148,9 @@ export function undelivered(reason: string, cause?: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause });
 }
 
+/** Why a conversation with a backend that has LIMITS.sessions of them is refused. */
+export const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
+
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const REMEMBERED = 16;
 

@@ -48,10 +48,6 @@ export class HttpPolling implements AnswerSink {
     this.#retryMs = from.retryMs;
   }
 
-  start(ending: AnswerEnding): void {
-    this.#waitAfter(ending);
-  }
-
   /** The call has ended without the answer. */
   abort(): void {
     clearTimeout(this.#timer);
@@ -82,10 +78,11 @@ export class HttpPolling implements AnswerSink {
     this.#retryMs = retryMs ?? this.#retryMs;
     this.#emptyAttempts += 1;
     if (this.#emptyAttempts > MAX_EMPTY_ATTEMPTS || !mayResume(ending)) this.#sink.finished(ending);
-    else this.#waitAfter(ending);
+    else this.waitAfter(ending);
   }
 
-  #waitAfter(ending: AnswerEnding): void {
+  /** Requests the rest after a wait. The stream ended in this way. */
+  waitAfter(ending: AnswerEnding): void {
     const leastMs = this.#emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#emptyAttempts - 1);
     const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callLongestMs);
     this.#timer = setTimeout(() => this.#ask(), waitMs).unref();

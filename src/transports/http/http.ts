@@ -29,7 +29,7 @@ import type { HttpBackend } from './http-call.ts';
 import { connectTo, type HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { connectionClosed } from './http-failures.ts';
-import { HttpOpenings, sessionDeletes, undelivered } from './http-openings.ts';
+import { HttpOpenings, NO_ROOM, sessionDeletes, undelivered } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
 import { ToolHeaders, toolListing } from './tool-headers.ts';
@@ -214,5 +214,3 @@ export class HttpTransport implements Transport, HttpBackend {
     });
   }
 }
-
-const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;

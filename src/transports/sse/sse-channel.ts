@@ -76,9 +76,12 @@ export class SseChannel implements Channel, AnswerSink {
     await this.#sendUnawaited({ jsonrpc: '2.0', method, params });
   }
 
-  /** Fails pending exchanges and closes the stream, which ends the session. Idempotent. */
-  end(closed: Closed): void {
-    this.#end(closed);
+  /** Fails pending exchanges, by default with the reason, and closes the stream, which ends the session. Idempotent. */
+  end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
+    if (this.#correlator.ended !== undefined) return;
+    this.#stream.abort();
+    this.#located.reject(connectionClosed(closed.reason, false));
+    this.#correlator.end(closed, errorFor);
   }
 
   async close(): Promise<void> {
@@ -151,15 +154,8 @@ export class SseChannel implements Channel, AnswerSink {
   #fail(failure: GatewayError): void {
     const { reason = failure.message, unreachable = false } = failure.facts;
     this.#located.reject(failure);
-    this.#end({ reason, expected: false }, ({ delivered }) =>
+    this.end({ reason, expected: false }, ({ delivered }) =>
       backendUnavailable(reason, { delivered, suspicious: !unreachable, cause: failure }),
     );
-  }
-
-  #end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
-    if (this.#correlator.ended !== undefined) return;
-    this.#stream.abort();
-    this.#located.reject(connectionClosed(closed.reason, false));
-    this.#correlator.end(closed, errorFor);
   }
 }

@@ -15,7 +15,7 @@ import { boundedHandshake } from '../bounded-handshake.ts';
 import { type HandshakeChannel, shakeHands } from '../handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
 import { connectionClosed } from '../http/http-failures.ts';
-import { httpStartQueue, undelivered } from '../http/http-openings.ts';
+import { httpStartQueue, NO_ROOM, undelivered } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import { settlesWithin } from '../stdio/child-process.ts';
 import { ChannelConversation } from '../stdio/correlator.ts';
@@ -146,8 +146,6 @@ interface OpenedStream {
   readonly channel: SseChannel;
   readonly peer: Peer;
 }
-
-const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
 
 /** Opens a stream and shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
 async function openStream(
