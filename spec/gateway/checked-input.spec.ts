@@ -3,11 +3,9 @@
 import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import type { EventName } from '../../src/domain/events.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { checkedOptions } from '../../src/gateway/checked-options.ts';
 import {
-  checkEventName,
   refusalOfAnswer,
   refusalOfCall,
   refusalOfList,
@@ -122,12 +120,6 @@ test('the words name the field and what would do, and never what was given', () 
   assert.is(refusal?.code, 'VALIDATION_ERROR');
   assert.match(refusal?.message ?? '', 'timeoutMs: expected milliseconds above 0');
   assert.not.match(JSON.stringify(refusal), 'planted');
-});
-
-test('an event has one of the names that there are', () => {
-  checkEventName('exchange.finished');
-  const unknown = 'exchange.finish' as EventName;
-  assert.throws(() => checkEventName(unknown), /"exchange\.finished" is the nearest/);
 });
 
 test.run();

@@ -293,16 +293,6 @@ test.run();
 const schemas = suite('schemas of the API description');
 const Weight = Type.Object({ weight: Type.Integer() });
 
-schemas('are plain JSON Schema', () => {
-  const { describe } = schemaWriter({});
-  const schema = Type.Object({ a: Type.Optional(Type.String({ maxLength: 3 })), b: Type.Unknown() });
-  assert.equal(describe(schema), {
-    type: 'object',
-    required: ['b'],
-    properties: { a: { type: 'string', maxLength: 3 }, b: {} },
-  });
-});
-
 schemas('say the type of an enumeration of words', () => {
   const { describe } = schemaWriter({});
   assert.equal(describe(Type.Enum(['a', 'b'])), { type: 'string', enum: ['a', 'b'] });
@@ -326,18 +316,6 @@ schemas('write a record of any name as such, and keep a pattern that means somet
   );
 });
 
-schemas('point to a schema with a name, wherever it stands and however it was wrapped', () => {
-  const { describe } = schemaWriter({ Weight });
-  const pointer = { $ref: '#/components/schemas/Weight' };
-  assert.equal(describe(Weight), pointer);
-  assert.equal(describe(Type.Array(Weight)), { type: 'array', items: pointer });
-  assert.equal(describe(Type.Object({ w: Type.Optional(Weight) })), {
-    type: 'object',
-    properties: { w: pointer },
-  });
-  assert.equal(describe(Type.Object({ weight: Type.Number() })).$ref, undefined);
-});
-
 schemas('write out each schema with a name once, with pointers to the others', () => {
   const { named } = schemaWriter({ Weight, Holder: Type.Object({ held: Weight }) });
   assert.equal(named, {
@@ -351,14 +329,6 @@ schemas('write out each schema with a name once, with pointers to the others', (
 });
 
 const everything = Type.String({ examples: ['everything'] });
-
-schemas('have examples: the first example that a schema carries, else made of its fields', () => {
-  const schema = Type.Object({ template_name: everything, weight: Type.Integer({ examples: [2] }) });
-  assert.equal(exampleOf(schema), { template_name: 'everything', weight: 2 });
-  assert.equal(exampleOf(Type.Object({ weight: Type.Integer() }, { examples: [{ weight: 7 }] })), {
-    weight: 7,
-  });
-});
 
 schemas('have examples without optional fields without an example', () => {
   const weight = Type.Optional(Type.Integer({ examples: [2] }));
