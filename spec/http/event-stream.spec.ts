@@ -1,7 +1,6 @@
 import { NEVER, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/error-catalogue.ts';
-import type { Refusal } from '../../src/http/caller-check.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import type { StreamEvent } from '../../src/http/reply.ts';
 import type { HttpContext } from '../../src/http/request.ts';
@@ -92,21 +91,6 @@ test('begin with a comment when nothing happens for long', async () => {
   app.close();
 });
 
-test('let go of their source when the client leaves', async () => {
-  const released = Promise.withResolvers<void>();
-  const source$ = new Observable<StreamEvent>((subscriber) => {
-    subscriber.next({ name: 'first', data: '1' });
-    return released.resolve;
-  });
-  const app = await serve(source$);
-  const socket = await openRaw(app.port);
-  socket.write(head('GET /'));
-  await readUntil(socket, 'first');
-  socket.destroy();
-  await released.promise;
-  app.close();
-});
-
 test('that have not begun are answered 503 when the app stops', async () => {
   const asked = Promise.withResolvers<void>();
   const app = await serve(new Observable<StreamEvent>(() => asked.resolve()));
@@ -117,38 +101,12 @@ test('that have not begun are answered 503 when the app stops', async () => {
   app.close();
 });
 
-/** An app whose callers are looked at again at once; they are refused from the first look on that finds a reason. */
-async function serveWatched(events$: Observable<StreamEvent>, check: () => Refusal | Promise<Refusal>) {
-  const streams = new EventStreams({ callerCheckMs: 10 });
-  return startMiddlewares((context) => {
-    context.state.check = check;
-    return streams.write(context, events$);
-  });
-}
-
-test('end with an error event when their caller may not have them any more', async () => {
-  let looks = 0;
-  let isHeard = false;
-  const source$ = new Observable<StreamEvent>((subscriber) => {
-    isHeard = true;
-    subscriber.next({ name: 'first', data: '1' });
-    return () => {
-      isHeard = false;
-    };
-  });
-  const app = await serveWatched(source$, () => {
-    looks += 1;
-    return looks === 3 ? Promise.resolve(invalidCredentials()) : undefined;
-  });
-  const { status, text } = await app.ask('GET', '/');
-  assert.is(status, 200);
-  assert.match(text, /^event: first\n[\s\S]*event: error\ndata: \{.*"INVALID_CREDENTIALS".*\}\n\n$/);
-  assert.equal([looks, isHeard], [3, false]);
-  app.close();
-});
-
 test('that have not begun are refused like a request when their caller is not who they were', async () => {
-  const app = await serveWatched(NEVER, () => invalidCredentials());
+  const streams = new EventStreams({ callerCheckMs: 10 });
+  const app = await startMiddlewares((context) => {
+    context.state.check = () => invalidCredentials();
+    return streams.write(context, NEVER);
+  });
   const { status, body } = await app.ask('GET', '/');
   assert.equal([status, body.error_code], [401, 'INVALID_CREDENTIALS']);
   app.close();
