@@ -5,6 +5,7 @@ import { StringDecoder } from 'node:string_decoder';
 import * as assert from 'uvu/assert';
 import type { AccountsFixture, Credentials } from './http-accounts.ts';
 import type { Answer } from './http-app.ts';
+import { rpc, toolCall } from './http-mcp.ts';
 import { head, openRaw, readUntil } from './http-raw.ts';
 
 /** What `initialize` says of this client. */
@@ -13,14 +14,8 @@ export const PROFILE = {
   capabilities: {},
   clientInfo: { name: 'raw', version: '1' },
 };
-export const message = (id: number, method: string, params: object = {}) => ({
-  jsonrpc: '2.0',
-  id,
-  method,
-  params,
-});
-export const call = (id: number, name: string, args: object = {}) =>
-  message(id, 'tools/call', { name, arguments: args });
+export const message = (id: number, method: string, params?: object) => rpc(method, params, id);
+export const call = (id: number, name: string, args?: object) => toolCall(name, args, id);
 
 /** An answer of JSON-RPC. */
 interface Rpc {
