@@ -5,11 +5,12 @@
 
 import { parseArgs } from 'node:util';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { type Json, objectOr } from '../fixtures/wire.ts';
+import * as assert from 'uvu/assert';
+import { objectOr } from '../fixtures/wire.ts';
+import { caller } from '../helpers/caller.ts';
 import { ApiClient } from './api-client.ts';
 import { DONE } from './checks.ts';
 import { acceptForms, CAPABILITIES, PLAYS, type Player } from './client-plays.ts';
-import { deregister, register } from './registration.ts';
 
 /** Longest a scenario may take, in ms; under the limits of those who wait for it, to say why. */
 const scenarioMs = 15_000;
@@ -42,13 +43,16 @@ async function main(scenarioUrl: string): Promise<void> {
   const { gateway } = values;
   if (gateway === undefined) return run(scenarioUrl);
   const template = `scenario-${new URL(scenarioUrl).port}`;
-  const instance: Json = { id: `${template}-1`, endpoint: scenarioUrl };
-  await register(gateway, template, instance, healthySeconds);
+  const ask = caller(gateway);
+  const body = { template_name: template, instance: { id: 'server', endpoint: scenarioUrl } };
+  const made = await ask(`POST /gateway/register?wait=${healthySeconds}`, body);
+  assert.is(objectOr(made.body).healthy, true, JSON.stringify(made.body));
   try {
     await run(`${gateway}/mcp/${template}`);
   } finally {
     // The scenario's server does not end before its last connection does.
-    await deregister(gateway, template, String(instance.id));
+    const { status } = await ask(`DELETE /gateway/deregister/${template}/server`);
+    assert.is(status, 204, 'it was not deregistered');
   }
 }
 

@@ -2,13 +2,13 @@
 // registered through its API. It takes everything down again.
 
 import { everythingProgram } from '../fixtures/everything-server.ts';
+import { caller } from '../helpers/caller.ts';
+import { type InstanceBody, register } from '../helpers/mcp-program.ts';
 import { Program } from '../helpers/program.ts';
 import { QUICK_START, startFixture } from './children.ts';
-import { register } from './registration.ts';
 import type { Target } from './targets.ts';
 
 const template = 'everything';
-const healthySeconds = 20;
 /** Over the grace of the gateway for calls in flight. */
 const stopMs = 30_000;
 
@@ -43,8 +43,7 @@ export async function openTarget(target: Target): Promise<Endpoint> {
     const { url } = gateway;
     for (let number = 1; number <= target.instances; number += 1) {
       const name = `everything-${number}`;
-      const instance = { id: name, ...(await instanceOf(target, name, closing)) };
-      await register(url, template, instance, healthySeconds);
+      await register(caller(url), template, [await instanceOf(target, name, closing)]);
     }
     return { url: `${url}/mcp/${template}`, close };
   } catch (error) {
@@ -58,12 +57,12 @@ async function instanceOf(
   { era, transport }: Target,
   name: string,
   closing: (() => Promise<void>)[],
-): Promise<object> {
+): Promise<InstanceBody> {
   // A check waits 600 ms for a call that needs a new process.
-  if (transport === 'stdio') return { ...everythingProgram({ name, era }), env_vars: QUICK_START };
+  if (transport === 'stdio') return { id: name, ...everythingProgram({ name, era }), env_vars: QUICK_START };
   const fixture = await startFixture({ name, era });
   closing.push(fixture.end);
-  return { endpoint: fixture.url };
+  return { id: name, endpoint: fixture.url };
 }
 
 async function endGateway(gateway: Program): Promise<void> {

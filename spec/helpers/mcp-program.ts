@@ -10,9 +10,14 @@ import { Program, type ProgramOptions } from './program.ts';
 const waitSeconds = 20;
 
 /** An instance as it is registered. */
-export type InstanceBody =
-  | { readonly id: string; readonly endpoint: string }
-  | { readonly id: string; readonly command: string; readonly args: readonly string[] };
+export type InstanceBody = { readonly id: string } & (
+  | { readonly endpoint: string }
+  | {
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env_vars?: Readonly<Record<string, string>>;
+    }
+);
 
 /** A gateway, and the ways to it. */
 export interface McpHarness {
