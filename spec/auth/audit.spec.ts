@@ -11,6 +11,7 @@ import { JsonText } from '../../src/domain/json.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AuditBounds } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsPass } from '../helpers/turns.ts';
 import { START_MS, stoppedClock } from './auth-harness.ts';
 
 const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
@@ -36,13 +37,13 @@ test('writes what was recorded after a second, or at a thousand changes, togethe
   const { audit, appended } = made();
   for (let index = 0; index < 3; index += 1) audit.record(entry(`subject ${index}`));
   mock.timers.tick(999);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, []);
   mock.timers.tick(1);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [3]);
   for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [3, 500, 500]);
 });
 
@@ -56,19 +57,19 @@ test('gives others their turn between two chunks; what comes meanwhile waits for
       for (let count = left.shift() ?? 0; count > 0; count -= 1) audit.record(entry('meanwhile'));
     });
   for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [500, 500]);
   assert.equal(inBetween, [1, 2]);
   left = [];
   mock.timers.tick(1_000);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [500, 500, 400]);
 });
 
 test('writes calls in blocks: full ones at once, the rest after a second, and none that spans more than ten', async () => {
   const { audit, appended, clock } = made({ ...SETTINGS, storesArguments: true });
   for (let index = 0; index < 2_010; index += 1) audit.recordCall(call('echo'), undefined);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [2_000]);
   clock.pass(10_001);
   audit.recordCall(call('echo'), undefined);
@@ -76,14 +77,14 @@ test('writes calls in blocks: full ones at once, the rest after a second, and no
     [2_000, 10],
     [2_000, 10, 1],
   ]) {
-    await turns();
+    await turnsPass(100);
     mock.timers.tick(1_000);
-    await turns();
+    await turnsPass(100);
     assert.equal(appended, known);
   }
   const long = (index: number) => JsonText.ofText(`"${index}${'x'.repeat(5_000)}"`);
   for (let index = 0; index < 100; index += 1) audit.recordCall(call('echo'), long(index));
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [2_000, 10, 1, 59]);
   await audit.close();
   assert.is((await audit.list({ limit: 3_000 })).length, 2_111);
@@ -134,14 +135,14 @@ test('while the database is away it keeps 10,000 entries, warns once, and writes
   database.failure = databaseUnavailable(new Error('refused'));
   for (let index = 0; index < 10_020; index += 1) audit.record(entry(`subject ${index}`));
   mock.timers.tick(1_000);
-  await turns();
+  await turnsPass(100);
   mock.timers.tick(1_000);
-  await turns();
+  await turnsPass(100);
   const complaint = [{ entries: 1 }, 'the audit log cannot be written: entries are dropped'];
   assert.equal(warnings, [complaint]);
   database.failure = undefined;
   mock.timers.tick(1_000);
-  await turns();
+  await turnsPass(100);
   const kept = await store.audit.list({ limit: 20_000 });
   assert.is(kept.length, 10_000);
   assert.is(kept[0]?.subject, 'subject 9999');
@@ -207,9 +208,9 @@ test('digests after the turn of the call, and no megabytes in one turn', async (
   const { audit, appended } = made(SETTINGS);
   const large = JsonText.ofText(`"${'x'.repeat(600_000)}"`);
   for (let index = 0; index < 3; index += 1) audit.recordCall(call('echo'), large);
-  await turns();
+  await turnsPass(100);
   mock.timers.tick(1_000);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [3]);
   await audit.close();
 });
@@ -261,7 +262,7 @@ test('readers during a write share the next one; neither they nor the end wait f
     return audit.list({ limit: 5 });
   };
   const readers = ['a', 'b', 'c', 'd'].map(read);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [1]);
   gate.resolve();
   assert.equal((await Promise.all(readers)).at(-1)?.length, 4);
@@ -278,7 +279,7 @@ test('nothing is written after the end', async () => {
   await audit.close();
   audit.record(entry('after'));
   mock.timers.tick(10_000);
-  await turns();
+  await turnsPass(100);
   assert.equal(appended, [1]);
 });
 
@@ -324,10 +325,6 @@ function made(settings?: AuditSettings) {
     settings,
   });
   return { audit, clock, store, appended, warnings, database };
-}
-
-async function turns(): Promise<void> {
-  for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 test.run();

@@ -8,6 +8,7 @@ import { CredentialCache, type StoreChange, type Verified } from '../../src/auth
 import type { Principal } from '../../src/domain/account.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsPass } from '../helpers/turns.ts';
 import { authHarness, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
 
 const test = suite('authentication');
@@ -166,7 +167,7 @@ test('a revocation during a query is in force for all later requests', async () 
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const asked = harness.auth.authenticate({ apiKey: key });
-  await turns();
+  await turnsPass(10);
   await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
   harness.watch.gate = undefined;
   await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
@@ -221,7 +222,7 @@ test('credentials are verified again when a change is reported during their quer
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const asked = harness.auth.authenticate(token);
-  await turns();
+  await turnsPass(10);
   harness.hear('changed');
   harness.watch.gate = undefined;
   gate.resolve();
@@ -311,10 +312,6 @@ test('a header that is much longer than any credential is refused', async () => 
 function idOf(principal: Principal | Promise<Principal>): string {
   assert.ok(!(principal instanceof Promise));
   return principal.id;
-}
-
-async function turns(): Promise<void> {
-  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** A cache that has heard of its store, with one entry. */

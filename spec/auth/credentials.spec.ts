@@ -11,6 +11,7 @@ import { keyPrincipal, keyStatus, userPrincipal, userStatus } from '../../src/au
 import { createTokens } from '../../src/auth/tokens.ts';
 import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsPass } from '../helpers/turns.ts';
 import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS, stoppedClock } from './auth-harness.ts';
 
 const test = suite('passwords');
@@ -99,7 +100,7 @@ keys('the last use is written once a minute, the last use of each key', async ()
   mock.timers.tick(59_999);
   assert.equal(written, []);
   mock.timers.tick(1);
-  await turns();
+  await turnsPass(5);
   assert.equal(written, [
     new Map([
       ['key0', iso(START_MS + 98)],
@@ -107,7 +108,7 @@ keys('the last use is written once a minute, the last use of each key', async ()
     ]),
   ]);
   mock.timers.tick(600_000);
-  await turns();
+  await turnsPass(5);
   assert.is(written.length, 1, 'nothing was used since');
   keyUse.used('key0', START_MS + 700);
   await keyUse.flush();
@@ -124,7 +125,7 @@ keys('the last use is kept while the database is away, and what is newer wins', 
   await flushing;
   database.isAway = false;
   mock.timers.tick(60_000);
-  await turns();
+  await turnsPass(5);
   assert.equal(written, [
     new Map([
       ['a', iso(START_MS + 5)],
@@ -173,10 +174,6 @@ function made() {
     written.push(uses);
   };
   return { keyUse: new KeyUse({ touchApiKeys }), written, database };
-}
-
-async function turns(): Promise<void> {
-  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 keys.run();

@@ -2,11 +2,11 @@
 // when their keys expire.
 
 import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { User, UserChange } from '../../src/domain/account.ts';
 import { MOST_FOUND } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsPass } from '../helpers/turns.ts';
 import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;
@@ -29,7 +29,7 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   const free = await harness.auth.accounts.createApiKey({ name: 'free', permissions: ['tools:call'] });
   ids.set('free key', await enter({ apiKey: free.key }));
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   assert.equal(told, []);
 
   const elsewhere = (name: string, change: Omit<UserChange, 'updatedAt'>) =>
@@ -40,17 +40,17 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   await elsewhere('renewed', { passwordHash: 'x', credentialsChangedAt: later });
   await elsewhere('confined', { templates: ['demo'] });
   await elsewhere('untouched', { email: 'other@example.org' });
-  await settled();
+  await turnsPass(20);
   assert.equal(told, []);
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   const lost = [...ids].filter(([name]) => !name.endsWith('untouched')).map(([, id]) => id);
   assert.equal(told.toSorted(), lost.toSorted());
 
   // Once: who is still there stands as he stands now.
   told.length = 0;
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   const gone = ['free key', 'deleted', 'disabled'].flatMap((name) => [name, `key of ${name}`]);
   assert.equal(told.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
 });
@@ -89,7 +89,7 @@ test('queries all principals at once, and only when the store may have changed',
   await tick(harness);
   assert.equal(harness.watch.asked, []);
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   assert.equal(harness.watch.asked, ['findApiKeys', 'findUsers']);
   await tick(harness);
   assert.is(harness.watch.asked.length, 2);
@@ -113,7 +113,7 @@ test('reports nobody while the database is unavailable, and queries it when it i
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
   harness.watch.isAway = true;
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   harness.hear('away');
   await tick(harness, 'silent');
   assert.equal([told, harness.warnings], [[], []]);
@@ -129,7 +129,7 @@ test('logs an unexpected error of the store', async () => {
   harness.watch.gate = Promise.reject(new TypeError('a fault of ours'));
   harness.watch.gate.catch(() => undefined); // before anybody waits for it
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   assert.is(harness.warnings.length, 1);
 });
 
@@ -139,11 +139,11 @@ test('queries again after a change during a query', async () => {
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
   harness.hear('changed');
   gate.resolve();
-  await settled();
+  await turnsPass(20);
   assert.equal(told, []);
   await tick(harness);
   assert.equal(told, [id]);
@@ -162,7 +162,7 @@ test('reports a user once that logs in again after a change on another node', as
   await enter(await harness.bearer(changed));
   assert.equal(told.splice(0), [id]);
   harness.hear('changed');
-  await settled();
+  await turnsPass(20);
   assert.equal(told, []);
 });
 
@@ -172,7 +172,7 @@ test('reports a principal that was verified during its revocation on this node',
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const entering = harness.auth.authenticate(credentials);
-  await settled();
+  await turnsPass(20);
   harness.watch.gate = undefined;
   const id = `key:${credentials.apiKey.slice(3, 19)}`;
   await harness.auth.accounts.revokeApiKey(id.slice('key:'.length));
@@ -236,11 +236,7 @@ async function tick(
   harness.clock.pass(lookMs);
   if (news === 'answered') harness.hear(news);
   mock.timers.tick(lookMs);
-  await settled();
-}
-
-async function settled(): Promise<void> {
-  for (let turns = 0; turns < 20; turns += 1) await turn();
+  await turnsPass(20);
 }
 
 test.run();

@@ -9,6 +9,11 @@ export function steadyPace(perTurn: number = LIMITS.paceTasks): TaskScheduler {
   return new TaskScheduler({ perTurn, turnMs: Number.POSITIVE_INFINITY });
 }
 
+/** Lets so many turns go by. */
+export async function turnsPass(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await immediate();
+}
+
 /** Counts what is noted, in all and in the fullest turn. */
 export class Turns {
   all = 0;
@@ -25,9 +30,5 @@ export class Turns {
     this.#inThisTurn += 1;
     this.fullest = Math.max(this.fullest, this.#inThisTurn);
   };
-
-  /** Lets so many turns go by. */
-  async pass(turns: number): Promise<void> {
-    for (let turn = 0; turn < turns; turn += 1) await immediate();
-  }
+  readonly pass = turnsPass;
 }
