@@ -141,6 +141,11 @@ export function duration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** A time to the minute, in UTC as everywhere: `2027-01-31 12:00Z`; any other text as it is. */
+export function minute(value: unknown): string {
+  return String(value ?? '').replace(/^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2})[\d:.]*Z$/, '$1 $2Z');
+}
+
 const borderless = Object.fromEntries(
   [
     ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],

@@ -4,10 +4,12 @@
 import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 
-/** A value that was converted. */
-interface TolerantReading {
-  /** JSON pointer to where it was written. */
+/** A message about one place of a definition. */
+export interface Remark {
+  /** JSON pointer; empty for the whole document. */
   readonly pointer: string;
+  /** Of the file, from 1; absent where it is not known. */
+  readonly line?: number;
   /** Completes "<pointer> ": `is read as [7071]`. */
   readonly message: string;
 }
@@ -15,13 +17,14 @@ interface TolerantReading {
 /** A definition in the form of the schema, as far as its values can be converted. */
 export interface Tolerated {
   readonly value: unknown;
-  readonly readings: readonly TolerantReading[];
+  /** Values that were converted. */
+  readonly readings: readonly Remark[];
 }
 
 /** `folder` is the name of the definition's folder, the default of the id. Values in our form stay unchanged. */
 export function tolerated(value: unknown, folder?: string): Tolerated {
   if (!isJsonObject(value)) return { value, readings: [] };
-  const readings: TolerantReading[] = [];
+  const readings: Remark[] = [];
   const note: Note = (name, message) => readings.push({ pointer: `/${name}`, message });
   let definition = value;
   for (const rule of RULES) definition = rule(definition, note, folder);

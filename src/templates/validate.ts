@@ -6,19 +6,10 @@ import { fileURLToPath } from 'node:url';
 import type { ErrorObject } from 'ajv';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
-import { tolerated } from './tolerant.ts';
+import { type Remark, tolerated } from './tolerant.ts';
 
 /** The published schema; templates name it as `$schema`. */
 export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
-
-/** A message about one place of a definition. */
-export interface Remark {
-  /** JSON pointer; empty for the whole document. */
-  readonly pointer: string;
-  /** Of the file, from 1; absent where it is not known. */
-  readonly line?: number;
-  readonly message: string;
-}
 
 /** A definition as the validator sees it. */
 export interface Validation {

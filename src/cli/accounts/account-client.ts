@@ -80,6 +80,12 @@ export async function findApiKey(
   return { ...key, id: String(key.id) };
 }
 
+/** The templates of a user or a key, for people. */
+export function shownTemplatesOf({ templates }: Fields): unknown {
+  if (!Array.isArray(templates)) return 'all';
+  return templates.length === 0 ? 'none' : templates;
+}
+
 /** Warns of names that are no template yet. It is only a warning, since the template may be registered later. */
 export async function warnOfUnknownTemplates(
   client: Pick<AccountClient, 'templates'>,

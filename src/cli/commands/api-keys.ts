@@ -1,12 +1,16 @@
 // `stagedoor gateway api-keys | create-api-key | revoke`: API keys, at a running gateway or in its database. A key itself is
 // shown once, when it is created, and stored nowhere.
 
-import { type AccountClient, findApiKey, warnOfUnknownTemplates } from '../accounts/account-client.ts';
+import {
+  type AccountClient,
+  findApiKey,
+  shownTemplatesOf,
+  warnOfUnknownTemplates,
+} from '../accounts/account-client.ts';
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/choose-client.ts';
-import { apiKeyColumns, hasExpired, minute } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
-import { printResult, table } from '../output.ts';
+import { type Columns, minute, printResult, table } from '../output.ts';
 
 export const apiKeys: CommandDefinition = {
   name: 'gateway api-keys',
@@ -24,6 +28,32 @@ export const apiKeys: CommandDefinition = {
     );
   },
 };
+
+/** `disabled`: the names of the disabled users, whose keys are not valid. */
+function apiKeyColumns(nowMs: number, disabled: ReadonlySet<string>): Columns<Fields> {
+  return {
+    ID: 'id',
+    NAME: 'name',
+    PERMISSIONS: 'permissions',
+    TEMPLATES: shownTemplatesOf,
+    STATE: (key) => keyState(key, nowMs, disabled),
+    EXPIRES: ({ expires_at: at }) => minute(at ?? 'never'),
+    'LAST USED': ({ last_used_at: at }) => minute(at ?? 'never'),
+    'CREATED BY': ({ created_by: user }) => user ?? 'the operator',
+  };
+}
+
+/** `expired` goes before the state of the owner. */
+function keyState(key: Fields, nowMs: number, disabled: ReadonlySet<string>): string {
+  if (key.is_active !== false) return 'active';
+  if (hasExpired(key, nowMs)) return 'expired';
+  return disabled.has(String(key.created_by)) ? 'owner disabled' : 'not valid';
+}
+
+/** False for a key that never does. */
+function hasExpired({ expires_at: expiresAt }: Fields, nowMs: number): boolean {
+  return typeof expiresAt === 'string' && Date.parse(expiresAt) <= nowMs;
+}
 
 /** Requests the users only when a key is not valid for another reason than its time. */
 async function disabledOwners(

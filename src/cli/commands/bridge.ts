@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { URL_OPTION } from '../client-options.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
+import type { CommandDefinition } from '../command.ts';
 import { namedUrl, seekGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -20,31 +20,21 @@ export const bridge: CommandDefinition = {
   },
   examples: ['bridge everything', 'bridge everything --url https://mcp.example.com'],
   run: async (input, terminal) => {
-    return runBridge(input.positional(0), await targetOf(input, terminal), terminal);
+    // The gateway need not answer yet: a bridge waits for it.
+    const name = input.text('env');
+    const env =
+      name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
+    const named = namedUrl(input.text('url'), env);
+    const url = named ?? (await seekGateway({ ...terminal, env }))?.url ?? DEFAULT_URLS[0];
+    return runBridge(input.positional(0), url, () => requestCredentials(url, env).headers, terminal);
   },
 };
 
-/** Finds the gateway and the credentials for it. The gateway need not answer yet: a bridge waits for it. */
-async function targetOf(input: CommandInput, terminal: Terminal): Promise<BridgeTarget> {
-  const name = input.text('env');
-  const env =
-    name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
-  const named = namedUrl(input.text('url'), env);
-  const url = named ?? (await seekGateway({ ...terminal, env }))?.url ?? DEFAULT_URLS[0];
-  return { url, credentials: () => requestCredentials(url, env).headers };
-}
-
-/** The gateway, and the credentials for it. */
-interface BridgeTarget {
-  readonly url: string;
-  /** The headers as they are now. */
-  readonly credentials: () => Readonly<Record<string, string>>;
-}
-
-/** Resolves with 0 when the input has ended, or a signal came. Standard output carries messages only. */
+/** Resolves with 0 when the input has ended, or a signal came. `credentials` are the headers as they are now. Standard output carries messages only. */
 async function runBridge(
   template: string,
-  { url, credentials }: BridgeTarget,
+  url: string,
+  credentials: () => Readonly<Record<string, string>>,
   terminal: Pick<Terminal, 'complain'>,
 ): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([

@@ -35,13 +35,6 @@ export const logs: CommandDefinition = {
   },
 };
 
-interface ShowOptions {
-  /** How many of the last lines. */
-  readonly lines: number;
-  /** Whether it follows new lines until a signal ends it. */
-  readonly isFollowed: boolean;
-}
-
 /** Interval between reads of a followed log, in ms, and the most that is read at once, in bytes. */
 const READ_MS = 200;
 const PIECE_BYTES = 64 * 1024;
@@ -51,14 +44,14 @@ const LINE_END = 10;
 async function showLog(
   { log }: DaemonFiles,
   print: (line: string) => void,
-  options: ShowOptions,
+  { lines, isFollowed }: { readonly lines: number; readonly isFollowed: boolean },
 ): Promise<void> {
   const file = await opened(log);
   let until: ReturnType<typeof untilSignal> | undefined;
   try {
     let { size: at } = await file.stat();
-    for (const line of await lastLines(file, at, options.lines)) print(line);
-    if (!options.isFollowed) return;
+    for (const line of await lastLines(file, at, lines)) print(line);
+    if (!isFollowed) return;
     until = untilSignal();
     const { signal } = until;
     let rest = Buffer.alloc(0);

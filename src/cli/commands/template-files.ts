@@ -3,7 +3,7 @@
 
 import { lstatSync, mkdirSync, rmdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Remark } from '../../templates/validate.ts';
+import type { Remark } from '../../templates/tolerant.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { json, printable } from '../output.ts';

@@ -1,15 +1,15 @@
 // `stagedoor gateway users | create-user | set-password | delete-user`: users, at a running gateway or in its database.
 
-import { findUser, warnOfUnknownTemplates } from '../accounts/account-client.ts';
+import { findUser, shownTemplatesOf, warnOfUnknownTemplates } from '../accounts/account-client.ts';
 import {
   ACCOUNT_CLIENT_OPTIONS,
   DATABASE_CLIENT_OPTIONS,
   withAccountClient,
 } from '../accounts/choose-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
-import { USER_COLUMNS } from '../accounts/records.ts';
+import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
-import { printResult, table } from '../output.ts';
+import { type Columns, minute, printResult, table } from '../output.ts';
 
 export const users: CommandDefinition = {
   name: 'gateway users',
@@ -24,6 +24,17 @@ export const users: CommandDefinition = {
         : table(terminal, USER_COLUMNS, found),
     );
   },
+};
+
+/** The log and the audit log use the id: `user:<id>`. */
+const USER_COLUMNS: Columns<Fields> = {
+  USER: 'username',
+  ROLE: 'role',
+  'E-MAIL': 'email',
+  TEMPLATES: shownTemplatesOf,
+  STATE: ({ is_active: isActive }) => (isActive === false ? 'disabled' : 'active'),
+  CREATED: ({ created_at: at }) => minute(at),
+  ID: 'id',
 };
 
 export const createUser: CommandDefinition = {

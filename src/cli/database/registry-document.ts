@@ -117,7 +117,7 @@ export async function importDocument(
     await store.saveTemplate({ name, loadBalancer: { ...settings.get(name), ...loadBalancer } });
     settings.set(name, loadBalancer);
   }
-  const known = new Map((await store.listInstances()).map((each) => [keyOf(each), each]));
+  const known = new Map((await store.listInstances()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
@@ -125,7 +125,13 @@ export async function importDocument(
   for (const { template, input } of contents.entries) {
     const name = `${template}/${input.id}`;
     try {
-      const definition = defined(template, input, known, context);
+      const definition = defineInstance(template, input, {
+        ...context,
+        find: (id) => known.get(`${template}/${id}`),
+        isServerIdTaken: (serverId) => [...known.values()].some((each) => each.serverId === serverId),
+        randomHex: () => '00000000', // not asked for: entries of a document have ids
+        source: 'api',
+      });
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
       if (exposure !== undefined) throw commandExposes(exposure);
       if (!settings.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
@@ -142,23 +148,4 @@ export async function importDocument(
     }
   }
   return { added, replaced, problems };
-}
-
-function defined(
-  template: string,
-  input: RegistryContents['entries'][number]['input'],
-  known: ReadonlyMap<string, InstanceDefinition>,
-  context: ImportContext,
-): InstanceDefinition {
-  return defineInstance(template, input, {
-    ...context,
-    find: (id) => known.get(`${template}/${id}`),
-    isServerIdTaken: (serverId) => [...known.values()].some((each) => each.serverId === serverId),
-    randomHex: () => '00000000', // not asked for: entries of a document have ids
-    source: 'api',
-  });
-}
-
-function keyOf({ template, id }: InstanceDefinition): string {
-  return `${template}/${id}`;
 }
