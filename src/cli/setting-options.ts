@@ -29,15 +29,12 @@ const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Descriptions of both forms of a switch, where the sentence about its setting does not explain them. */
-const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: string }>> = {
-  sync: {
-    on: 'Register containers and pods that serve a template, and follow their changes',
-    off: 'Register them only on "gateway sync"; the default',
-  },
-  auth: {
-    on: 'Require authentication; the default',
-    off: 'Turn authentication off: anyone who can reach the gateway is an admin; for this machine alone',
-  },
+const SWITCHES: Readonly<Record<string, string>> = {
+  '--sync': 'Register containers and pods that serve a template, and follow their changes',
+  '--no-sync': 'Register them only on "gateway sync"; the default',
+  '--auth': 'Require authentication; the default',
+  '--no-auth':
+    'Turn authentication off: anyone who can reach the gateway is an admin; for this machine alone',
 };
 
 /** Headings of help: each holds the settings of the table from the one with this flag on. */
@@ -65,8 +62,8 @@ function optionsOfSetting({ flag, ...row }: Setting<unknown>): OptionTable {
   if (row.kind !== boolean)
     return { [`--${flag} <${placeholderOf(flag, row.kind.type)}>`]: { description, group } };
   return {
-    [`--${flag}`]: { description: SWITCHES[flag]?.on ?? description, group },
-    [`--no-${flag}`]: { description: SWITCHES[flag]?.off ?? `Turn ${flag} off`, group },
+    [`--${flag}`]: { description: SWITCHES[`--${flag}`] ?? description, group },
+    [`--no-${flag}`]: { description: SWITCHES[`--no-${flag}`] ?? `Turn ${flag} off`, group },
   };
 }
 
