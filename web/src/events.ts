@@ -11,7 +11,7 @@ export type Connection = 'connecting' | 'live' | 'offline' | 'refused';
 export const connection = signal<Connection>('connecting');
 
 /** The gateway sends a comment every 15 s: a stream that is silent for longer than this is dead. */
-const SILENCE_MS = 35_000;
+const SILENCE_MS = 20_000;
 /** The gateway answers at once: a request that waits for longer than this is lost. */
 const ANSWER_MS = 10_000;
 const CHECK_MS = 5_000;
@@ -41,7 +41,7 @@ export class EventStream {
   }
 
   start(): void {
-    this.#watchdog = setInterval(() => this.#checkSilence(SILENCE_MS), CHECK_MS);
+    this.#watchdog = setInterval(() => this.#checkSilence(), CHECK_MS);
     document.addEventListener('visibilitychange', this.#onReturn);
     addEventListener('online', this.#onReturn);
     addEventListener('pageshow', this.#onReturn);
@@ -113,14 +113,13 @@ export class EventStream {
   /** The tab is shown again, or the network is back: a stream that had time to die is opened anew at once. */
   readonly #onReturn = (): void => {
     if (document.visibilityState === 'hidden') return;
-    this.#checkSilence(SILENCE_MS / 2);
+    this.#checkSilence();
     this.#wake();
   };
 
-  /** `limitMs` is that of an open stream. */
-  #checkSilence(limitMs: number): void {
-    const silentMs = Date.now() - this.#readAtMs;
-    if (silentMs > (connection.value === 'live' ? limitMs : ANSWER_MS)) this.#reconnect();
+  #checkSilence(): void {
+    const limitMs = connection.value === 'live' ? SILENCE_MS : ANSWER_MS;
+    if (Date.now() - this.#readAtMs > limitMs) this.#reconnect();
   }
 
   #reconnect(): void {

@@ -60,8 +60,8 @@ export const templates = computed<ReadonlyMap<string, readonly Instance[]>>(() =
 
 /** Requests and failures of the last minute, of an instance by its server id, or of a template. */
 export function minuteOf(subject: { readonly server: string } | { readonly template: string }) {
-  // The sums change with each sample.
-  void samples.value;
+  // The sums change with each sample. A call, because the build leaves out a bare `samples.value`.
+  samples.valueOf();
   return 'server' in subject
     ? lastMinute.instances.of(subject.server)
     : lastMinute.templates.of(subject.template);

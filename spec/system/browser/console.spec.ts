@@ -67,6 +67,19 @@ inBrowser('registers a command after a test of its connection, and shows it heal
   await state('first', 'Healthy').waitFor();
 });
 
+inBrowser('shows the share of calls of an instance as they come', async () => {
+  const { page } = watched;
+  const share = page.locator('.instances .row', { hasText: 'first' }).locator('.share');
+  await page.reload();
+  await share.getByText('–').waitFor();
+  const { status } = await admin('POST /mcp/everything/tools/call', {
+    name: 'test_simple_text',
+    arguments: {},
+  });
+  assert.is(status, 200);
+  await share.getByText('100 %').waitFor();
+});
+
 inBrowser('calls a tool with a form, and answers what its server asks', async () => {
   const { page } = watched;
   await page.goto(`${url()}/console/playground?template=everything`);
