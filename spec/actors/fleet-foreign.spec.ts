@@ -1,7 +1,7 @@
 // Instances of other nodes in the fleet: listed among the others, never started, never picked, refused with the reason.
 
 import * as assert from 'uvu/assert';
-import { noneHealthy } from '../../src/actors/calls/no-instance-error.ts';
+import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
 import { viewsOf } from '../../src/actors/member-views.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';

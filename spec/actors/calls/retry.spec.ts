@@ -1,7 +1,7 @@
 // Whether a failed call may be repeated, within which budget, and the error when no instance is left.
 
 import * as assert from 'uvu/assert';
-import { noInstanceError, noneHealthy, type Search } from '../../../src/actors/calls/no-instance-error.ts';
+import { noInstanceError, noneHealthy, type Search } from '../../../src/actors/calls/instance-search.ts';
 import { affords, isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { Listening } from '../../../src/actors/client-sessions/client-session-listening.ts';
+import { Listening } from '../../../src/actors/client-sessions/bindings.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';

@@ -1,11 +1,12 @@
 // The order of one call, fixed before it begins, and the search for its instances: the route names the next one, and instances
-// that were tried or lack the tool are skipped.
+// that were tried or lack the tool are skipped. Also the error when there is none.
 
+import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceState } from '../../domain/instance.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noInstanceError, type UnavailableInstance } from './no-instance-error.ts';
 import type { CallRoute, Tried } from './routes.ts';
 
 /** The request, the instances that may take it, and the time for the answer. */
@@ -72,4 +73,58 @@ export class InstanceSearch {
 /** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
 export function mayLackTool({ wantedTool }: CallOrder, { tools }: InstanceRef): boolean {
   return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
+}
+
+/** An instance that takes no call, as the error names it. */
+export interface UnavailableInstance {
+  readonly id: string;
+  readonly state: InstanceState;
+  readonly reason: string | null;
+}
+
+/** Most instances that an error names. */
+const MOST_NAMED = 3;
+
+/** The result of a search that found no instance. */
+export interface Search {
+  readonly template: string;
+  /** The only instance that may answer. */
+  readonly bound: UnavailableInstance | undefined;
+  /** The wanted tool, if at least one instance does not have it. */
+  readonly lackedTool: string | undefined;
+  readonly tried: Tried;
+}
+
+/** `members`: all instances of the template. TOOL_NOT_FOUND unless an unavailable instance may have the tool. */
+export function noInstanceError(
+  { template, bound, lackedTool, tried }: Search,
+  members: readonly UnavailableInstance[],
+): GatewayError {
+  const mayExist =
+    bound === undefined && members.some((member) => !tried?.has(member.id) && mayReturn(member));
+  if (lackedTool !== undefined && !mayExist) return toolNotFound(lackedTool, template);
+  if (bound === undefined) return noneHealthy(template, members);
+  return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
+}
+
+/**
+ * NO_HEALTHY_INSTANCE: `a is starting; b: connection refused`, at most three of them and how many there are more. Reasons
+ * hold no secrets.
+ */
+export function noneHealthy(template: string, instances: readonly UnavailableInstance[]): GatewayError {
+  if (instances.length === 0) return noHealthyInstance(template, 'none is registered');
+  const absent = instances.filter(({ state }) => state !== 'healthy');
+  const named = absent.slice(0, MOST_NAMED).map(clauseOf);
+  const more = absent.length - named.length;
+  return noHealthyInstance(template, [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; '));
+}
+
+/** True for an instance that may become available on this node: its tools are unknown. */
+function mayReturn({ state }: UnavailableInstance): boolean {
+  return state === 'starting' || state === 'unhealthy';
+}
+
+function clauseOf({ id, state, reason }: UnavailableInstance): string {
+  const hasReason = state === 'unhealthy' || state === 'stopped';
+  return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }

@@ -9,7 +9,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { SingleFlight } from '../../transports/single-flight.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { noneHealthy } from '../calls/no-instance-error.ts';
+import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { DedicatedBinding, SharedBindings } from './bindings.ts';

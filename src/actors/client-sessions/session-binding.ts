@@ -8,7 +8,7 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/er
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import { noneHealthy } from '../calls/no-instance-error.ts';
+import { noneHealthy } from '../calls/instance-search.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
