@@ -33,18 +33,10 @@ function isSpace(code: number): boolean {
 // MCP-Protocol-Version, Mcp-Method and Mcp-Name repeat fields of a modern body, so that intermediaries need not read it. A
 // server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
-/** The fields of a request that headers repeat. */
-interface MirroredFields {
-  readonly method: string;
-  readonly params: JsonFields;
-  /** Of `_meta`. */
-  readonly protocolVersion: string;
-}
-
 /** After checkSentHeaders: throws the same when a header of a request is missing, or its name differs from the body. */
 export function checkMirroredHeaders(
   headers: RequestHeaders,
-  { method, params }: Pick<MirroredFields, 'method' | 'params'>,
+  { method, params }: { readonly method: string; readonly params: JsonFields },
 ): void {
   if (headers['mcp-protocol-version'] === undefined)
     throw headerMismatch('MCP-Protocol-Version', 'is missing');
@@ -53,10 +45,13 @@ export function checkMirroredHeaders(
   if (field !== undefined) checkNameHeader(headers, params[field]);
 }
 
-/** Throws RpcFailure, 400 with -32020, when revision or method differ from the body. A notification may leave the headers out. */
+/**
+ * Throws RpcFailure, 400 with -32020, when revision (in `_meta`) or method differ from the body. A notification may leave the headers
+ * out.
+ */
 export function checkSentHeaders(
   headers: RequestHeaders,
-  body: Pick<MirroredFields, 'method' | 'protocolVersion'>,
+  body: { readonly method: string; readonly protocolVersion: string },
 ): void {
   const version = headerOf(headers, 'mcp-protocol-version');
   if (version !== undefined && version !== body.protocolVersion) {

@@ -38,9 +38,6 @@ export class ExpiringSessions {
   get size(): number {
     return this.#awake.size + this.#parked.size;
   }
-  get parked(): number {
-    return this.#parked.size;
-  }
 
   all(): SessionRecord[] {
     return [...this.#awake.values(), ...this.#parked.values()];

@@ -288,10 +288,9 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 
-  /** Calls `listener` for events besides states, until the returned function is called. */
-  onEmission(listener: (emission: InstanceEmission) => void): () => void {
-    const subscription = this.#actor.on('*', listener);
-    return () => subscription.unsubscribe();
+  /** Calls `listener` for events besides states. */
+  onEmission(listener: (emission: InstanceEmission) => void): void {
+    this.#actor.on('*', listener);
   }
 
   /** Its status. `score` and `ejection` come from the pool; default: not ejected. */

@@ -30,20 +30,20 @@ export interface FirstHandshakeOptions {
   readonly memory: OpeningMemory;
   /** Aborted when the handshake is cancelled: a failure then says nothing about the server. */
   readonly signal: AbortSignal;
-  /** Monotonic clock in ms. Default performance.now. */
-  readonly now?: () => number;
 }
 
 /** Shakes hands with a backend of which only `memory` is known, and adds the results to it. */
 export async function shakeFirstHands(
   channel: HttpHandshake,
-  { client, discoverTimeoutMs, memory, signal, now = () => performance.now() }: FirstHandshakeOptions,
+  { client, discoverTimeoutMs, memory, signal }: FirstHandshakeOptions,
 ): Promise<Peer> {
-  const probe = isDiscoveredFirst(memory, now()) ? new HttpProbe(channel, discoverTimeoutMs) : undefined;
+  const probe = isDiscoveredFirst(memory, performance.now())
+    ? new HttpProbe(channel, discoverTimeoutMs)
+    : undefined;
   try {
     const first = probe === undefined ? 'legacy' : 'probe';
     const peer = await shakeHands(probe ?? channel, { client, first });
-    noteOpened(memory, peer.era, { outcome: probe?.outcome, nowMs: now() });
+    noteOpened(memory, peer.era, { outcome: probe?.outcome, nowMs: performance.now() });
     return peer;
   } catch (thrown) {
     const hasServer = !signal.aborted && !(thrown instanceof GatewayError && thrown.facts.unreachable);
