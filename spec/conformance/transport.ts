@@ -331,7 +331,8 @@ function progressEvent(progress: number, total: number, token: JsonObject = {}):
   return { kind: 'notification', method: 'notifications/progress', params };
 }
 
-function collect(closed$: Observable<Closed>): Promise<readonly Closed[]> {
+/** Everything that `closed$` tells, until it is complete. */
+export function collect(closed$: Observable<Closed>): Promise<readonly Closed[]> {
   return new Promise((resolve, reject) => {
     const seen: Closed[] = [];
     closed$.subscribe({ next: (closed) => seen.push(closed), error: reject, complete: () => resolve(seen) });

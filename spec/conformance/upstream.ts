@@ -5,10 +5,19 @@ import * as assert from 'uvu/assert';
 import type { ClientProfile, ServerRequest } from '../../src/domain/client.ts';
 import type { ExchangeEvent } from '../../src/domain/exchange.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Closed, Transport, Upstream } from '../../src/transports/transport.ts';
+import type { Transport, Upstream } from '../../src/transports/transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 import type { TransportSubject } from './transport.ts';
-import { callTool, checking, failure, see, startAndUnsubscribe, textOf, until } from './transport.ts';
+import {
+  callTool,
+  checking,
+  collect,
+  failure,
+  see,
+  startAndUnsubscribe,
+  textOf,
+  until,
+} from './transport.ts';
 
 /** A client that may be asked everything. */
 export const everyCapability: ClientProfile = {
@@ -176,9 +185,9 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     const [one, other] = await Promise.all([openFor(transport), openFor(transport)]);
     const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));
     await see(one.exchange(callTool('echo', { text: 'the other one has been sent by now' })));
-    const [closed] = await Promise.all([closings(one), one.close(), one.close()]);
+    const [closed] = await Promise.all([collect(one.closed$), one.close(), one.close()]);
     assert.equal(closed, [{ reason: 'closed by the gateway', expected: true }]);
-    assert.equal(await closings(one), closed);
+    assert.equal(await collect(one.closed$), closed);
     assert.equal(failure((await left).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     const late = await see(one.exchange(callTool('echo', { text: 'late' })));
     assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
@@ -196,7 +205,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     for (const { messages$ } of [one, other]) messages$.subscribe({ complete: () => (completed += 1) });
     const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));
     await see(one.exchange(callTool('echo', { text: 'the other one has been sent by now' })));
-    const all = Promise.all([closings(one), closings(other)]);
+    const all = Promise.all([collect(one.closed$), collect(other.closed$)]);
     await transport.close();
     assert.equal((await all).flat().length, 2);
     assert.is(completed, 2);
@@ -247,11 +256,4 @@ export async function answering(
     });
   });
   return { asked, seen };
-}
-
-function closings({ closed$ }: Upstream): Promise<readonly Closed[]> {
-  return new Promise((resolve, reject) => {
-    const seen: Closed[] = [];
-    closed$.subscribe({ next: (closed) => seen.push(closed), error: reject, complete: () => resolve(seen) });
-  });
 }

@@ -2,14 +2,13 @@
 // backends: clients that may use the template are told, on the stream of either era, and no others.
 
 import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { Principal } from '../../src/domain/account.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';
 import type { RecordedReply } from '../protocol/recorded-reply.ts';
-import { answerIn, modernRequest, openSession, type Post, send } from './mcp-post.ts';
+import { answerIn, modernRequest, openSession, type Post, pass, send } from './mcp-post.ts';
 
 const test = suite('lists of all templates of a gateway');
 const CHANGED = 'notifications/tools/list_changed';
@@ -74,13 +73,6 @@ class Client {
 /** Time passes while it is not so. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await pass(10);
-}
-
-async function pass(ms: number): Promise<void> {
-  for (let passed = 0; passed < ms; passed += 10) {
-    mock.timers.tick(10);
-    await turn();
-  }
 }
 
 /** A client of each era that listens. */

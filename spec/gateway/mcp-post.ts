@@ -1,5 +1,6 @@
 // POSTs of MCP clients of both eras to the endpoint of a gateway in this process, and their answers, however they are framed.
 
+import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -84,4 +85,12 @@ export async function openSession(
   const { status, headers } = await postTo(endpoint, { template, message, principal });
   if (status !== 200) throw new Error(`no session: ${status}`);
   return { 'mcp-session-id': headers[headers.indexOf('Mcp-Session-Id') + 1] ?? '' };
+}
+
+/** Lets simulated time pass in steps of 10 ms, and what follows from each. */
+export async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 10) {
+    mock.timers.tick(10);
+    await turn();
+  }
 }

@@ -2,7 +2,6 @@
 // one, and nobody when an instance comes that is like the others.
 
 import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
@@ -18,7 +17,7 @@ import { definition } from '../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace } from '../helpers/turns.ts';
-import { answerIn, modernRequest, openSession, type Post, send } from './mcp-post.ts';
+import { answerIn, modernRequest, openSession, type Post, pass, send } from './mcp-post.ts';
 
 const test = suite('lists of one template');
 const CHANGED = 'notifications/tools/list_changed';
@@ -74,13 +73,6 @@ function open(id: string): ScriptedTransport {
     exchange.result(exchange.request.method === 'tools/list' ? { tools: listed } : {});
   backends.set(id, transport);
   return transport;
-}
-
-async function pass(ms: number): Promise<void> {
-  for (let passed = 0; passed < ms; passed += 10) {
-    mock.timers.tick(10);
-    await turn();
-  }
 }
 
 /** A client of each era that listens, and lists. */
