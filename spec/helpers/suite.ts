@@ -23,7 +23,7 @@ export interface Hook {
 /** Declares tests; ends with `.run()`. */
 export interface Suite {
   (name: string, body: Body): void;
-  /** For work in progress: only these tests run. the linter refuses it in the repository. */
+  /** For work in progress: only these tests run. The linter refuses it in the repository. */
   only(name: string, body: Body): void;
   /** Sets a test aside and says why. With CI=true a skip that gives no reason fails the file. */
   skip(name: string, reason: string | Body): void;

@@ -112,6 +112,30 @@ test('that have not begun are refused like a request when their caller is not wh
   app.close();
 });
 
+test('that have ended are not checked again', async () => {
+  const streams = new EventStreams({ callerCheckMs: 5 });
+  const checks = { ended: 0, open: 0 };
+  const done = await startMiddlewares(async (context) => {
+    context.state.check = () => {
+      checks.ended += 1;
+      return undefined;
+    };
+    await streams.write(context, of({ name: 'result', data: '{}' }));
+  });
+  await done.ask('GET', '/');
+  const atEnd = checks.ended;
+  const open = await startMiddlewares((context) => {
+    context.state.check = () => {
+      checks.open += 1;
+      return checks.open < 5 ? undefined : invalidCredentials();
+    };
+    return streams.write(context, NEVER);
+  });
+  assert.is((await open.ask('GET', '/')).status, 401);
+  assert.is(checks.ended, atEnd);
+  for (const app of [done, open]) app.close();
+});
+
 test('leave out what a slow client does not read, but never the answer', async () => {
   const events$ = new Subject<StreamEvent>();
   const app = await serve(events$, { bufferBytes: 1_000 });

@@ -106,6 +106,7 @@ test('comes in pages, and refuses unknown or invalid fields of the query', async
     ['?limit=1001', 'limit', 'less_than_equal'],
     ['?limit=x', 'limit', 'int_parsing'],
     ["?cursor=';drop", 'cursor', 'string_pattern_mismatch'],
+    ['?cursor=deadbeef', 'cursor', 'string_pattern_mismatch'],
     ['?limt=2', 'limt', 'extra_forbidden'],
   ] as const) {
     const { status, body } = await app.as(app.admin, 'GET', `/gateway/audit${query}`);

@@ -78,7 +78,7 @@ export const auditRoutes: readonly Route[] = [
         {
           limit: PageLimit,
           /** `next_cursor` of the page before. */
-          cursor: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' })),
+          cursor: Type.Optional(Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })),
           /** Id or name. */
           actor: TextFilter,
           /** `tools/call` for calls, else method and path pattern. */
