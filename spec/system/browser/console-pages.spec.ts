@@ -329,6 +329,7 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
     await save('phone');
     await page.setViewportSize({ width: 1_280, height: 800 });
     await page.getByRole('link', { name: 'everything-3' }).click();
+    await page.getByRole('dialog').getByText('Last lines of standard error').waitFor();
     await save('instance');
     load.abort();
     await calls;
