@@ -28,7 +28,7 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   if (group === undefined && word === 'help') return { kind: 'overview', group, isRequested: true };
   if (group === undefined && word === 'version') return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
-  const command = commands.find((candidate) => candidate.name === name);
+  const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
   if (command === undefined) throw unknownWord(word, group, commands);
   return readOptions(command, rest);
 }

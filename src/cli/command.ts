@@ -38,6 +38,8 @@ export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
 export interface CommandDefinition {
   /** One word, or a group and a word: `gateway start`. */
   readonly name: string;
+  /** Another name, without the group. */
+  readonly alias?: string;
   /** Positional arguments as cac writes them: `<template> <id>`. Default: none. */
   readonly positionals?: string;
   /** One line for help. */

@@ -33,7 +33,7 @@ test('shows what happened, a line each', async () => {
 test('shows some of them only', async () => {
   const { out } = await gateway.run('gateway events --template demo --type instance.healthy');
   assert.match(out, /^[^\n]+ instance\.healthy {2}demo\/one {2}era=legacy$/);
-  const lines = (await gateway.run('gateway events --json --type instance')).out.split('\n');
+  const lines = (await gateway.run('events --json --type instance')).out.split('\n');
   for (const { type, at } of lines.map((line) => JSON.parse(line)))
     assert.equal([type.startsWith('instance.'), new Date(at).toISOString()], [true, at]);
   const { code, err } = await gateway.run('gateway events --type nothing');

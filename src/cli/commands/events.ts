@@ -1,4 +1,4 @@
-// `stagedoor gateway events`: what has happened in a gateway lately and, with --follow, what happens.
+// `stagedoor gateway events`, or `stagedoor events`: what has happened in a gateway lately and, with --follow, what happens.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
@@ -15,6 +15,7 @@ const PAUSE_MS = 1_000;
 
 export const events: CommandDefinition = {
   name: 'gateway events',
+  alias: 'events',
   summary:
     'Show recent events of instances, sessions and calls; without the scope admin only your own calls and sessions',
   options: {
@@ -27,7 +28,7 @@ export const events: CommandDefinition = {
   },
   examples: [
     'gateway events',
-    'gateway events --follow --type instance,session.ended',
+    'events --follow --type instance,session.ended',
     'gateway events -f --template search --json',
   ],
   run: async (input, terminal) => {
