@@ -1,8 +1,9 @@
 // `stagedoor template init | validate | add`: writes a template.json from options or answers, checks one, and copies one
 // into the folder of templates. They work on files; no gateway is needed.
 
-import { lstatSync, mkdirSync, rmdirSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { codeOf } from '../../domain/errors.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
@@ -181,16 +182,27 @@ async function readDefinition(path: string, written: string): Promise<string> {
 function placeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
   const home = join(folder, id);
   const path = join(home, 'template.json');
-  const isFree = () => isForced || lstatSync(path, { throwIfNoEntry: false }) === undefined;
   let made: string | undefined;
   try {
     made = mkdirSync(home, { recursive: true });
-    if (isFree() && replaceFile(path, text, 0o666 & ~process.umask(), isFree)) return path;
+    const mayReplace = () => isForced || isClaimed(path);
+    if (replaceFile(path, text, 0o666 & ~process.umask(), mayReplace)) return path;
   } catch (thrown) {
     if (made !== undefined) removeIfEmpty(home);
     throw writeFailure(path, thrown);
   }
   throw new CommandFailure(`${path} already exists; --force replaces it`);
+}
+
+/** Makes an empty file, so that of two commands at the same time one finds it taken. False when the path is taken. */
+function isClaimed(path: string): boolean {
+  try {
+    closeSync(openSync(path, 'wx'));
+    return true;
+  } catch (thrown) {
+    if (codeOf(thrown) === 'EEXIST') return false;
+    throw thrown;
+  }
 }
 
 function removeIfEmpty(folder: string): void {
