@@ -36,19 +36,21 @@ export const summary = computed(() => {
   const groups = [...templates.value.values()].filter((members) => members.length > 0);
   const all = groups.flat().filter(({ state }) => state !== 'stopped');
   if (connection.value === 'offline')
-    return 'The gateway does not answer. What you see is the last known state.';
+    return 'The gateway does not answer. This is its last known state.';
   if (all.length === 0) return 'No instance is registered yet.';
-  const healthy = all.filter((each) => each.healthy).length;
+  const serving = all.filter(takesCalls).length;
   const size = `${plural(all.length, 'instance')} in ${plural(groups.length, 'template')}`;
-  return healthy === all.length ? `All healthy: ${size}.` : `${healthy} of ${size} are healthy.`;
+  return serving === all.length ? `All healthy: ${size}.` : `${serving} of ${size} take calls.`;
 });
+
+const takesCalls = ({ healthy, ejection }: Instance): boolean => healthy && ejection === null;
 
 function* problemsOf(template: string, members: readonly Instance[]): Generator<Problem> {
   const wanted = members.filter(({ state }) => state !== 'stopped' && state !== 'draining');
   const sick = wanted.filter(({ healthy, state }) => !healthy && state !== 'starting');
   const detail = sick.find(({ reason }) => reason !== null)?.reason ?? undefined;
   const more = detail === undefined ? {} : { detail };
-  if (members.length > 0 && !members.some(({ healthy, ejection }) => healthy && ejection === null)) {
+  if (members.length > 0 && !members.some(takesCalls)) {
     const starts = wanted.some(({ state }) => state === 'starting');
     const text = starts ? 'No instance is ready yet; some are starting.' : 'No instance takes calls.';
     yield { level: starts ? 'warn' : 'bad', template, text, ...more };
