@@ -5,12 +5,10 @@ import { lineAt, type Rule } from './source-text.ts';
 import { layerRules } from './tidy-layers.ts';
 
 const longestFileLines = 450;
-/** Written by a tool, so only the layers concern them. */
-const generated = /^src\/persistence\/migrations\//;
 /** Where waiting for real time is the subject, or cannot be avoided: real processes, real sockets. */
 const mayWait = /^spec\/(?:gateway|helpers|runner|transports|fixtures|system)/;
 
-const isSource = (path: string): boolean => path.startsWith('src/') && !generated.test(path);
+const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
 const everywhere = (): boolean => true;
 

@@ -3,14 +3,13 @@
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate, readMigrationStatus } from '../../src/persistence/migrate.ts';
-import { MIGRATIONS } from '../../src/persistence/migrations/index.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 import { schemaDifference } from './schema-difference.ts';
 
 const test = suite('migrate');
-const ours = MIGRATIONS.sqlite.map(({ name }) => name);
+const ours = Object.keys(await sqlite.migrations());
 
 test('applies everything once, and the tables are what the entities say', async () => {
   const orm = await connectOrm(sqlite, connectOptions('sqlite://'));

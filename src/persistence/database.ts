@@ -45,6 +45,9 @@ export interface ConnectOptions {
 /** Runs plain SQL and resolves with its rows. */
 export type Execute = (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
+/** The statements of each migration by its name, as it is recorded in the database, in the order in which they are applied. */
+export type Migrations = Readonly<Record<string, readonly string[]>>;
+
 /** One kind of database. */
 export interface Database {
   readonly kind: DatabaseKind;
@@ -68,6 +71,7 @@ export interface Database {
   options(connect: ConnectOptions): Partial<Options>;
   /** Runs once on each new pool; `pool` is the driver's own. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
+  migrations(): Promise<Migrations>;
   readonly lock: MigrationLock;
   /** How to create the database itself; absent where only its administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };

@@ -3,7 +3,6 @@
 
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from './database.ts';
-import { MIGRATIONS } from './migrations/index.ts';
 import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
 import type { MigrationStatus } from './store.ts';
 
@@ -12,7 +11,7 @@ export async function readMigrationStatus(
   database: Database,
   { orm, connection }: Orm,
 ): Promise<MigrationStatus> {
-  const ours = MIGRATIONS[database.kind].map(({ name }) => name);
+  const ours = Object.keys(await database.migrations());
   const quote = (name: string) => orm.em.getPlatform().quoteIdentifier(name);
   let applied: readonly string[];
   try {
@@ -74,14 +73,20 @@ export async function migrate(database: Database, orm: Orm, waitMs: number): Pro
 }
 
 async function applyPending(
-  { kind, lock }: Database,
+  { lock, ...database }: Database,
   { orm }: Orm,
   transaction: Transaction | undefined,
 ): Promise<void> {
-  const { Migrator } = await import('@mikro-orm/migrations');
-  const migrationsList = await Promise.all(
-    MIGRATIONS[kind].map(async ({ name, load }) => ({ name, class: await load() })),
-  );
+  const { Migration, Migrator } = await import('@mikro-orm/migrations');
+  const migrationsList = Object.entries(await database.migrations()).map(([name, statements]) => ({
+    name,
+    class: class extends Migration {
+      override name = name;
+      override up(): void {
+        for (const statement of statements) this.addSql(statement);
+      }
+    },
+  }));
   orm.config.set('migrations', {
     ...orm.config.get('migrations'),
     migrationsList,

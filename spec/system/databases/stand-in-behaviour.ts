@@ -6,7 +6,7 @@ import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { type Suite, suite } from '../../helpers/suite.ts';
 import { emptiedStore } from '../../persistence/emptied-store.ts';
 import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
-import { migrationStatements } from '../../persistence/migration-statements.ts';
+import { offline } from '../../persistence/offline.ts';
 
 export const OPTIONS = { cwd: '/', cipher, migrations: 'apply' } as const;
 
@@ -38,7 +38,8 @@ export function standInBehaviour(test: Suite, { kind, url, place, quoted }: Stan
   });
 
   test('the migrations are SQL of this database, and the grammar would say so if they were not', async () => {
-    const statements = await migrationStatements(kind, url(), 'up');
+    const { database } = await offline(kind);
+    const statements = Object.values(await database.migrations()).flat();
     assert.ok(statements.length >= 10);
     for (const sql of statements) assert.is(grammarFault(sql, kind), undefined, sql);
     for (const sql of statements.filter((statement) => statement.startsWith('create'))) {

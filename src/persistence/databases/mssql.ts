@@ -58,6 +58,7 @@ export const mssql: Database = {
       onCreateConnection: async (connection) => sockets.add(connection),
     };
   },
+  migrations: async () => (await import('../migrations/mssql.ts')).migrations,
   lock: {
     scope: 'around',
     take: async (execute, waitMs) => {

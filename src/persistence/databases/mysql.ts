@@ -51,6 +51,7 @@ export const mysql: Database = {
     };
   },
   prepare: async (_execute, pool, { sockets }) => sockets.watch(pool, 'connection'),
+  migrations: async () => (await import('../migrations/mysql.ts')).migrations,
   lock: {
     scope: 'beside',
     take: async (execute, waitMs, database) => {

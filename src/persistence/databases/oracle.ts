@@ -46,6 +46,7 @@ export const oracle: Database = {
       },
     };
   },
+  migrations: async () => (await import('../migrations/oracle.ts')).migrations,
   lock: {
     scope: 'beside',
     // DBMS_LOCK needs a grant that few users have; a table of our own can be locked by its owner.

@@ -45,6 +45,7 @@ export const postgresql: Database = {
         ),
     };
   },
+  migrations: async () => (await import('../migrations/postgresql.ts')).migrations,
   lock: {
     scope: 'around',
     take: async (execute, waitMs) => {

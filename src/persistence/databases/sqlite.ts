@@ -29,6 +29,7 @@ export const sqlite: Database = {
     await execute('pragma synchronous = full');
     await execute('pragma foreign_keys = on');
   },
+  migrations: async () => (await import('../migrations/sqlite.ts')).migrations,
   lock: {
     scope: 'alone',
     take: (execute: Execute, waitMs) =>
