@@ -10,7 +10,6 @@ import {
 } from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
@@ -79,86 +78,4 @@ function refusalAfter(thrown: unknown): Refusal {
 function hasSameTemplates({ templates: now }: Principal, { templates: before }: Principal): boolean {
   if (now === undefined || before === undefined) return now === before;
   return now.size === before.size && [...now].every((template) => before.has(template));
-}
-
-/** The checks of one round are spread over this many ticks. */
-const TICKS = 10;
-
-interface WatchedStream {
-  /** Checks the caller of the stream. Never throws or rejects. */
-  check(): Refusal | Promise<Refusal>;
-  /** Ends the stream and its watch. */
-  revoke(refusal: NonNullable<Refusal>): void;
-}
-
-/**
- * Checks the callers of open event streams periodically: a stream whose API key was revoked would otherwise stay open
- * forever. One timer for all streams, a few checks per tick.
- */
-export class CallerWatch {
-  readonly #roundMs: number;
-  readonly #scheduler: TaskScheduler;
-  /** In the order of the last check, oldest first. */
-  readonly #queue = new Set<WatchedStream>();
-  readonly #pending = new Set<WatchedStream>();
-  /** Number of checks that are due, multiplied by TICKS. */
-  #due = 0;
-  #timer: NodeJS.Timeout | undefined;
-
-  /** Each caller is checked about once in `roundMs`. `scheduler` spreads the end of the streams of one caller over time. */
-  constructor(roundMs: number, scheduler = new TaskScheduler()) {
-    this.#roundMs = roundMs;
-    this.#scheduler = scheduler;
-  }
-
-  /** Watches a stream until the returned function is called. */
-  watch(stream: WatchedStream): () => void {
-    this.#queue.add(stream);
-    this.#timer ??= setInterval(() => this.#tick(), this.#roundMs / TICKS).unref();
-    return () => this.#queue.delete(stream);
-  }
-
-  /** Not called when the last stream ends: consecutive calls would each start a timer. */
-  #stopTimer(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    this.#due = 0;
-  }
-
-  #tick(): void {
-    if (this.#queue.size === 0) {
-      this.#stopTimer();
-      return;
-    }
-    this.#due += this.#queue.size;
-    // A checked stream goes to the end of the queue, so one tick checks each at most once.
-    for (const stream of this.#queue) {
-      if (this.#due < TICKS) return;
-      this.#due -= TICKS;
-      this.#queue.delete(stream);
-      this.#queue.add(stream);
-      this.#check(stream);
-    }
-  }
-
-  #check(stream: WatchedStream): void {
-    if (this.#pending.has(stream)) return;
-    const refusal = stream.check();
-    if (!(refusal instanceof Promise)) {
-      this.#apply(stream, refusal);
-      return;
-    }
-    this.#pending.add(stream);
-    void refusal.then((result) => {
-      this.#pending.delete(stream);
-      this.#apply(stream, result);
-    });
-  }
-
-  #apply(stream: WatchedStream, refusal: Refusal): void {
-    if (refusal === undefined) return;
-    this.#scheduler.run(() => {
-      if (this.#queue.has(stream)) stream.revoke(refusal);
-    });
-  }
 }

@@ -8,8 +8,7 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/er
 import type { Tracker } from '../../domain/exchange.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/held-bytes.ts';
 import { type Slow, SlowWatch } from '../../domain/slow-watch.ts';
-import type { Refusal } from '../caller-check.ts';
-import { CallerWatch } from '../caller-check.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { errorBody } from '../error-reply.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { EventSource, StreamEvent, StreamReader } from '../reply.ts';
@@ -45,9 +44,11 @@ export class EventStreams {
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
-  readonly #callers: CallerWatch;
   readonly #slow = new SlowWatch();
+  /** Spreads the checks of streams that were opened together, and the ends of those of one caller. */
+  readonly #scheduler = new TaskScheduler();
   readonly #keepAliveMs: number;
+  readonly #callerCheckMs: number;
   readonly #bufferBytes: number;
 
   constructor(options: EventStreamOptions = {}) {
@@ -57,16 +58,22 @@ export class EventStreams {
     this.unread = new UnreadAnswers(
       options.unreadBounds ?? memoryBounds(availableMemoryBytes()).unreadAnswers,
     );
-    this.#callers = new CallerWatch(options.callerCheckMs ?? HTTP_LIMITS.callerCheckMs);
+    this.#callerCheckMs = options.callerCheckMs ?? HTTP_LIMITS.callerCheckMs;
   }
 
-  /** Tracks the stream of a request until the returned function is called. */
+  /**
+   * Tracks the stream of a request until the returned function is called, and checks its caller periodically: a stream whose API key
+   * was revoked would otherwise stay open forever.
+   */
   track(stream: TrackedStream, context: HttpContext): () => void {
     const keepAlive = setInterval(() => stream.comment('keep-alive'), this.#keepAliveMs);
+    const check = setInterval(
+      () => this.#scheduler.run(() => void this.#checkCaller(stream, context)),
+      this.#callerCheckMs,
+    );
     this.#open.add(stream);
-    const unwatch = this.#watch(stream, context);
     return () => {
-      unwatch();
+      clearInterval(check);
       clearInterval(keepAlive);
       this.#open.delete(stream);
     };
@@ -103,12 +110,11 @@ export class EventStreams {
     for (const stream of this.#open) stream.shutDown();
   }
 
-  #watch(stream: TrackedStream, context: HttpContext): () => void {
-    const { check } = context.state;
-    if (check === undefined) return () => {};
-    return this.#callers.watch({
-      check: (): Refusal | Promise<Refusal> => check(context),
-      revoke: (refusal) => stream.revoke(refusal),
+  async #checkCaller(stream: TrackedStream, context: HttpContext): Promise<void> {
+    const refusal = await context.state.check?.(context);
+    if (refusal === undefined) return;
+    this.#scheduler.run(() => {
+      if (this.#open.has(stream)) stream.revoke(refusal);
     });
   }
 }
