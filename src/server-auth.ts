@@ -2,8 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
-import type { Auth } from './auth/auth.ts';
-import { createAuth } from './auth/create-auth.ts';
+import { type Auth, createAuth } from './auth/auth.ts';
 import { ensureFirstAdmin, type FirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
 import { Passwords } from './auth/passwords.ts';
 import { secretWarning } from './auth/signing-secret.ts';

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { AuditLog, type AuditSettings } from '../../src/auth/audit.ts';
-import { timeOrderedIds } from '../../src/auth/audit-ids.ts';
-import type { NewCall } from '../../src/auth/auth.ts';
+import { AuditLog, type AuditSettings, type NewCall, timeOrderedIds } from '../../src/auth/audit.ts';
 import type { AuditEntry } from '../../src/domain/audit.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';

@@ -2,10 +2,10 @@
 
 import { Subject } from 'rxjs';
 import type { NewApiKey } from '../../src/auth/accounts.ts';
+import { Auth } from '../../src/auth/auth.ts';
 import type { StoreChange } from '../../src/auth/authenticator.ts';
-import { assembleAuth } from '../../src/auth/create-auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
-import { createTokens } from '../../src/auth/tokens.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, User } from '../../src/domain/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
@@ -74,8 +74,8 @@ export function authHarness({ enabled = true, hasAnswered = true } = {}) {
   const storeChanges$ = new Subject<{ readonly kind: StoreChange }>();
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
-  const tokens = createTokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
-  const auth = assembleAuth({
+  const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
+  const auth = new Auth({
     enabled,
     store: { accounts: watch.accounts, audit: store.audit },
     secret: SECRET,

@@ -3,8 +3,12 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { Credentials } from '../../src/auth/auth.ts';
-import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/authenticator.ts';
+import {
+  CredentialCache,
+  type Credentials,
+  type StoreChange,
+  type Verified,
+} from '../../src/auth/authenticator.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

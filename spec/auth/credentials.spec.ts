@@ -8,7 +8,7 @@ import { newUser } from '../../src/auth/accounts.ts';
 import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/api-keys.ts';
 import { Passwords, passwordIssues } from '../../src/auth/passwords.ts';
 import { keyPrincipal, keyStatus, userPrincipal, userStatus } from '../../src/auth/permissions.ts';
-import { createTokens } from '../../src/auth/tokens.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
 import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsPass } from '../helpers/turns.ts';
@@ -275,7 +275,7 @@ tokenSuite('every other token is refused', async () => {
 
 tokenSuite('another size of HMAC with the right secret is refused, however long the secret is', async () => {
   const secret = Buffer.alloc(128, 'long enough for every HMAC');
-  const tokens = createTokens({ secret, lifetimeMs: LIFETIME_MS, now: () => START_MS });
+  const tokens = new Tokens({ secret, lifetimeMs: LIFETIME_MS, now: () => START_MS });
   const { accessToken } = await tokens.issue(user);
   for (const alg of ['HS256', 'HS384', 'HS512']) {
     const token = await new SignJWT(claimsOf(accessToken)).setProtectedHeader({ alg }).sign(secret);
@@ -285,13 +285,13 @@ tokenSuite('another size of HMAC with the right secret is refused, however long 
 
 tokenSuite('a secret under 32 bytes is no secret', () => {
   const options = { lifetimeMs: LIFETIME_MS, now: Date.now };
-  assert.throws(() => createTokens({ ...options, secret: new Uint8Array(31) }), /fewer than 32 bytes/);
-  assert.not.throws(() => createTokens({ ...options, secret: new Uint8Array(32) }));
+  assert.throws(() => new Tokens({ ...options, secret: new Uint8Array(31) }), /fewer than 32 bytes/);
+  assert.not.throws(() => new Tokens({ ...options, secret: new Uint8Array(32) }));
 });
 
 function madeTokens() {
   const clock = stoppedClock();
-  return { clock, tokens: createTokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now }) };
+  return { clock, tokens: new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now }) };
 }
 
 function claimsOf(token: string): Record<string, unknown> {

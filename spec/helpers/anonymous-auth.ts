@@ -2,13 +2,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
-import type { Auth } from '../../src/auth/auth.ts';
-import { assembleAuth } from '../../src/auth/create-auth.ts';
+import { Auth } from '../../src/auth/auth.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 
 /** A handle under which every caller is the anonymous admin; its accounts end with it. */
 export function anonymousAuth(): Auth {
-  return assembleAuth({
+  return new Auth({
     enabled: false,
     store: new MemoryStore(),
     secret: randomBytes(32),

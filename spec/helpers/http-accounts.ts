@@ -4,8 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import type { AuditSettings } from '../../src/auth/audit.ts';
-import type { Auth } from '../../src/auth/auth.ts';
-import { assembleAuth } from '../../src/auth/create-auth.ts';
+import { Auth } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
@@ -60,7 +59,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const secret = randomBytes(32);
   const passwords = new Passwords(passwordCost);
   const authAt = (now: () => number): Auth =>
-    assembleAuth({
+    new Auth({
       ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, now, auditSettings },
       storeChanges$: NEVER,
       log: { warn: () => {} },

@@ -4,7 +4,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import type { RateLimiter } from '../../src/auth/auth.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
@@ -196,7 +195,7 @@ heldBodies(
       const { promise: thrown, resolve } = Promise.withResolvers<unknown>();
       const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
       let gone: Promise<unknown> = Promise.resolve();
-      const limiter: RateLimiter = {
+      const limiter = {
         take: async () => {
           if (leavesAt === 'charge') await gone;
           return WINDOW;

@@ -1,10 +1,10 @@
 // The audit log: entries are buffered and written in batches, so that recording costs a request little. HTTP records them. What is
 // recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77, 78, 82.
 
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type AuditEntry, type AuditedCall, CALL_ACTION, idAt } from '../domain/audit.ts';
+import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION, idAt } from '../domain/audit.ts';
 import { type CallBlock, CallBlockWriter, type CallEntry } from '../domain/call-blocks.ts';
 import { isoTimes } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
@@ -12,8 +12,6 @@ import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import type { AuditStore } from '../persistence/store.ts';
-import { timeOrderedIds } from './audit-ids.ts';
-import type { Audit, AuditQuery, NewCall } from './auth.ts';
 import { Flusher } from './flusher.ts';
 
 /** Entries are written at this age, or when this many changes or a whole block of calls wait, whichever comes first. */
@@ -38,6 +36,23 @@ const COMPLAINT_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 type NewEntry = Omit<AuditEntry, 'id' | 'at'>;
+
+export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'action' | 'address' | 'call'> & {
+  readonly address?: string | undefined;
+  readonly call: Omit<AuditedCall, 'instance' | 'digest' | 'arguments'> & {
+    readonly instance?: string | undefined;
+  };
+};
+
+export interface AuditQuery extends AuditFilter {
+  readonly limit: number;
+  /** Id of the last entry of the page before. */
+  readonly before?: string | undefined;
+  /** Ms since 1970: entries of this time or later. */
+  readonly fromMs?: number | undefined;
+  /** Entries before this time. */
+  readonly toMs?: number | undefined;
+}
 
 /** Which calls are recorded, and how long entries are kept. */
 export interface AuditSettings {
@@ -67,7 +82,8 @@ interface Undigested extends Stamp {
 
 type Stamp = Pick<AuditEntry, 'id' | 'at'>;
 
-export class AuditLog implements Audit {
+/** Recording never fails a request and never waits. */
+export class AuditLog {
   readonly #store: AuditStore;
   readonly #log: Pick<Logger, 'warn'>;
   readonly #now: () => number;
@@ -98,10 +114,12 @@ export class AuditLog implements Audit {
     this.#nextId = timeOrderedIds(now);
   }
 
+  /** False: `recordCall` does nothing. */
   get recordsCalls(): boolean {
     return this.#settings.recordsCalls;
   }
 
+  /** A change, or a login. */
   record(entry: NewEntry): void {
     if (this.#changes.length >= BUFFER_ENTRIES) {
       this.#drop();
@@ -112,6 +130,7 @@ export class AuditLog implements Audit {
     else this.#flusher.later();
   }
 
+  /** A call and its arguments, of which a digest is made after this turn of the event loop. */
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
     if (!this.#settings.recordsCalls) return;
     if (this.#waitingCalls >= BUFFER_ENTRIES) {
@@ -124,6 +143,7 @@ export class AuditLog implements Audit {
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
+  /** Newest first, with all entries recorded before. */
   async list({ limit, before, fromMs, toMs, ...filter }: AuditQuery): Promise<AuditEntry[]> {
     this.#digest();
     this.#endBlock();
@@ -316,4 +336,29 @@ function entryOf(
 
 function cut(text: string): string {
   return cutText(text, LIMITS.auditTextUnits);
+}
+
+const SEQUENCES = 4_096;
+
+/**
+ * Ids that sort by time as texts and that no two nodes share: UUID version 7 (RFC 9562). Those of one process rise strictly, also
+ * within a millisecond and when the clock steps back. `now`: ms since 1970.
+ */
+export function timeOrderedIds(now: () => number): () => string {
+  // 62 random bits per process; within one, time and sequence make the difference.
+  const node = randomBytes(8);
+  node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
+  const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;
+  let lastMs = 0;
+  let head = idAt(lastMs);
+  let sequence = 0;
+  return () => {
+    const nowMs = Math.floor(now());
+    sequence = nowMs > lastMs ? 0 : (sequence + 1) % SEQUENCES;
+    if (nowMs > lastMs || sequence === 0) {
+      lastMs = Math.max(lastMs + 1, nowMs);
+      head = idAt(lastMs);
+    }
+    return `${head}-7${sequence.toString(16).padStart(3, '0')}-${tail}`;
+  };
 }

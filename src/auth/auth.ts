@@ -1,115 +1,156 @@
-// The interface of authentication, which create-auth.ts implements. Types only. HTTP gets the principal of a request from it; each route
-// names the scope that it needs.
+// Authentication as the rest of the program uses it: composes the parts of this room. HTTP gets the principal of a request from it;
+// each route names the scope that it needs.
 
-import type { Observable } from 'rxjs';
-import type { Principal, User } from '../domain/account.ts';
-import type { AuditEntry, AuditedCall, AuditFilter } from '../domain/audit.ts';
-import type { JsonFields } from '../domain/json.ts';
-import type { Accounts } from './accounts.ts';
+import type { Logger } from 'pino';
+import { type Observable, Subject, type Unsubscribable } from 'rxjs';
+import { ANONYMOUS, type Principal } from '../domain/account.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
+import type { Store } from '../persistence/store.ts';
+import { Accounts } from './accounts.ts';
+import { KeyUse } from './api-keys.ts';
+import { AuditLog, type AuditSettings } from './audit.ts';
+import { Authenticator, type Credentials } from './authenticator.ts';
+import { type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
+import { Passwords } from './passwords.ts';
+import type { HourlyLimits } from './permissions.ts';
+import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
+import { SessionRevalidator } from './session-revalidator.ts';
+import { Tokens } from './tokens.ts';
 
-export interface Auth {
+export interface AuthOptions {
+  /** False: every caller is the anonymous admin. */
+  readonly enabled: boolean;
+  readonly store: Pick<Store, 'accounts' | 'audit'>;
+  /** Signs tokens; at least 32 bytes. */
+  readonly secret: Uint8Array;
+  readonly tokenLifetimeMs: number;
+  readonly limits: HourlyLimits;
+  /** Default: no calls are recorded. */
+  readonly auditSettings?: AuditSettings | undefined;
+  /** Cold or hot; subscribed to once, until close(). Without changes each credential is verified every 10 s. */
+  readonly storeChanges$: Observable<RevisionChange>;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Milliseconds since 1970. Default Date.now. */
+  readonly now?: () => number;
+  /** The instance that first-admin.ts uses, too. Default: a new one of cost 12. */
+  readonly passwords?: Passwords;
+  /** Called when the first admin gets a new password or is deleted. Must not throw. */
+  readonly onAdminPasswordChanged?: (() => void) | undefined;
+}
+
+/** As AuthOptions; `redisUrl`: Redis that counts requests for all gateways; without it each gateway counts its own. */
+export interface OpenAuthOptions extends AuthOptions {
+  readonly redisUrl?: string | undefined;
+}
+
+/** Opens authentication on an open store. Waits for Redis for at most 2 s. ConfigError for an invalid URL of Redis. */
+export async function createAuth(options: OpenAuthOptions): Promise<Auth> {
+  const { redisUrl, log, now = Date.now } = options;
+  if (redisUrl === undefined) return new Auth(options);
+  const { openRedisCounter } = await import('./redis-counter.ts');
+  return new Auth(options, await openRedisCounter({ url: redisUrl, log, now }));
+}
+
+export class Auth {
   /** False: every caller is the anonymous admin; accounts can be managed nevertheless. */
   readonly isEnabled: boolean;
   readonly accounts: Accounts;
-  readonly audit: Audit;
+  readonly audit: AuditLog;
   readonly limiter: RateLimiter;
-  /**
-   * The principal of these credentials; without a promise when they are cached, which is the hot path.
-   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
-   * verified before the database became unavailable.
-   */
-  authenticate(credentials: Credentials): Principal | Promise<Principal>;
+  readonly #changed$ = new Subject<string>();
+  readonly #authenticator: Authenticator;
+  readonly #revalidator: SessionRevalidator;
+  readonly #keyUse: KeyUse;
+  readonly #shared: SharedCounter | undefined;
+  readonly #storeChanges: Unsubscribable;
+  readonly #login: (attempt: LoginAttempt) => Promise<IssuedToken>;
+
+  /** `shared`: the open connection to Redis, if there is one. */
+  constructor(options: AuthOptions, shared?: SharedCounter) {
+    const { enabled, store, limits, log, now = Date.now, passwords = new Passwords() } = options;
+    const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
+    const keyUse = new KeyUse(store.accounts);
+    const onChange = (principalId: string) => this.#changed$.next(principalId);
+    const revalidator = new SessionRevalidator({ accounts: store.accounts, now, onChange, log });
+    const authenticator = new Authenticator({
+      ...{ accounts: store.accounts, tokens, limits, now, keyUse, revalidator },
+    });
+    const throttle = new LoginThrottle();
+    this.isEnabled = enabled;
+    this.accounts = new Accounts({
+      store: store.accounts,
+      passwords,
+      now,
+      onChange: (change) => {
+        authenticator.forget(change);
+        revalidator.changed(change);
+      },
+      onAdminPasswordChanged: options.onAdminPasswordChanged,
+      flushKeyUse: () => keyUse.flush(),
+    });
+    this.audit = new AuditLog({ store: store.audit, log, now, settings: options.auditSettings });
+    this.limiter = new RateLimiter(now, shared);
+    this.#authenticator = authenticator;
+    this.#revalidator = revalidator;
+    this.#keyUse = keyUse;
+    this.#shared = shared;
+    this.#login = (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle });
+    this.#storeChanges = options.storeChanges$.subscribe({
+      next: ({ kind }) => {
+        authenticator.onStoreChange(kind);
+        revalidator.onStoreChange(kind);
+      },
+      // Each credential is verified again after 10 s also without changes.
+      error: (error: unknown) =>
+        log.warn({ err: error }, 'changes of the database are not reported any more'),
+    });
+  }
+
   /**
    * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a user was changed or
    * deleted. Changes on this node at once; changes on other nodes and expired keys only for the principals of `watchSessions`.
    * Completes with `close`.
    */
-  readonly changed$: Observable<string>;
+  get changed$(): Observable<string> {
+    return this.#changed$;
+  }
+
+  /**
+   * The principal of these credentials; without a promise when they are cached, which is the hot path.
+   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
+   * verified before the database became unavailable.
+   */
+  authenticate(credentials: Credentials): Principal | Promise<Principal> {
+    return this.isEnabled ? this.#authenticator.authenticate(credentials) : ANONYMOUS;
+  }
+
   /**
    * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts changed. Only stale
    * entries are queried. Does nothing while authentication is off.
    */
-  watchSessions(open: () => Iterable<string>): void;
+  watchSessions(open: () => Iterable<string>): void {
+    if (this.isEnabled) this.#revalidator.watch(open);
+  }
+
   /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
-  login(attempt: LoginAttempt): Promise<IssuedToken>;
+  login(attempt: LoginAttempt): Promise<IssuedToken> {
+    return this.#login(attempt);
+  }
+
   /**
    * Ends the token of verified credentials: here at once, on other nodes within 10 s. An API key stays valid.
    * DATABASE_UNAVAILABLE.
    */
-  logout(credentials: Credentials): Promise<void>;
+  logout(credentials: Credentials): Promise<void> {
+    return this.#authenticator.endToken(credentials);
+  }
+
   /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
-  close(): Promise<void>;
-}
-
-/** The two headers as received. */
-export interface Credentials {
-  /** `Authorization`, the scheme included. */
-  readonly authorization?: string | undefined;
-  /** `X-API-Key`. */
-  readonly apiKey?: string | undefined;
-}
-
-export interface LoginAttempt {
-  readonly username: string;
-  readonly password: string;
-  /** Address of the client, by which failures are counted. */
-  readonly address: string;
-}
-
-export interface IssuedToken {
-  readonly accessToken: string;
-  readonly expiresInSeconds: number;
-  readonly user: User;
-}
-
-/** The log of changes and calls. Recording never fails a request and never waits: entries are written in batches. */
-export interface Audit {
-  /** A change, or a login. */
-  record(entry: Omit<AuditEntry, 'id' | 'at'>): void;
-  /** False: calls are not recorded, and `recordCall` does nothing. */
-  readonly recordsCalls: boolean;
-  /** A call and its arguments, of which a digest is made after this turn of the event loop. */
-  recordCall(entry: NewCall, callArguments: JsonFields[string]): void;
-  /** Newest first, with all entries recorded before. */
-  list(query: AuditQuery): Promise<AuditEntry[]>;
-}
-
-export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'action' | 'address' | 'call'> & {
-  readonly address?: string | undefined;
-  readonly call: Omit<AuditedCall, 'instance' | 'digest' | 'arguments'> & {
-    readonly instance?: string | undefined;
-  };
-};
-
-export interface AuditQuery extends AuditFilter {
-  readonly limit: number;
-  /** Id of the last entry of the page before. */
-  readonly before?: string | undefined;
-  /** Ms since 1970: entries of this time or later. */
-  readonly fromMs?: number | undefined;
-  /** Entries before this time. */
-  readonly toMs?: number | undefined;
-}
-
-export interface RateLimiter {
-  /**
-   * Counts a request, or `count` of them at once, of a principal that has an `hourlyLimit`; without a promise when this
-   * process counts for itself. When counting fails the request is allowed. A refused request is not counted.
-   */
-  take(principal: Principal, count?: number): RateLimit | Promise<RateLimit>;
-  /**
-   * The present window, without counting; an empty window would begin now. Undefined without a limit, and when Redis
-   * counts: this method has no promise.
-   */
-  peek(principal: Principal): RateLimit | undefined;
-}
-
-/** The window of one principal, after what was counted. */
-export interface RateLimit {
-  readonly limit: number;
-  readonly remaining: number;
-  /** Unix time at which the window ends, in seconds. */
-  readonly resetAtSeconds: number;
-  /** Set when this request is one too many. */
-  readonly retryAfterSeconds?: number;
+  async close(): Promise<void> {
+    this.#storeChanges.unsubscribe();
+    this.#revalidator.close();
+    this.#changed$.complete();
+    this.#shared?.close();
+    await Promise.all([this.audit.close(), this.#keyUse.close()]);
+  }
 }

@@ -1,5 +1,5 @@
 // Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is a hash and a look-up. The
-// cache decides how long an entry is fresh; the Verifier queries the store. Source: ADR 16.
+// cache decides how long an entry is fresh. Source: ADR 16.
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -9,8 +9,7 @@ import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import type { AccountChange } from './accounts.ts';
-import { isSecretOf, parseKey } from './api-keys.ts';
-import type { Credentials } from './auth.ts';
+import { isSecretOf, type KeyUse, parseKey } from './api-keys.ts';
 import {
   type AccountStatus,
   type HourlyLimits,
@@ -27,17 +26,41 @@ import type { Tokens } from './tokens.ts';
 const LONGEST_CREDENTIAL = 4_096;
 const SCHEME = 'bearer ';
 
+/** The two headers as received. */
+export interface Credentials {
+  /** `Authorization`, the scheme included. */
+  readonly authorization?: string | undefined;
+  /** `X-API-Key`. */
+  readonly apiKey?: string | undefined;
+}
+
+export interface Identity {
+  readonly principal: Principal;
+  /** Ms since 1970; infinite for a key without expiry. */
+  readonly expiresAtMs: number;
+  /** Of an API key. */
+  readonly keyId?: string;
+  readonly status: AccountStatus;
+}
+
 type CachedIdentity = Verified & Identity;
 
 export interface AuthenticatorOptions {
-  readonly verifier: Verifier;
+  readonly accounts: Pick<
+    AccountStore,
+    'findUser' | 'findApiKey' | 'isTokenEnded' | 'endToken' | 'changeUser'
+  >;
+  readonly tokens: Tokens;
+  readonly limits: HourlyLimits;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Called with every successful use of an API key. */
-  readonly keyUsed: (keyId: string, atMs: number) => void;
-  /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
-  readonly verified: (identity: Identity, askedAtMs: number, isLate: boolean) => void;
+  readonly keyUse: KeyUse;
+  /** Gets each answer of the store; `isLate` when the accounts changed during the query. */
+  readonly revalidator: { track(identity: Identity, askedAtMs: number, isLate: boolean): void };
 }
+
+/** The same for unknown, revoked and wrong keys, so that it does not show which ids exist. */
+const WRONG_KEY = 'The API key is not valid';
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
@@ -72,13 +95,21 @@ export class Authenticator {
     }
   }
 
-  /** See Auth.logout. */
+  /**
+   * See Auth.logout. When a user has ended too many tokens, its `credentialsChangedAt` is updated, which ends all of them: the list
+   * stays short, and no ended token becomes valid again.
+   */
   async endToken({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
-    const { userId, isAll } = await this.#options.verifier.endToken(token);
-    if (isAll) this.forget({ userId });
-    else this.#forgetQueries();
+    const { tokens, accounts, now } = this.#options;
+    const { userId, id, expiresAtMs } = await tokens.read(token);
+    if (await accounts.endToken(userId, { id, expiresAtMs }, now())) this.#forgetQueries();
+    else {
+      const at = new Date(now()).toISOString();
+      await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
+      this.forget({ userId });
+    }
     this.#cache.entries.delete(digestOf(token));
   }
 
@@ -122,12 +153,14 @@ export class Authenticator {
     const epoch = this.#epoch;
     const verifiedAtMs = this.#options.now();
     try {
-      const identity = await this.#options.verifier.verify(credential);
+      const identity = await (isKey(credential)
+        ? this.#verifyKey(credential)
+        : this.#verifyToken(credential));
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
       // The accounts changed meanwhile: the answer is used for the waiting requests, and the next request verifies again.
       const isLate = epoch !== this.#epoch;
       if (!isLate) this.#cache.entries.set(digest, cached);
-      this.#options.verified(identity, verifiedAtMs, isLate);
+      this.#options.revalidator.track(identity, verifiedAtMs, isLate);
       return this.#use(cached, verifiedAtMs);
     } catch (error) {
       const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');
@@ -138,86 +171,6 @@ export class Authenticator {
       if (!isAway) this.#cache.entries.delete(digest);
       throw error;
     }
-  }
-
-  /** Later requests do not use pending answers, which may be older than the change. */
-  #forgetQueries(): void {
-    this.#epoch += 1;
-    this.#pending.clear();
-  }
-
-  #use({ principal, keyId }: CachedIdentity, nowMs: number): Principal {
-    if (keyId !== undefined) this.#options.keyUsed(keyId, nowMs);
-    return principal;
-  }
-}
-
-function digestOf(credential: string): string {
-  return hash('sha256', credential, 'base64');
-}
-
-function bearerOf(authorization: string): string {
-  if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();
-  // RFC 7235: the scheme is case-insensitive. Slices, because a regular expression costs as much as the rest of this path.
-  const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME;
-  const credential = isBearer ? authorization.slice(SCHEME.length).trim() : '';
-  if (credential === '')
-    throw invalidCredentials('The Authorization header must be "Bearer <token>" or "Bearer <key>"');
-  return credential;
-}
-
-function keyOf(apiKey: string): string {
-  const key = apiKey.length > LONGEST_CREDENTIAL ? '' : apiKey.trim();
-  if (!isKey(key)) throw invalidCredentials('The API key is not valid');
-  return key;
-}
-
-export interface Identity {
-  readonly principal: Principal;
-  /** Ms since 1970; infinite for a key without expiry. */
-  readonly expiresAtMs: number;
-  /** Of an API key. */
-  readonly keyId?: string;
-  readonly status: AccountStatus;
-}
-
-export interface VerifierOptions {
-  readonly accounts: Pick<
-    AccountStore,
-    'findUser' | 'findApiKey' | 'isTokenEnded' | 'endToken' | 'changeUser'
-  >;
-  readonly tokens: Tokens;
-  readonly limits: HourlyLimits;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-}
-
-/** The same for unknown, revoked and wrong keys, so that it does not show which ids exist. */
-const WRONG_KEY = 'The API key is not valid';
-
-export class Verifier {
-  readonly #options: VerifierOptions;
-
-  constructor(options: VerifierOptions) {
-    this.#options = options;
-  }
-
-  /** INVALID_CREDENTIALS, TOKEN_EXPIRED, DATABASE_UNAVAILABLE. */
-  verify(credential: string): Promise<Identity> {
-    return isKey(credential) ? this.#verifyKey(credential) : this.#verifyToken(credential);
-  }
-
-  /**
-   * Records a token as ended. When a user has ended too many, its `credentialsChangedAt` is updated, which ends all of its tokens
-   * (`isAll`): the list stays short, and no ended token becomes valid again.
-   */
-  async endToken(token: string): Promise<{ readonly userId: string; readonly isAll: boolean }> {
-    const { tokens, accounts, now } = this.#options;
-    const { userId, id, expiresAtMs } = await tokens.read(token);
-    const isRecorded = await accounts.endToken(userId, { id, expiresAtMs }, now());
-    const at = new Date(now()).toISOString();
-    if (!isRecorded) await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
-    return { userId, isAll: !isRecorded };
   }
 
   async #verifyToken(token: string): Promise<Identity> {
@@ -247,6 +200,37 @@ export class Verifier {
       status: keyStatus(key, owner),
     };
   }
+
+  /** Later requests do not use pending answers, which may be older than the change. */
+  #forgetQueries(): void {
+    this.#epoch += 1;
+    this.#pending.clear();
+  }
+
+  #use({ principal, keyId }: CachedIdentity, nowMs: number): Principal {
+    if (keyId !== undefined) this.#options.keyUse.used(keyId, nowMs);
+    return principal;
+  }
+}
+
+function digestOf(credential: string): string {
+  return hash('sha256', credential, 'base64');
+}
+
+function bearerOf(authorization: string): string {
+  if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();
+  // RFC 7235: the scheme is case-insensitive. Slices, because a regular expression costs as much as the rest of this path.
+  const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME;
+  const credential = isBearer ? authorization.slice(SCHEME.length).trim() : '';
+  if (credential === '')
+    throw invalidCredentials('The Authorization header must be "Bearer <token>" or "Bearer <key>"');
+  return credential;
+}
+
+function keyOf(apiKey: string): string {
+  const key = apiKey.length > LONGEST_CREDENTIAL ? '' : apiKey.trim();
+  if (!isKey(key)) throw invalidCredentials(WRONG_KEY);
+  return key;
 }
 
 /** True for an API key; tokens contain dots and never start like this. */

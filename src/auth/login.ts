@@ -8,10 +8,22 @@ import { type User, Username, usernameKey } from '../domain/account.ts';
 import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import type { IssuedToken, LoginAttempt } from './auth.ts';
 import type { Passwords } from './passwords.ts';
 import { WindowCounter } from './rate-limiter.ts';
 import type { Tokens } from './tokens.ts';
+
+export interface LoginAttempt {
+  readonly username: string;
+  readonly password: string;
+  /** Address of the client, by which failures are counted. */
+  readonly address: string;
+}
+
+export interface IssuedToken {
+  readonly accessToken: string;
+  readonly expiresInSeconds: number;
+  readonly user: User;
+}
 
 export interface LoginOptions {
   readonly accounts: Pick<AccountStore, 'findUserByName'>;
@@ -57,11 +69,7 @@ const PER_ADDRESS = 60;
 /** Pairs, and addresses, that are counted at a time. */
 const COUNTED_KEYS = 20_000;
 
-interface LoginOrigin {
-  readonly username: string;
-  /** Of the client. */
-  readonly address: string;
-}
+type LoginOrigin = Omit<LoginAttempt, 'password'>;
 
 export class LoginThrottle {
   readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });

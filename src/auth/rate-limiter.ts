@@ -3,7 +3,6 @@
 
 import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
-import type { RateLimit, RateLimiter } from './auth.ts';
 
 /** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
@@ -18,35 +17,53 @@ export interface SharedCounter {
   close(): void;
 }
 
-/** Without `shared` this process counts alone. `now`: milliseconds since 1970. */
-export function createRateLimiter({
-  shared,
-  now,
-}: {
-  readonly shared?: SharedCounter | undefined;
-  readonly now: () => number;
-}): RateLimiter {
-  const own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
-  const countedHere = (id: string, limit: number, count: number): RateLimit => {
-    const nowMs = now();
-    return limitOf(own.add(id, nowMs, count, limit), limit, nowMs, count);
-  };
-  return {
-    take: ({ id, hourlyLimit: limit }: Principal, count = 1) => {
-      if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, now());
-      if (shared === undefined) return countedHere(id, limit, count);
-      return shared
-        .add(id, count, limit)
-        .then((window) =>
-          window === undefined ? countedHere(id, limit, count) : limitOf(window, limit, now(), count),
-        );
-    },
-    peek: ({ id, hourlyLimit: limit }: Principal) => {
-      if (limit === undefined || shared !== undefined) return undefined;
-      const nowMs = now();
-      return limitOf(own.peek(id, nowMs), limit, nowMs);
-    },
-  };
+/** The window of one principal, after what was counted. */
+export interface RateLimit {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Unix time at which the window ends, in seconds. */
+  readonly resetAtSeconds: number;
+  /** Set when this request is one too many. */
+  readonly retryAfterSeconds?: number;
+}
+
+export class RateLimiter {
+  readonly #own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
+  readonly #now: () => number;
+  readonly #shared: SharedCounter | undefined;
+
+  /** `now`: milliseconds since 1970. Without `shared` this process counts alone. */
+  constructor(now: () => number, shared?: SharedCounter) {
+    this.#now = now;
+    this.#shared = shared;
+  }
+
+  /**
+   * Counts a request, or `count` of them at once, of a principal that has an `hourlyLimit`; without a promise when this
+   * process counts for itself. When counting fails the request is allowed. A refused request is not counted.
+   */
+  take({ id, hourlyLimit: limit }: Principal, count = 1): RateLimit | Promise<RateLimit> {
+    if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, this.#now());
+    if (this.#shared === undefined) return this.#count(id, limit, count);
+    return this.#shared
+      .add(id, count, limit)
+      .then((window) =>
+        window === undefined ? this.#count(id, limit, count) : limitOf(window, limit, this.#now(), count),
+      );
+  }
+
+  /**
+   * The present window, without counting; an empty window would begin now. Undefined without a limit, and when Redis
+   * counts: this method has no promise.
+   */
+  peek({ id, hourlyLimit: limit }: Principal): RateLimit | undefined {
+    return limit === undefined || this.#shared !== undefined ? undefined : this.#count(id, limit, 0);
+  }
+
+  #count(id: string, limit: number, count: number): RateLimit {
+    const nowMs = this.#now();
+    return limitOf(this.#own.add(id, nowMs, count, limit), limit, nowMs, count);
+  }
 }
 
 const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
@@ -89,14 +106,12 @@ export class WindowCounter {
     this.#windows = new LRUCache({ maxSize: keys, sizeCalculation: () => 1 });
   }
 
-  /**
-   * The window after `count` was added; it starts with its first count. A count over `limit` is not added. `nowMs`: since 1970.
-   */
+  /** The window after `count` was added, which begins it; 0 only reads it. A count over `limit` is not added. `nowMs`: since 1970. */
   add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
     const open = this.#open(key, nowMs);
     const sum = (open?.count ?? 0) + count;
     const endsInMs = open === undefined ? this.#windowMs : open.endsAtMs - nowMs;
-    if (sum > limit) return { count: sum, endsInMs };
+    if (sum > limit || count === 0) return { count: sum, endsInMs };
     if (open === undefined) this.#windows.set(key, { count, endsAtMs: nowMs + endsInMs });
     else open.count = sum;
     return { count: sum, endsInMs };
@@ -106,14 +121,6 @@ export class WindowCounter {
   giveBack(key: string, endsAtMs: number): void {
     const window = this.#windows.peek(key);
     if (window?.endsAtMs === endsAtMs && window.count > 0) window.count -= 1;
-  }
-
-  /** The present window, without counting. */
-  peek(key: string, nowMs: number): Window {
-    const open = this.#open(key, nowMs);
-    return open === undefined
-      ? { count: 0, endsInMs: this.#windowMs }
-      : { count: open.count, endsInMs: open.endsAtMs - nowMs };
   }
 
   #open(key: string, nowMs: number): OpenWindow | undefined {

@@ -26,12 +26,6 @@ interface TokenClaims {
   readonly expiresAtMs: number;
 }
 
-export interface Tokens {
-  issue(user: User): Promise<{ readonly accessToken: string; readonly expiresInSeconds: number }>;
-  /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
-  read(token: string): Promise<TokenClaims>;
-}
-
 export interface TokenOptions {
   /** At least LIMITS.secretBytes. */
   readonly secret: Uint8Array;
@@ -40,35 +34,43 @@ export interface TokenOptions {
   readonly now: () => number;
 }
 
-export function createTokens({ secret, lifetimeMs, now }: TokenOptions): Tokens {
-  if (secret.byteLength < LIMITS.secretBytes)
-    throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
-  const key = createSecretKey(secret);
-  const lifetimeSeconds = Math.floor(lifetimeMs / 1000);
-  return {
-    issue: async (user) => {
-      const issuedAt = Math.floor(now() / 1000);
-      const accessToken = await new SignJWT({
-        role: user.role,
-        scope: ROLE_SCOPES[user.role].join(' '),
-        credentials_at: Date.parse(user.credentialsChangedAt),
-      })
-        .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
-        .setSubject(user.id)
-        .setIssuer(ISSUER)
-        .setJti(randomUUID())
-        .setIssuedAt(issuedAt)
-        .setExpirationTime(issuedAt + lifetimeSeconds)
-        .sign(key);
-      return { accessToken, expiresInSeconds: lifetimeSeconds };
-    },
-    read: async (token) => {
-      const { sub, jti, exp, credentials_at: credentialsAt } = await verified(token, key, now());
-      const isOurs = typeof sub === 'string' && typeof jti === 'string' && typeof exp === 'number';
-      if (!isOurs || typeof credentialsAt !== 'number') throw invalidCredentials();
-      return { userId: sub, id: jti, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
-    },
-  };
+export class Tokens {
+  readonly #key: KeyObject;
+  readonly #lifetimeSeconds: number;
+  readonly #now: () => number;
+
+  constructor({ secret, lifetimeMs, now }: TokenOptions) {
+    if (secret.byteLength < LIMITS.secretBytes)
+      throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
+    this.#key = createSecretKey(secret);
+    this.#lifetimeSeconds = Math.floor(lifetimeMs / 1000);
+    this.#now = now;
+  }
+
+  async issue(user: User): Promise<{ readonly accessToken: string; readonly expiresInSeconds: number }> {
+    const issuedAt = Math.floor(this.#now() / 1000);
+    const accessToken = await new SignJWT({
+      role: user.role,
+      scope: ROLE_SCOPES[user.role].join(' '),
+      credentials_at: Date.parse(user.credentialsChangedAt),
+    })
+      .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+      .setSubject(user.id)
+      .setIssuer(ISSUER)
+      .setJti(randomUUID())
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(issuedAt + this.#lifetimeSeconds)
+      .sign(this.#key);
+    return { accessToken, expiresInSeconds: this.#lifetimeSeconds };
+  }
+
+  /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
+  async read(token: string): Promise<TokenClaims> {
+    const { sub, jti, exp, credentials_at: credentialsAt } = await verified(token, this.#key, this.#now());
+    const isOurs = typeof sub === 'string' && typeof jti === 'string' && typeof exp === 'number';
+    if (!isOurs || typeof credentialsAt !== 'number') throw invalidCredentials();
+    return { userId: sub, id: jti, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
+  }
 }
 
 async function verified(

@@ -2,7 +2,7 @@
 // foreign pages, so the cookie is used only together with a header that no foreign page can send. Source: ADR 73.
 
 import type { IncomingMessage } from 'node:http';
-import type { Credentials } from '../auth/auth.ts';
+import type { Credentials } from '../auth/authenticator.ts';
 
 export interface CredentialedRequest {
   readonly req: Pick<IncomingMessage, 'headers'>;

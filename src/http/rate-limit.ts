@@ -1,6 +1,6 @@
 // Counts the requests of an authenticated caller and refuses those over its limit. The counters are in src/auth.
 
-import type { RateLimit, RateLimiter } from '../auth/auth.ts';
+import type { RateLimit, RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import { rateLimitExceeded } from '../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from './limits.ts';

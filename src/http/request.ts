@@ -3,7 +3,8 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
-import type { Credentials, RateLimiter } from '../auth/auth.ts';
+import type { Credentials } from '../auth/authenticator.ts';
+import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';

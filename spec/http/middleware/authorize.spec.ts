@@ -1,6 +1,5 @@
 import * as assert from 'uvu/assert';
-import type { Auth } from '../../../src/auth/auth.ts';
-import { createRateLimiter } from '../../../src/auth/rate-limiter.ts';
+import { RateLimiter, type SharedCounter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
 import { authenticationRequired } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayPhase } from '../../../src/gateway-types.ts';
@@ -8,13 +7,10 @@ import { authorize, localAccounts } from '../../../src/http/middleware/authorize
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
-import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
 import { startRoute } from '../../helpers/http-middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('authorization of a route');
-const anonymous = anonymousAuth();
-test.after(() => anonymous.close());
 
 const ADA: Principal = {
   ...{ id: 'user:1', kind: 'user', name: 'ada', userId: '1' },
@@ -22,32 +18,34 @@ const ADA: Principal = {
 };
 const ROOT: Principal = { id: 'user:0', kind: 'user', name: 'root', scopes: new Set<Scope>(['admin']) };
 
+type KnownCaller = Parameters<typeof authorize>[1];
+
 /** Authentication that knows one caller and counts; every answer is a promise. */
-function authOf(principal: Principal | undefined): Auth {
+function authOf(principal: Principal | undefined): KnownCaller {
   let taken = 0;
+  const shared: SharedCounter = {
+    add: async (_, count) => {
+      taken += count;
+      return { count: taken, endsInMs: 99_000 };
+    },
+    close: () => {},
+  };
   return {
-    ...anonymous,
     authenticate: () => {
       if (principal === undefined) throw authenticationRequired();
       return Promise.resolve(principal);
     },
-    limiter: {
-      take: async ({ hourlyLimit: limit = 0 }) => {
-        taken += 1;
-        const window = { limit, remaining: Math.max(0, limit - taken), resetAtSeconds: 1_800_000_000 };
-        return taken > limit ? { ...window, retryAfterSeconds: 99 } : window;
-      },
-      peek: () => undefined,
-    },
+    limiter: new RateLimiter(() => NOW_MS, shared),
   };
 }
 
+const NOW_MS = 1_800_000_000_000;
 const RUNNING = { phase: 'running' } as const;
 
 /** Serves one route with a template in its path. */
 function serve(
   scope: 'open' | Scope | readonly Scope[],
-  auth: Auth,
+  auth: KnownCaller,
   gateway: { readonly phase: GatewayPhase } = RUNNING,
 ) {
   return startRoute('/:template', authorize({ scope }, auth, gateway), (context) =>
@@ -68,7 +66,7 @@ test('waits for the caller and for its count, and counts before it refuses', asy
   ] as const) {
     const answer = await app.ask('GET', path);
     assert.is(answer.status, status);
-    assert.equal(windowOf(answer), ['2', remaining, '1800000000']);
+    assert.equal(windowOf(answer), ['2', remaining, '1800000099']);
     assert.is(answer.headers.get('retry-after'), status === 429 ? '99' : null);
   }
   app.close();
@@ -97,13 +95,11 @@ test('refuses routes that need the registry while it is loading, after all other
 });
 
 test('calls the next step synchronously when the caller is cached and this process counts alone', async () => {
-  const auth = authOf(ADA);
-  const limiter = createRateLimiter({ now: Date.now });
+  const known: KnownCaller = { limiter: new RateLimiter(Date.now), authenticate: () => ADA };
   let isInside = false;
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const known = { ...auth, limiter, authenticate: () => ADA };
       const entered = authorize({ scope: 'tools:call' }, known, RUNNING)(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;

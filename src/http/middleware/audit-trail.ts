@@ -1,7 +1,7 @@
 // Records every request that may change the registry, the accounts or the settings, and every login, with any outcome; and the
 // calls of tools. Never bodies, queries or credentials; what becomes of the arguments of a call is auth/audit.ts.
 
-import type { Audit } from '../../auth/auth.ts';
+import type { AuditLog } from '../../auth/audit.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import type { CallOutcome } from '../../domain/call-report.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
@@ -25,7 +25,7 @@ const MINUTE_MS = 60_000;
  * requests over the rate limit are not recorded. `now` is monotonic, in ms.
  */
 export function auditTrail(
-  audit: Audit,
+  audit: Pick<AuditLog, 'record'>,
   proxies: Pick<Proxies, 'address'>,
   now: () => number = () => performance.now(),
 ): AuditTrail {
@@ -66,7 +66,7 @@ export function auditTrail(
  * Records the calls of tools, by REST and by MCP, at their end. A request that was refused before it became a call (no
  * credentials, rate limit, no session, headers that are not those of the body) is none.
  */
-export function callTrail(audit: Audit): ReportListener {
+export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>): ReportListener {
   return (report, { state, path }) => {
     const {
       method,

@@ -25,7 +25,7 @@ import type { RouteAccess } from '../route.ts';
  */
 export function authorize(
   route: Pick<RouteAccess, 'scope' | 'speaks' | 'isFree'>,
-  auth: Auth,
+  auth: Pick<Auth, 'authenticate' | 'limiter'>,
   gateway: Pick<Gateway, 'phase'>,
 ): RouteMiddleware {
   if (route.scope === 'open') {

@@ -2,7 +2,7 @@
 // body/parse.ts parses them.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
+import type { RateLimit, RateLimiter } from '../../auth/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json.ts';
@@ -19,7 +19,7 @@ export type BodyKind = 'json' | 'form' | 'bytes';
 
 export interface BodyCosts {
   readonly held: HeldBodies;
-  readonly limiter: RateLimiter;
+  readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
 }
 
 /** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form; with `costs`, 429. */

@@ -1,7 +1,7 @@
 import { NEVER, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { createAuth } from '../../src/auth/auth.ts';
 import type { StoreChange } from '../../src/auth/authenticator.ts';
-import { createAuth } from '../../src/auth/create-auth.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { messageOf } from '../helpers/outcome.ts';
