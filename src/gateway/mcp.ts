@@ -23,9 +23,9 @@ import { OwnerShares } from '../domain/owner-shares.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientSessionView, ClientStats, GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
+import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
-import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
 import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
 
@@ -80,7 +80,6 @@ export class Mcp {
     const listening = new SharedListening();
     const { changes$: listChanges$ } = new CapabilityChanges({ fleet, events$ });
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
-    const memory = new ListMemory();
     this.#actors = {
       fleet,
       sessions: new ClientSessions({ ...deps, ...limits, shares, aggregateShares, subscriptions }),
@@ -88,7 +87,7 @@ export class Mcp {
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,
       now,
-      memory,
+      memory: new ListMemory(),
     };
     this.#aggregate = new AggregateBackends({
       now,
@@ -97,7 +96,6 @@ export class Mcp {
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
-      memory,
       listChanges$,
       serverInfo,
     });

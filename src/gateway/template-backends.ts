@@ -12,8 +12,7 @@ import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import { serverNotFound } from '../domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ListChange, ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
-import { CachedLists } from '../protocol/lists/cached-lists.ts';
-import type { ListMemory } from '../protocol/lists/list-cache.ts';
+import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, InstanceQuery, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
 /** The actors behind the endpoint, for all templates. */
@@ -26,7 +25,7 @@ export interface BackendDeps {
   readonly listChanges$: Observable<ListChange>;
   /** Monotonic clock in ms. */
   readonly now: () => number;
-  /** The memory budget of the lists of all templates. */
+  /** The stored lists of all templates. */
   readonly memory: ListMemory;
 }
 
@@ -44,6 +43,7 @@ export class TemplateBackends implements Backends {
     this.#renewal = new ToolRenewal(() => this.#healthy, deps.now);
     this.listChanged$ = listChangesOf(deps.listChanges$, template);
     this.#lists = new CachedLists({
+      template,
       listChanged$: this.listChanged$,
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => this.#isHealthy(instanceId),

@@ -33,8 +33,7 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
-import { withListNotices } from '../lists/cached-lists.ts';
-import type { ListMemory } from '../lists/list-cache.ts';
+import { withListNotices } from '../cached-lists.ts';
 import type { ServerInfo } from '../modern/modern-discover.ts';
 import type {
   Backends,
@@ -65,8 +64,6 @@ export interface AggregateOptions extends Clock {
   readonly listChanges$: Observable<ListChange>;
   /** Name and version of the gateway, which is the server that clients see. */
   readonly serverInfo: ServerInfo;
-  /** The memory budget of lists, which other caches may share. Default: a budget of its own. */
-  readonly memory?: ListMemory;
 }
 
 /** The templates as one server. */
@@ -78,7 +75,7 @@ export class AggregateBackends implements Backends {
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    this.#lists = new AggregateLists(options.backendsOf, options.memory);
+    this.#lists = new AggregateLists(options.backendsOf);
     this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));

@@ -6,15 +6,13 @@ import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
+import { ListMemory } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import { DEEPEST } from '../client-message.ts';
-import { ListMemory, StoredLists } from '../lists/list-cache.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 
 /** Longest wait for one template, from the start of its crawl. */
 const CRAWL_MS = 1_000;
-/** Lists remembered for templates that do not answer. */
-const MOST_REMEMBERED = 5_000;
 /** Bytes of JSON of one list of all templates. */
 const MOST_BYTES = LIMITS.backendMessageBytes;
 
@@ -41,13 +39,12 @@ export class AggregateLists {
   readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
   readonly #accepted: AcceptedItems = new WeakMap();
-  readonly #remembered: StoredLists<Crawled>;
+  readonly #remembered = new ListMemory<Crawled>();
   /** Requests under way, by list, template and owner. */
   readonly #crawls = new Map<string, Crawl>();
 
-  constructor(backendsOf: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
+  constructor(backendsOf: (template: string) => Backends) {
     this.#backendsOf = backendsOf;
-    this.#remembered = new StoredLists(MOST_REMEMBERED, memory);
   }
 
   /**
@@ -90,7 +87,7 @@ export class AggregateLists {
       // What was asked for before a change is not remembered after it.
       if (this.#crawls.get(key) !== crawl) return listed;
       const before = this.#lastList(key);
-      this.#remembered.set(key, listed, listed.bytes);
+      this.#remembered.set(key, listed);
       if (crawl.isMissed && JSON.stringify(before.items) !== JSON.stringify(listed.items))
         this.late$.next({ template, list });
       return listed;

@@ -4,16 +4,15 @@
 import { mock } from 'node:test';
 import { firstValueFrom, type Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
-import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
-import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListField } from '../../../src/domain/mcp.ts';
-import { CachedLists, listNotices } from '../../../src/protocol/lists/cached-lists.ts';
-import { ListCache, type ListKey, ListMemory, StoredLists } from '../../../src/protocol/lists/list-cache.ts';
-import type { McpSession, SessionlessOptions } from '../../../src/protocol/ports.ts';
-import { suite } from '../../helpers/suite.ts';
-import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
+import type { ServerMessage } from '../../src/domain/client.ts';
+import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { ListField } from '../../src/domain/mcp.ts';
+import { CachedLists, ListMemory, listNotices } from '../../src/protocol/cached-lists.ts';
+import type { McpSession, SessionlessOptions } from '../../src/protocol/ports.ts';
+import { suite } from '../helpers/suite.ts';
+import { ADA, answered, ListingBackends, PROFILE } from './listing-backends.ts';
 
 const test = suite('cached lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -22,7 +21,14 @@ test.after.each(() => mock.timers.reset());
 function setUp() {
   const inner = new ListingBackends({ tools: [{ name: 'a' }] });
   const { listChanged$ } = inner;
-  const cached = new CachedLists({ listChanged$, hasPeers: () => inner.peers().length > 0, now: () => 0 });
+  const cached = new CachedLists({
+    template: 't',
+    listChanged$,
+    hasPeers: () => inner.peers().length > 0,
+    isThere: () => true,
+    now: () => 0,
+    memory: new ListMemory(),
+  });
   const ask = (request: ExchangeRequest, more: Partial<SessionlessOptions> = {}) => {
     const options = { owner: ADA, profile: PROFILE, ...more };
     return firstValueFrom(cached.exchange(request, options, () => inner.exchange(request, options)));
@@ -168,22 +174,30 @@ test('leaves no timer behind without a subscriber', () => {
   assert.equal([received, changes$.observed], [[], false]);
 });
 
-const keyOf = (who: string): ListKey => ({ list: 'tools', everyone: 'everyone', own: who });
-
 /** A cache whose loads the spec answers by hand. */
-function caching() {
+function caching(memory = new ListMemory(), template = 't') {
   const clock = { nowMs: 0 };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
-  const cache = new ListCache({ now: () => clock.nowMs, isThere: (id) => !gone.has(id) });
+  const changes$ = new Subject<ListField>();
+  const cache = new CachedLists({
+    template,
+    listChanged$: changes$,
+    hasPeers: () => true,
+    isThere: (id) => !gone.has(id),
+    now: () => clock.nowMs,
+    memory,
+  });
   const load = (): Observable<Answer> => {
     const source = new Subject<Answer>();
     loads.push(source);
     return source;
   };
+  const serve = (who: string, loading = load) =>
+    cache.exchange({ method: 'tools/list' }, { owner: { id: who }, profile: PROFILE }, loading);
   const ask = (who = 'ada') => {
     const received: unknown[] = [];
-    const subscription = cache.serve(keyOf(who), load).subscribe({
+    const subscription = serve(who).subscribe({
       next: ({ event }) => received.push(event.kind === 'result' ? event.result.value : event.kind),
       error: (thrown: Error) => received.push(thrown.message),
     });
@@ -193,7 +207,7 @@ function caching() {
     loads.at(-1)?.next(answered(result));
     loads.at(-1)?.complete();
   };
-  return { clock, loads, cache, ask, answer, gone };
+  return { clock, loads, changes$, serve, ask, answer, gone };
 }
 
 test('loads once for all callers at the same time', () => {
@@ -247,9 +261,9 @@ test('serves only public lists to other owners', () => {
 });
 
 test('drops a list that changed, also while it loads', () => {
-  const { loads, cache, ask, answer } = caching();
+  const { loads, changes$, ask, answer } = caching();
   const early = ask();
-  cache.change('tools');
+  changes$.next('tools');
   const late = ask();
   assert.is(loads.length, 2);
   loads[0]?.next(answered({ tools: [{ name: 'old' }] }));
@@ -259,7 +273,7 @@ test('drops a list that changed, also while it loads', () => {
     [[{ tools: [{ name: 'old' }] }], [{ tools: [{ name: 'new' }] }]],
   );
   assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
-  cache.change('prompts');
+  changes$.next('prompts');
   assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
 });
 
@@ -289,9 +303,9 @@ test('loads again when the listing instance is gone, and serves the stale list i
 });
 
 test('marks an answer from the cache, and not one that is shared while it loads', async () => {
-  const { cache, clock } = caching();
+  const { serve, clock } = caching();
   const source = new Subject<Answer>();
-  const ask = () => firstValueFrom(cache.serve(keyOf('ada'), () => source));
+  const ask = () => firstValueFrom(serve('ada', () => source));
   const both = [ask(), ask()];
   source.next(answered({ tools: [] }));
   const flags = (await Promise.all(both)).map(({ isRemembered }) => isRemembered);
@@ -313,74 +327,21 @@ test('keeps no error and no list that is too large', () => {
   assert.is(loads.length, 3);
 });
 
-test('remembers a thousand lists, and forgets the one that was used least', () => {
-  const { loads, ask, answer } = caching();
-  for (let who = 0; who < 1_000; who += 1) {
-    ask(`${who}`);
-    answer({ tools: [] });
+test('lists of all templates share the room, and the one used least recently goes', () => {
+  const memory = new ListMemory(4 * 1024 + 200);
+  const [a, b] = [caching(memory, 'a'), caching(memory, 'b')];
+  for (const { ask, answer } of [a, b]) {
+    for (const who of ['ada', 'bo']) {
+      ask(who);
+      answer({ tools: [] });
+    }
   }
-  ask('0');
-  ask('one more');
-  answer({ tools: [] });
-  assert.is(loads.length, 1_001);
-  ask('0');
-  assert.is(loads.length, 1_001);
-  ask('1');
-  assert.is(loads.length, 1_002);
-});
-
-const KIB = 1024;
-
-/** Room for four lists of one KiB, in two caches. */
-function sharing(most = 10) {
-  const memory = new ListMemory(8 * KIB);
-  return { memory, a: new StoredLists<string>(most, memory), b: new StoredLists<string>(most, memory) };
-}
-
-test('lists of all caches share the room, and the one used least recently goes', () => {
-  const { memory, a, b } = sharing();
-  for (const key of ['1', '2']) {
-    a.set(key, `a${key}`, KIB);
-    b.set(key, `b${key}`, KIB);
-  }
-  assert.is(memory.bytes, 8 * KIB);
-  a.get('1');
-  b.set('3', 'b3', KIB);
-  assert.equal([...a.values()], ['a2', 'a1']);
-  assert.equal([...b.values()], ['b2', 'b3']);
-  assert.is(b.get('1'), undefined);
-  assert.is(memory.bytes, 8 * KIB);
-});
-
-test('a list that exceeds the whole budget is not stored', () => {
-  const { memory, a } = sharing();
-  a.set('1', 'small', KIB);
-  a.set('2', 'large', 8 * KIB);
-  assert.equal([a.get('1'), a.get('2')], ['small', undefined]);
-  a.set('1', 'large', 8 * KIB);
-  assert.equal([a.get('1'), memory.bytes], [undefined, 0]);
-});
-
-test('gives room back for lists that are replaced, removed or evicted', () => {
-  const { memory, a } = sharing(2);
-  a.set('1', 'x', KIB);
-  a.set('1', 'y', 0);
-  assert.equal([a.get('1'), memory.bytes], ['y', KIB]);
-  a.set('2', 'x', 0);
-  a.set('3', 'x', 0);
-  assert.equal([a.get('1'), memory.bytes], [undefined, 2 * KIB]);
-  a.delete('2');
-  a.delete('3');
-  a.delete('4');
-  assert.is(memory.bytes, 0);
-});
-
-test('forgets the lists of one cache, and gives their room back', () => {
-  const { memory, a, b } = sharing();
-  for (const key of ['1', '2']) a.set(key, key, 0);
-  b.set('1', 'other', 0);
-  a.clear();
-  assert.equal([[...a.values()], [...b.values()], memory.bytes], [[], ['other'], KIB]);
+  a.ask('ada');
+  b.ask('cy');
+  b.answer({ tools: [] });
+  for (const who of ['ada', 'bo']) a.ask(who);
+  assert.is(a.loads.length, 3, 'that of bo was forgotten');
+  assert.is(b.loads.length, 3);
 });
 
 test.run();

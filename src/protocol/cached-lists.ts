@@ -1,0 +1,297 @@
+// Answers requests for the lists of one template from a cache: one listing for all requests at the same time, served while it is fresh
+// and its instance is connected, and stale when no instance can answer. A session with a dedicated conversation always asks its backend,
+// because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change because
+// instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
+
+import { LRUCache } from 'lru-cache';
+import {
+  auditTime,
+  catchError,
+  connect,
+  defer,
+  endWith,
+  filter,
+  groupBy,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  of,
+  ReplaySubject,
+  Subject,
+  type Subscription,
+  share,
+  takeUntil,
+  tap,
+  throttleTime,
+} from 'rxjs';
+import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
+import { GatewayError } from '../domain/errors.ts';
+import { type Answer, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import { canonicalText, isJsonObject } from '../domain/json.ts';
+import {
+  announcesChanges,
+  changedList,
+  LIST_NOTICES,
+  type ListField,
+  listOf,
+  type Peer,
+} from '../domain/mcp.ts';
+import { shortKey } from './client-bounds.ts';
+import type { McpSession, SessionlessOptions } from './ports.ts';
+
+/** Bytes of JSON of all stored lists, and the largest one that is stored. Values made of them come on top. */
+const MOST_BYTES = 32 * 1024 * 1024;
+const LARGEST_LIST_BYTES = 1024 * 1024;
+/** Approximate memory of an entry in addition to its list. */
+const ENTRY_BYTES = 1024;
+/** How long a list without `ttlMs` stays fresh: servers of the legacy era send a notice when it changes. */
+const DEFAULT_FRESH_MS = 30_000;
+const LONGEST_FRESH_MS = 60 * 60_000;
+/** How long a stale list may be served while no instance answers. */
+const MOST_STALE_MS = 10 * 60_000;
+
+interface StoredAnswer {
+  readonly answer: Answer;
+  readonly bytes: number;
+  readonly freshUntilMs: number;
+  readonly storedUntilMs: number;
+  /** Changes of the list before it: after another one it is stale. */
+  readonly changes: number;
+}
+
+/** The stored lists of a gateway: the least recently used one makes room. */
+export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> extends LRUCache<string, V> {
+  constructor(maxSize: number = MOST_BYTES) {
+    super({ maxSize, sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES });
+  }
+}
+
+/** Keys of an answer: the public one, then the caller's own. */
+interface ListKey {
+  readonly list: ListField;
+  readonly everyone: string;
+  readonly own: string;
+}
+
+export interface CachedListsOptions {
+  readonly template: string;
+  /** Changes of the lists; `resources` includes resource templates. */
+  readonly listChanged$: Observable<ListField>;
+  /** False when no instance is or was connected: then no stale list may be served. */
+  readonly hasPeers: () => boolean;
+  /** False when the instance is gone, so that its next pages cannot be read. */
+  readonly isThere: (instanceId: string) => boolean;
+  /** Monotonic clock in ms. */
+  readonly now: () => number;
+  /** Shared by all templates. */
+  readonly memory: ListMemory;
+}
+
+/** The lists of one template. The caller closes it. */
+export class CachedLists {
+  readonly #options: CachedListsOptions;
+  readonly #subscription: Subscription;
+  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
+  readonly #changed = new Subject<ListField>();
+  /** Listings under way. */
+  readonly #loading = new Map<string, Observable<Answer>>();
+  /** Counts the changes of each list. */
+  readonly #changes = new Map<ListField, number>();
+  /** A different number for each conversation. */
+  readonly #numbers = new WeakMap<Peer, number>();
+  #lastNumber = 0;
+  /** Part of every key: lists of an earlier generation are not found. */
+  #generation = 0;
+
+  constructor(options: CachedListsOptions) {
+    this.#options = options;
+    this.#subscription = options.listChanged$.subscribe((list) => {
+      this.#changes.set(list, this.#changesOf(list) + 1);
+      this.#changed.next(list);
+    });
+  }
+
+  /** One request of a client without a session, from the cache or by `load`. */
+  exchange(
+    request: ExchangeRequest,
+    { profile, owner, instanceId }: SessionlessOptions,
+    load: () => Observable<Answer>,
+  ): Observable<Answer> {
+    if (listOf(request.method) !== undefined && !this.#options.hasPeers()) this.#generation += 1;
+    const key = this.#keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
+    return key === undefined ? load() : this.#serve(key, load);
+  }
+
+  /** One list request in a session. The cache is per conversation: a session could not call the tools that only other instances list. */
+  exchangeIn(
+    { profile, ownerId, peer, isShared }: Pick<McpSession, 'profile' | 'ownerId' | 'peer' | 'isShared'>,
+    request: ExchangeRequest,
+    load: () => Observable<Answer>,
+  ): Observable<Answer> {
+    if (!isShared) return load();
+    const key = this.#keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#numberOf(peer)}`);
+    return key === undefined ? load() : this.#serve(key, load);
+  }
+
+  /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
+  withNotices(messages$: Observable<ServerMessage>, { capabilities }: Peer): Observable<ServerMessage> {
+    const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
+    return withListNotices(messages$, changes$);
+  }
+
+  /** Unsubscribes from the changes. */
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+
+  /**
+   * Undefined for any other method, and for a list request with unknown parameters. `conversation`: of the list, when not every
+   * instance may answer.
+   */
+  #keyOf(
+    request: ExchangeRequest,
+    ownerKey: string,
+    profile: ClientProfile,
+    conversation = '',
+  ): ListKey | undefined {
+    const list = listOf(request.method);
+    if (list === undefined) return undefined;
+    const { cursor = null, _meta, ...others } = request.params ?? {};
+    if (Object.keys(others).length > 0) return undefined;
+    const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
+    const listKey = `${this.#options.template} ${this.#generation} ${list}${conversation} ${page}`;
+    return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
+  }
+
+  #numberOf(peer: Peer): number {
+    const known = this.#numbers.get(peer);
+    if (known !== undefined) return known;
+    this.#lastNumber += 1;
+    this.#numbers.set(peer, this.#lastNumber);
+    return this.#lastNumber;
+  }
+
+  /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */
+  #serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
+    const { now, isThere } = this.#options;
+    return defer(() => {
+      const stored = this.#find(key);
+      const isFresh =
+        stored !== undefined && stored.freshUntilMs > now() && stored.changes === this.#changesOf(key.list);
+      if (isFresh && isThere(stored.answer.instanceId)) return of(stored.answer);
+      return this.#load(key, load).pipe(catchError((thrown) => of(this.#staleAnswer(key, thrown))));
+    });
+  }
+
+  /** Requests after a change do not get the list of a request before it. */
+  #load(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
+    const changes = this.#changesOf(key.list);
+    const loadKey = `${changes} ${key.own}`;
+    const loading = this.#loading.get(loadKey);
+    if (loading !== undefined) return loading;
+    const answer$: Observable<Answer> = defer(load).pipe(
+      filter(({ event }) => isFinal(event)),
+      tap({
+        next: (answer) => {
+          if (changes === this.#changesOf(key.list)) this.#store(key, answer, changes);
+        },
+        finalize: () => this.#loading.delete(loadKey),
+      }),
+      share({ connector: () => new ReplaySubject(1), resetOnComplete: false, resetOnError: false }),
+    );
+    this.#loading.set(loadKey, answer$);
+    return answer$;
+  }
+
+  #store({ everyone, own }: ListKey, answer: Answer, changes: number): void {
+    const { event } = answer;
+    if (event.kind !== 'result') return;
+    const bytes = event.result.bytes.byteLength;
+    if (bytes > LARGEST_LIST_BYTES) return;
+    const { freshMs, isPublic } = cachingOf(event.result.value);
+    const now = this.#options.now();
+    const times = { freshUntilMs: now + freshMs, storedUntilMs: now + MOST_STALE_MS };
+    const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
+    this.#options.memory.set(isPublic ? everyone : own, stored);
+  }
+
+  #find({ everyone, own }: ListKey): StoredAnswer | undefined {
+    const { memory, now } = this.#options;
+    const found = [memory.get(everyone), memory.get(own)];
+    return found.find((stored) => stored !== undefined && stored.storedUntilMs > now());
+  }
+
+  /** When no instance could answer, a stale list is better than an error. */
+  #staleAnswer(key: ListKey, thrown: unknown): Answer {
+    const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
+    const stored = isAbsence ? this.#find(key) : undefined;
+    if (stored === undefined) throw thrown;
+    return stored.answer;
+  }
+
+  #changesOf(list: ListField): number {
+    return this.#changes.get(list === 'resourceTemplates' ? 'resources' : list) ?? 0;
+  }
+}
+
+/** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
+function cachingOf(result: unknown): { readonly freshMs: number; readonly isPublic: boolean } {
+  const { ttlMs, cacheScope } = isJsonObject(result) ? result : {};
+  const isGiven = typeof ttlMs === 'number' && ttlMs >= 0;
+  return {
+    freshMs: isGiven ? Math.min(ttlMs, LONGEST_FRESH_MS) : DEFAULT_FRESH_MS,
+    isPublic: cacheScope === 'public',
+  };
+}
+
+const ABSENCE: ReadonlySet<string> = new Set([
+  'NO_HEALTHY_INSTANCE',
+  'BACKEND_UNAVAILABLE',
+  'BACKEND_TIMEOUT',
+]);
+
+/** Changes within this time are one notice. */
+const AUDIT_MS = 50;
+/** Shortest time between two notices of one kind. */
+const THROTTLE_MS = 1_000;
+
+/**
+ * Notices of changed lists, at most one of each kind per THROTTLE_MS. The last change always leads to a notice, THROTTLE_MS and
+ * AUDIT_MS after it at the latest.
+ */
+export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
+  return changes$.pipe(
+    map((list) => LIST_NOTICES[list]),
+    groupBy((method) => method),
+    mergeMap((same$) =>
+      same$.pipe(
+        auditTime(AUDIT_MS),
+        throttleTime(THROTTLE_MS, undefined, { leading: true, trailing: true }),
+      ),
+    ),
+    map((method) => ({ kind: 'notification', method, params: {} })),
+  );
+}
+
+/**
+ * The messages, whose notices of lists are merged with the changes as in `listNotices`. Completes with the messages, and drops
+ * the pending notices.
+ */
+export function withListNotices<M extends ServerMessage>(
+  messages$: Observable<M>,
+  changes$: Observable<ListField>,
+): Observable<M | ServerNotification> {
+  return messages$.pipe(
+    connect((shared$) => {
+      const lists$ = shared$.pipe(
+        map(({ method }) => changedList(method)),
+        filter((list) => list !== undefined),
+      );
+      const others$ = shared$.pipe(filter(({ method }) => changedList(method) === undefined));
+      const ended$ = shared$.pipe(ignoreElements(), endWith(true));
+      return merge(listNotices(merge(changes$, lists$)).pipe(takeUntil(ended$)), others$);
+    }),
+  );
+}
