@@ -128,7 +128,7 @@ export class ChangeFeed {
     const { subscriptions, listening } = this.#deps;
     const { uris } = client;
     const isWanted = uris.size > 0 && announcesUpdates(peer.capabilities);
-    if (peer.era === 'modern') return isWanted ? listening.updates(ref, uris) : EMPTY;
+    if (peer.era === 'modern') return isWanted ? listening.updates(ref, peer, uris) : EMPTY;
     if (isNetworked(ref.definition)) return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
     const wantedUris = isWanted ? uris : NOTHING;
     const shared$ = resourceUpdates(

@@ -82,7 +82,7 @@ export class Mcp {
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...deps, ...limits, shares, aggregateShares, subscriptions }),
+      sessions: new ClientSessions({ ...deps, ...limits, shares, aggregateShares, subscriptions, listening }),
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,

@@ -6,6 +6,7 @@ import type { Subscription } from 'rxjs';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/client-sessions/client-sessions.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import { SharedListening } from '../../../src/actors/sharing/shared-listening.ts';
 import { SharedSubscriptions } from '../../../src/actors/sharing/shared-subscriptions.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
@@ -107,6 +108,7 @@ export class SessionHarness {
       dispatcher,
       emit,
       subscriptions: this.subscriptions,
+      listening: new SharedListening(),
       now: () => Date.now(),
       alarm: (waitMs, ring) => {
         this.alarms += 1;

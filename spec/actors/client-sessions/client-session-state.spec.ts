@@ -40,7 +40,7 @@ test('sends the state in its own conversation, and again after a move', async ()
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
   const session = await harness.open();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
-  for (const request of [LEVEL, subscribe('x:1'), subscribe('x:2'), unsubscribe('x:1')]) {
+  for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     await resultOf(ask(session, request));
   }
   assert.is(session.logLevel, 'debug');
@@ -118,7 +118,7 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   const { messages, subscription } = listenTo(session);
   await settled();
-  for (const request of [LEVEL, subscribe('x:1'), subscribe('x:2'), unsubscribe('x:1')]) {
+  for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     assert.equal(await resultOf(ask(session, request)), {});
   }
   assert.is(session.logLevel, 'debug');
@@ -202,10 +202,7 @@ test('subscribes once at a modern instance for all sessions, and delivers to eac
   await settled();
   const [listen, ...more] = listens().filter((exchange) => exchange.isOpen && !before.includes(exchange));
   assert.is(more.length, 0); // each took the place of the one before
-  assert.equal(listen?.request.params?.notifications, {
-    resourcesListChanged: true,
-    resourceSubscriptions: ['x:0', 'x:1'],
-  });
+  assert.equal(listen?.request.params?.notifications, { resourceSubscriptions: ['x:0', 'x:1'] });
   listen?.notify('notifications/subscriptions/acknowledged');
   listen?.notify(UPDATED, { uri: 'x:0' });
   listen?.notify('notifications/resources/list_changed');
@@ -214,12 +211,8 @@ test('subscribes once at a modern instance for all sessions, and delivers to eac
     heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list')),
     [['x:0', 'list'], ['list'], ['x:0', 'list']],
   );
-  heard[1]?.subscription.unsubscribe();
-  await settled();
-  const last = listens().at(-1);
-  assert.equal(Object(last?.request.params?.notifications).resourceSubscriptions, ['x:0']);
   for (const { subscription } of heard) subscription.unsubscribe();
-  assert.equal([listen?.isOpen, last?.isOpen], [false, false]);
+  assert.is(listen?.isOpen, false);
   assert.is(harness.ref('a').inFlight, 0);
 });
 

@@ -12,7 +12,7 @@ import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { DedicatedBinding, SharedBindings } from './bindings.ts';
+import { DedicatedBinding, SharedBinding } from './bindings.ts';
 import type { Binding, SessionDeps } from './client-session-types.ts';
 
 /** What a session needs of its binding. */
@@ -48,7 +48,6 @@ export interface SearchOrder {
 
 export class Binder {
   readonly #deps: SessionDeps;
-  readonly shared: SharedBindings;
   /** Peers that keep no dedicated conversations. */
   readonly #sharedOnly = new WeakSet<Peer>();
   /** Modern programs: the first session whose client may be asked something probes whether the program speaks the legacy era. */
@@ -58,7 +57,6 @@ export class Binder {
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
-    this.shared = new SharedBindings(deps.alarm);
   }
 
   /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
@@ -76,7 +74,7 @@ export class Binder {
     const isSharedOnly =
       this.#sharedOnly.has(peer) || (this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
     if (!isSharedOnly && needsDedicated(ref, peer, policy, needs)) return undefined;
-    return this.shared.join(ref, peer);
+    return new SharedBinding(ref, peer, this.#deps.listening);
   }
 
   /**
@@ -144,11 +142,7 @@ export class Binder {
       return shared;
     }
     const { upstream, close } = leased;
-    const binding = new DedicatedBinding(ref, upstream, {
-      close,
-      buffersMessages: isPipe(ref),
-      alarm: this.#deps.alarm,
-    });
+    const binding = new DedicatedBinding(ref, upstream, { close, buffersMessages: isPipe(ref) });
     try {
       await needs.restoreState?.(upstream, signal);
       signal.throwIfAborted();

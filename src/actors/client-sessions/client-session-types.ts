@@ -14,6 +14,7 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { FeedClient, SharedListening } from '../sharing/shared-listening.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
 
 /** Dependencies of sessions. */
@@ -21,6 +22,7 @@ export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'members' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;
+  readonly listening: SharedListening;
   /** For tasks that come due in thousands. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
@@ -46,17 +48,8 @@ type ListingSession = Pick<SessionRecord, 'profile' | 'ownerId'> & {
   readonly isShared: boolean;
 };
 
-/** URIs of resources. */
-export interface ResourceUris {
-  has(uri: string): boolean;
-  keys(): Iterable<string>;
-}
-
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
-export interface SessionSubscriber {
-  /** The subscribed resources. */
-  readonly uris: ResourceUris;
-  deliver(message: ServerMessage): void;
+export interface SessionSubscriber extends FeedClient {
   /** The conversation is over. */
   lost(): void;
 }
@@ -73,8 +66,8 @@ export interface Binding {
   listen(listener: SessionSubscriber): () => void;
   /** Resolves when the streams of its listeners are open at the backend, or will not be; undefined without a need to wait. */
   readonly opening: Promise<void> | undefined;
-  /** A listener subscribes to a resource, or unsubscribes. Resolves when the backend knows, where that takes time. */
-  setSubscribed(uri: string, isSubscribed: boolean): Promise<void> | undefined;
+  /** The resources of a listener have changed. Resolves when the backend knows, where that takes time. */
+  refresh(): Promise<void> | undefined;
   /** A call begins here; it ends with `release`. */
   take(): void;
   release(): void;
@@ -108,8 +101,6 @@ export interface BoundSession {
   callEnded(): void;
   /** The session has this binding from now on. It has detached from the previous one when this returns. */
   moved(binding: Binding): void;
-  /** Resolves when the backend knows of the change, where that takes time. */
-  subscriptionChanged(uri: string, isSubscribed: boolean): Promise<void> | undefined;
   /** The session has ended; its binding is closed after this returns. */
   ended(reason: string): void;
 }

@@ -13,12 +13,12 @@ import type { JsonObject } from '../../domain/json.ts';
 import { isCustomNotice, listOf, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { ResourceUris } from '../sharing/shared-listening.ts';
 import type { Binder } from './binder.ts';
 import { type HeldReservation, SessionCalls } from './client-session-calls.ts';
 import type {
   Binding,
   BoundSession,
-  ResourceUris,
   SessionDeps,
   SessionLists,
   SessionSubscriber,
@@ -261,10 +261,6 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   moved(binding: Binding): void {
     if (this.isListened) this.#listenAt(binding);
     this.#supervisor.bound(this);
-  }
-
-  subscriptionChanged(uri: string, isSubscribed: boolean): Promise<void> | undefined {
-    return this.#listening?.binding.setSubscribed(uri, isSubscribed);
   }
 
   get uris(): ResourceUris {

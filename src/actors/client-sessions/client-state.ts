@@ -25,7 +25,8 @@ import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Binding, ResourceUris, SessionDeps } from './client-session-types.ts';
+import type { ResourceUris } from '../sharing/shared-listening.ts';
+import type { Binding, SessionDeps } from './client-session-types.ts';
 
 const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
@@ -54,23 +55,19 @@ export function isSafeToRepeat(request: ExchangeRequest, at: InstanceRef): boole
   return setsClientState(request.method) || isRepeatable(request, at);
 }
 
-export interface ClientStateDeps extends Pick<SessionDeps, 'subscriptions'> {
-  /** The present binding of the session: it may have moved while a request was answered. */
-  readonly binding: () => Binding | undefined;
-  /** See BindingOwner. */
-  readonly subscriptionChanged: (uri: string, isSubscribed: boolean) => Promise<void> | undefined;
-}
-
 export class ClientState {
-  readonly #deps: ClientStateDeps;
+  readonly #subscriptions: SessionDeps['subscriptions'];
+  readonly #present: () => Binding | undefined;
   #level: string | undefined;
   /** Each resource with the release of its part in a shared subscription, if any. */
   readonly #uris = new Map<string, (() => void) | undefined>();
   /** URIs that were already repeated in the next conversation. */
   #repeated: ReadonlySet<string> | undefined;
 
-  constructor(deps: ClientStateDeps) {
-    this.#deps = deps;
+  /** `present`: the present binding of the session, which may have moved while a request was answered. */
+  constructor(subscriptions: SessionDeps['subscriptions'], present: () => Binding | undefined) {
+    this.#subscriptions = subscriptions;
+    this.#present = present;
   }
 
   get level(): string | undefined {
@@ -147,7 +144,7 @@ export class ClientState {
 
   /** Asks the backend, unless another client did. Without its consent there is no subscription to share. */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
-    const { answer, release } = this.#deps.subscriptions.subscribe(binding.ref, uri);
+    const { answer, release } = this.#subscriptions.subscribe(binding.ref, uri);
     let isKept = false;
     return from(answer).pipe(
       tap(({ kind }) => {
@@ -161,11 +158,11 @@ export class ClientState {
 
   #share(uri: string, binding: Binding) {
     if (binding.upstream !== undefined || binding.peer.era !== 'legacy') return undefined;
-    return this.#deps.subscriptions.subscribe(binding.ref, uri);
+    return this.#subscriptions.subscribe(binding.ref, uri);
   }
 
   #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
-    const present = this.#deps.binding();
+    const present = this.#present();
     if (present === undefined) {
       release?.(); // the session ended meanwhile
       return undefined;
@@ -173,7 +170,7 @@ export class ClientState {
     const isNew = !this.#uris.has(uri);
     this.#uris.get(uri)?.();
     this.#uris.set(uri, release);
-    const known = isNew ? this.#deps.subscriptionChanged(uri, true) : undefined;
+    const known = isNew ? present.refresh() : undefined;
     if (present !== binding) this.#subscribeAt(present, uri, false);
     return known;
   }
@@ -183,7 +180,7 @@ export class ClientState {
     const release = this.#uris.get(uri);
     this.#uris.delete(uri);
     release?.();
-    void this.#deps.subscriptionChanged(uri, false);
+    void this.#present()?.refresh();
   }
 
   /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */

@@ -12,6 +12,7 @@ import { noneHealthy } from '../calls/instance-search.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { ResourceUris } from '../sharing/shared-listening.ts';
 import { CLIENT_ACTORS } from '../template.machine.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
 import {
@@ -20,7 +21,7 @@ import {
   clientSessionMachine,
   type SessionPhase,
 } from './client-session.machine.ts';
-import type { Binding, BoundSession, ResourceUris, SessionDeps, Waiter } from './client-session-types.ts';
+import type { Binding, BoundSession, SessionDeps, Waiter } from './client-session-types.ts';
 import { ClientState, setsClientState } from './client-state.ts';
 import type { RouteHost, SessionRoute } from './session-route.ts';
 
@@ -122,11 +123,9 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
 
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
-    this.#clientState ??= new ClientState({
-      subscriptions: this.deps.subscriptions,
-      binding: () => (this.#phase === 'ended' ? undefined : this.#binding),
-      subscriptionChanged: (uri, isSubscribed) => this.#owner.subscriptionChanged(uri, isSubscribed),
-    });
+    this.#clientState ??= new ClientState(this.deps.subscriptions, () =>
+      this.#phase === 'ended' ? undefined : this.#binding,
+    );
     return this.#clientState.plan(request, binding);
   }
 

@@ -1,123 +1,190 @@
-// Resource updates of modern backends for modern clients: one subscription per instance with the resources of all clients, because
-// each subscription takes a connection. One object per fleet.
+// The messages of a conversation outside of its exchanges, for all clients that share it: one subscription at a modern backend,
+// because each takes a connection, and none at a legacy one, which sends everything.
 
-import { filter, Observable, Subject } from 'rxjs';
-import type { ServerNotification } from '../../domain/client.ts';
-import { isAboutOneOf } from '../../domain/resource-uris.ts';
+import {
+  filter,
+  firstValueFrom,
+  map,
+  merge,
+  NEVER,
+  Observable,
+  Subject,
+  type Subscription,
+  timer,
+} from 'rxjs';
+import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { changedList, type Peer } from '../../domain/mcp.ts';
+import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { ListenClient } from './listen-client.ts';
+import { ListenClient, type ListenClientOptions, type listNotifications } from './listen-client.ts';
 
-/** What a subscription needs of an instance. */
-export type ListeningHost = Pick<InstanceRef, 'listen'>;
+/** URIs of resources. */
+export interface ResourceUris {
+  has(uri: string): boolean;
+  keys(): Iterable<string>;
+}
+
+/** Gets the messages of a conversation. */
+export interface FeedClient {
+  /** The resources whose updates it wants; read at each subscription and each update. */
+  readonly uris: ResourceUris;
+  deliver(message: ServerMessage): void;
+}
 
 /** Most resources in one subscription; beyond that each client gets a part. */
 const MOST_RESOURCES = 10_000;
+const UPDATED = 'notifications/resources/updated';
 
-export class SharedListening {
-  readonly #instances = new Map<ListeningHost, InstanceUpdates>();
-
-  /** Number of instances that have a subscription. */
-  get size(): number {
-    return this.#instances.size;
-  }
-
-  /**
-   * Cold: the updates of these resources during the present session of the instance; see ListenClient. Never errors, never
-   * completes.
-   */
-  updates(host: ListeningHost, uris: ReadonlySet<string>): Observable<ServerNotification> {
-    return new Observable((subscriber) => {
-      const updates = this.#instances.get(host) ?? this.#open(host);
-      subscriber.add(
-        updates.updates$.pipe(filter(({ params }) => isAboutOneOf(params.uri, uris))).subscribe(subscriber),
-      );
-      const remove = updates.add(uris);
-      return () => {
-        remove();
-        if (updates.isEmpty) this.#instances.delete(host);
-      };
-    });
-  }
-
-  #open(host: ListeningHost): InstanceUpdates {
-    const updates = new InstanceUpdates(host);
-    this.#instances.set(host, updates);
-    return updates;
-  }
-}
-
-/** The wanted and the subscribed resources of one instance. */
-class InstanceUpdates {
-  readonly updates$ = new Subject<ServerNotification>();
+/**
+ * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a change of a list
+ * to all, any other message to none. Open while there are clients.
+ */
+export class Feed {
+  readonly #peer: Peer;
+  readonly #messages$: Observable<ServerMessage>;
+  readonly #lists: ReturnType<typeof listNotifications>;
   readonly #client: ListenClient;
-  /** The number of clients of each resource, subscribed or not. */
-  readonly #wanted = new Map<string, number>();
-  /** The resources of each client. */
-  readonly #clients = new Set<{ readonly uris: ReadonlySet<string> }>();
+  readonly #clients = new Set<FeedClient>();
+  #messages: Subscription | undefined;
   /** The resources of the latest subscription, and of the last acknowledged one. */
   #asked: ReadonlySet<string> = new Set();
   #acknowledged: ReadonlySet<string> = new Set();
+  #isScheduled = false;
+  readonly #settled = new Subject<void>();
 
-  constructor(host: ListeningHost) {
+  /** `lists`: the lists that a modern backend is to announce, too. `messages$`: of a legacy backend. */
+  constructor(
+    peer: Peer,
+    listen: ListenClientOptions['listen'],
+    lists = {},
+    messages$: Observable<ServerMessage> = NEVER,
+  ) {
+    this.#peer = peer;
+    this.#lists = lists;
+    this.#messages$ = messages$;
     this.#client = new ListenClient({
-      listen: (request) => host.listen(request),
-      deliver: (notification) => {
-        if (notification.method === 'notifications/resources/updated') this.updates$.next(notification);
-      },
+      listen,
+      deliver: (message) => this.#deliver(message),
       acknowledged: () => {
         this.#acknowledged = this.#asked;
-        this.#subscribe();
+        this.#ask();
       },
-      retry: () => this.#subscribe(),
+      ended: () => this.#settle(),
+      retry: () => this.#ask(),
     });
   }
 
-  get isEmpty(): boolean {
-    return this.#clients.size === 0;
-  }
-
-  /** Adds a client, until the returned function is called. */
-  add(uris: ReadonlySet<string>): () => void {
-    const client = { uris };
+  /** Until the returned function is called. */
+  add(client: FeedClient): () => void {
     this.#clients.add(client);
-    for (const uri of uris) this.#wanted.set(uri, (this.#wanted.get(uri) ?? 0) + 1);
-    this.#subscribe();
+    if (this.#peer.era === 'modern') this.refresh();
+    else
+      this.#messages ??= this.#messages$.subscribe({
+        next: (message) => this.#deliver(message),
+        error: () => undefined, // the state of the instance shows the end
+      });
     return () => {
-      if (this.#clients.delete(client)) this.#remove(uris);
+      if (!this.#clients.delete(client)) return;
+      if (this.#clients.size > 0)
+        this.refresh(); // others may have waited for room
+      else this.#close();
     };
   }
 
-  #remove(uris: ReadonlySet<string>): void {
-    for (const uri of uris) {
-      const count = this.#wanted.get(uri) ?? 0;
-      if (count > 1) this.#wanted.set(uri, count - 1);
-      else this.#wanted.delete(uri);
-    }
-    if (this.isEmpty) this.#client.stop();
-    else this.#subscribe(); // others may have waited for room
+  /** The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one subscription. */
+  refresh(): void {
+    if (this.#isScheduled || this.#peer.era !== 'modern') return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      this.#ask();
+    });
   }
 
-  /** Subscribes if a wanted resource is missing. Resources that are no longer wanted are dropped with the next subscription. */
-  #subscribe(): void {
-    if (this.#wanted.size === 0 || !this.#client.isReady) return;
-    const chosen = this.#chosen();
-    if (this.#client.isOpen && [...chosen].every((uri) => this.#acknowledged.has(uri))) return;
-    this.#asked = chosen; // before asking: the acknowledgement may come synchronously
-    this.#client.ask({ resourceSubscriptions: [...chosen] });
+  /** Resolves when the backend has acknowledged all changes, or will not, at the latest after LIMITS.backgroundMs. */
+  get acknowledged(): Promise<void> | undefined {
+    if (!this.#isScheduled && !this.#client.isPending) return undefined;
+    return firstValueFrom(merge(this.#settled, timer(LIMITS.backgroundMs)).pipe(map(() => undefined)));
+  }
+
+  /** Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription. */
+  #ask(): void {
+    if (this.#clients.size > 0 && this.#client.isReady) this.#askFor(this.#wanted());
+    this.#settle();
+  }
+
+  #askFor(uris: ReadonlySet<string>): void {
+    const notifications =
+      uris.size === 0 ? this.#lists : { ...this.#lists, resourceSubscriptions: [...uris] };
+    const isMissing = !this.#client.isOpen || [...uris].some((uri) => !this.#acknowledged.has(uri));
+    if (Object.keys(notifications).length === 0) this.#client.stop();
+    else if (isMissing) {
+      this.#asked = uris; // before asking: the acknowledgement may come synchronously
+      this.#client.ask(notifications);
+    }
+  }
+
+  #settle(): void {
+    if (!this.#isScheduled && !this.#client.isPending) this.#settled.next();
+  }
+
+  #close(): void {
+    this.#messages?.unsubscribe();
+    this.#messages = undefined;
+    this.#client.stop();
+    this.#settle();
   }
 
   /** All resources, or, if there are too many, one of each client in turn. */
-  #chosen(): ReadonlySet<string> {
-    if (this.#wanted.size <= MOST_RESOURCES) return new Set(this.#wanted.keys());
-    const chosen = new Set<string>();
-    for (let remaining = [...this.#clients].map(({ uris }) => uris.values()); ; ) {
-      const more = remaining.filter((uris) => {
+  #wanted(): ReadonlySet<string> {
+    const wanted = new Set<string>();
+    let remaining = [...this.#clients].map(({ uris }) => uris.keys()[Symbol.iterator]());
+    while (remaining.length > 0 && wanted.size < MOST_RESOURCES) {
+      remaining = remaining.filter((uris) => {
         const { done, value } = uris.next();
-        if (done !== true && chosen.size < MOST_RESOURCES) chosen.add(value);
+        if (done !== true && wanted.size < MOST_RESOURCES) wanted.add(value);
         return done !== true;
       });
-      if (more.length === 0 || chosen.size === MOST_RESOURCES) return chosen;
-      remaining = more;
     }
+    return wanted;
+  }
+
+  #deliver(message: ServerMessage): void {
+    const isUpdate = message.method === UPDATED;
+    if (message.kind === 'request' || (!isUpdate && changedList(message.method) === undefined)) return;
+    const { uri } = message.params;
+    const uris = isUpdate && typeof uri === 'string' ? enclosingUris(uri) : [];
+    for (const client of [...this.#clients]) {
+      if (!isUpdate || uris.some((candidate) => client.uris.has(candidate))) client.deliver(message);
+    }
+  }
+}
+
+/** What a feed needs of an instance. */
+export type ListeningHost = Pick<InstanceRef, 'listen' | 'messages$' | 'peer'>;
+
+/** The feeds of the conversations that clients share at instances. One object per fleet. */
+export class SharedListening {
+  /** By the peer, which is another object after a restart. */
+  readonly #feeds = new WeakMap<Peer, Feed>();
+
+  /** That of the session of the instance with this peer. */
+  feed(host: ListeningHost, peer: Peer): Feed {
+    const known = this.#feeds.get(peer);
+    if (known !== undefined) return known;
+    // The next session of the instance has a feed of its own.
+    const listen: ListenClientOptions['listen'] = (request) =>
+      host.peer === peer ? host.listen(request) : NEVER;
+    const feed = new Feed(peer, listen, {}, host.messages$);
+    this.#feeds.set(peer, feed);
+    return feed;
+  }
+
+  /** Cold: the updates of these resources during the session with this peer. Never errors, never completes. */
+  updates(host: ListeningHost, peer: Peer, uris: ReadonlySet<string>): Observable<ServerNotification> {
+    return new Observable<ServerMessage>((subscriber) =>
+      this.feed(host, peer).add({ uris, deliver: (message) => subscriber.next(message) }),
+    ).pipe(filter((message): message is ServerNotification => message.method === UPDATED));
   }
 }
