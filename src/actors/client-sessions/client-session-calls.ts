@@ -7,17 +7,18 @@ import { backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Binding, BoundSession } from './client-session-types.ts';
-import { type RouteHost, SessionRoute } from './session-route.ts';
+import type { SessionBinding } from './session-binding.ts';
+import { SessionRoute } from './session-route.ts';
 
 export class SessionCalls {
-  readonly #host: RouteHost;
+  readonly #host: SessionBinding;
   readonly #owner: BoundSession;
   // A parked session has neither: both are made with the first call.
   #calls: LinkedSet<SessionRoute> | undefined;
   #reservations: Set<HeldReservation> | undefined;
   #isAway = false;
 
-  constructor(host: RouteHost, owner: BoundSession) {
+  constructor(host: SessionBinding, owner: BoundSession) {
     this.#host = host;
     this.#owner = owner;
   }

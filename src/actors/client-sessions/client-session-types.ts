@@ -5,7 +5,6 @@
 import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -75,14 +74,6 @@ export interface Binding {
   retire(): void;
   /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
   close(): Promise<void>;
-}
-
-/** A request that waits for a binding of its session. Exactly one of the two methods is called, once. */
-export interface Waiter {
-  /** True when the request needs a dedicated conversation. */
-  readonly needsDedicated: boolean;
-  bound(binding: Binding): void;
-  refused(error: GatewayError): void;
 }
 
 /** The session of a binding and of calls, as session-binding.ts and client-session-calls.ts use it. */

@@ -84,7 +84,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   /** Binds the session to an instance; for errors see ClientSessions.open. No promise when nothing has to be opened there. */
-  open(): Promise<void> | undefined {
+  open(): Promise<unknown> | undefined {
     return this.#sessionBinding.open();
   }
 

@@ -1,7 +1,7 @@
 // The binding of a session, the state of its client, and the requests that wait for a binding. Driven by the machine of the
 // session (client-session.machine.ts).
 
-import type { Observable } from 'rxjs';
+import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { createActor } from 'xstate';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -9,7 +9,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { noneHealthy } from '../calls/instance-search.ts';
-import type { AttemptPlan } from '../calls/routes.ts';
+import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/shared-listening.ts';
@@ -21,13 +21,19 @@ import {
   clientSessionMachine,
   type SessionPhase,
 } from './client-session.machine.ts';
-import type { Binding, BoundSession, SessionDeps, Waiter } from './client-session-types.ts';
+import type { Binding, BoundSession, SessionDeps } from './client-session-types.ts';
 import { ClientState, setsClientState } from './client-state.ts';
-import type { RouteHost, SessionRoute } from './session-route.ts';
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-export class SessionBinding implements ClientSessionDeps, RouteHost {
+/** A request that waits for a binding of its session. */
+interface Waiter {
+  /** True when it needs a dedicated conversation. */
+  readonly needsDedicated: boolean;
+  readonly subscriber: Subscriber<Binding>;
+}
+
+export class SessionBinding implements ClientSessionDeps {
   readonly deps: SessionDeps;
   readonly #binder: Binder;
   readonly #owner: BoundSession;
@@ -40,7 +46,9 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   /** The instance that was chosen for the opening. */
   #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
-  readonly #waiting = new BindingWaiters();
+  #waiting: Set<Waiter> | undefined;
+  /** Why the session has no usable binding: the error of the next refusal. */
+  #failure: GatewayError | undefined;
   #unsafeCalls = 0;
   #reason = 'its instance is gone';
   #closing: Promise<void> | undefined;
@@ -77,9 +85,11 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   get notificationBinding(): Binding | undefined {
     return this.#phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
   }
+  /** False when the template demands that clients share a conversation. */
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
   }
+  /** The queue of the template, where calls of an absent client offer their places. */
   get queue(): Group['queue'] {
     return this.deps.fleet.group(this.template).queue;
   }
@@ -98,29 +108,40 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   }
 
   /** Binds to a first instance. No promise when nothing has to be opened there. */
-  open(): Promise<void> | undefined {
+  open(): Promise<unknown> | undefined {
     const ref = this.#binder.choose(this.template);
     this.#binding = this.#binder.at(ref, this.#needs);
-    if (this.#binding === undefined) return this.#openAt(ref);
+    if (this.#binding === undefined) {
+      this.#first = ref;
+      return firstValueFrom(this.untilBound(false));
+    }
     this.wake();
     return undefined;
   }
 
-  wait(waiter: Waiter): () => void {
-    if (!this.deps.isAccepting()) waiter.refused(shuttingDown());
-    else if (this.#phase === 'ended') waiter.refused(sessionLost(this.#reason));
-    else if (this.#waiting.add(waiter)) this.requestBinding(waiter.needsDedicated);
-    else waiter.refused(queueFull(this.template));
-    return () => this.#waiting.remove(waiter);
+  /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
+  untilBound(needsDedicated: boolean): Observable<Binding> {
+    return new Observable((subscriber) => {
+      if (!this.deps.isAccepting()) return subscriber.error(shuttingDown());
+      if (this.#phase === 'ended') return subscriber.error(sessionLost(this.#reason));
+      this.#waiting ??= new Set();
+      if (this.#waiting.size >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(this.template));
+      const waiter = { needsDedicated, subscriber };
+      this.#waiting.add(waiter);
+      this.requestBinding(needsDedicated);
+      return () => this.#waiting?.delete(waiter);
+    });
   }
 
-  carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer> {
+  /** Makes one call on this route. */
+  carry(request: ExchangeRequest, route: CallRoute): Observable<Answer> {
     return this.deps.dispatcher.carry(this.template, request, () => {
       const timeoutMs = this.callTimeoutMs;
       return { group: this.#group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
 
+  /** How a request travels to the binding. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
     this.#clientState ??= new ClientState(this.deps.subscriptions, () =>
@@ -129,10 +150,12 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
     return this.#clientState.plan(request, binding);
   }
 
+  /** True when the pool gives the instance no calls because other calls failed there. */
   isEjected({ ref }: Binding): boolean {
     return this.#group.pool.ejectionOf(ref) !== undefined;
   }
 
+  /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */
   abandon(binding: Binding): boolean {
     if (binding !== this.#binding) return true; // another call made it move
     if (!this.mayMove || !hasOthers(this.#group, binding.ref)) return false;
@@ -140,6 +163,7 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
     return true;
   }
 
+  /** Counts calls that are not safe to repeat and may have been delivered. */
   countUnsafe(difference: 1 | -1): void {
     this.#unsafeCalls += difference;
   }
@@ -185,7 +209,7 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
 
   async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
-    const only = this.#waiting.needsDedicated && this.isServed() ? from : undefined;
+    const only = this.#needsDedicated && this.isServed() ? from : undefined;
     const order = { first: this.#first, only, last: from, signal, withinMs: this.bindTimeoutMs() };
     try {
       const binding = await this.#binder.findBinding(this.#needs, order);
@@ -233,16 +257,14 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   enter(phase: SessionPhase): void {
     this.#phase = phase;
     if (phase === 'ended') this.#actor = undefined;
-    if (phase === 'serving' && this.#binding !== undefined) this.#waiting.resume(this.#binding);
+    if (phase === 'serving' && this.#binding !== undefined) this.#resume(this.#binding);
     else if (phase === 'unbound') this.refuse();
     else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
     else if (phase === 'ended') this.#finish();
   }
 
   fail(why: { readonly error: unknown } | 'late'): void {
-    this.#waiting.fail(
-      why === 'late' ? backendTimeout(this.bindTimeoutMs(), 'no') : asGatewayError(why.error),
-    );
+    this.#failure = why === 'late' ? backendTimeout(this.bindTimeoutMs(), 'no') : asGatewayError(why.error);
   }
 
   refuse(): void {
@@ -252,9 +274,33 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** While the gateway stops, that is the reason. */
+  /** Resumes the requests; those that need a dedicated conversation are refused if opening one has failed. */
+  #resume(binding: Binding): void {
+    const { failure, waiting } = this.#takeWaiting();
+    for (const { needsDedicated, subscriber } of waiting) {
+      if (failure !== undefined && needsDedicated) subscriber.error(failure);
+      else subscriber.next(binding);
+    }
+  }
+
+  /** `why` is called only when a request waits. While the gateway stops, that is the reason. */
   #refuse(why: () => GatewayError): void {
-    this.#waiting.refuse(() => (this.deps.isAccepting() ? why() : shuttingDown()));
+    const { failure, waiting } = this.#takeWaiting();
+    if (waiting.size === 0) return;
+    const error = failure ?? (this.deps.isAccepting() ? why() : shuttingDown());
+    for (const { subscriber } of waiting) subscriber.error(error);
+  }
+
+  /** A request that is added from now on waits for the next binding. */
+  #takeWaiting() {
+    const taken = { failure: this.#failure, waiting: this.#waiting ?? new Set<Waiter>() };
+    this.#failure = undefined;
+    this.#waiting = undefined;
+    return taken;
+  }
+
+  get #needsDedicated(): boolean {
+    return [...(this.#waiting ?? [])].some(({ needsDedicated }) => needsDedicated);
   }
 
   get #group(): Group {
@@ -268,19 +314,11 @@ export class SessionBinding implements ClientSessionDeps, RouteHost {
   get #needs(): SessionNeeds {
     const { template, ownerId, profile } = this.#owner;
     const state = this.#clientState;
-    const asksForLog = state?.level !== undefined || this.#waiting.needsDedicated;
+    const asksForLog = state?.level !== undefined || this.#needsDedicated;
     const needs = { template, ownerId, profile, asksForLog };
     return state === undefined
       ? needs
       : { ...needs, restoreState: (upstream, signal) => state.repeat(upstream, signal) };
-  }
-
-  #openAt(ref: InstanceRef): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#first = ref;
-    this.#waiting.add({ needsDedicated: false, bound: () => resolve(), refused: reject });
-    this.wake();
-    return promise;
   }
 
   #take(binding: Binding): void {
@@ -309,64 +347,4 @@ function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): bool
 /** True when another instance could take a session of the template. */
 function hasOthers({ pool }: Group, than: InstanceRef): boolean {
   return pool.candidates.some((candidate) => candidate !== than);
-}
-
-/** The requests that wait for a binding. Each is answered once; a request that is added meanwhile waits for the next binding. */
-class BindingWaiters {
-  #waiters: Set<Waiter> | undefined;
-  #failure: GatewayError | undefined;
-
-  /** True while a waiting request needs a dedicated conversation. */
-  get needsDedicated(): boolean {
-    for (const waiter of this.#waiters ?? []) if (waiter.needsDedicated) return true;
-    return false;
-  }
-
-  /** False when there are too many already. */
-  add(waiter: Waiter): boolean {
-    this.#waiters ??= new Set();
-    if (this.#waiters.size >= LIMITS.queuedPerInstance) return false;
-    this.#waiters.add(waiter);
-    return true;
-  }
-
-  remove(waiter: Waiter): void {
-    this.#waiters?.delete(waiter);
-  }
-
-  /** Why the session has no usable binding: the error of the next refusal. */
-  fail(failure: GatewayError): void {
-    this.#failure = failure;
-  }
-
-  /** Resumes the requests; those that need a dedicated conversation are refused if opening one has failed. */
-  resume(binding: Binding): void {
-    const failure = this.#takeFailure();
-    for (const waiter of this.#take()) {
-      if (failure !== undefined && waiter.needsDedicated) waiter.refused(failure);
-      else waiter.bound(binding);
-    }
-  }
-
-  /** `why` is called only when a request waits. */
-  refuse(why: () => GatewayError): void {
-    const failure = this.#takeFailure();
-    const waiters = [...this.#take()];
-    if (waiters.length === 0) return;
-    const error = failure ?? why();
-    for (const waiter of waiters) waiter.refused(error);
-  }
-
-  /** Empties the set first: requests that are added or removed meanwhile have no effect. */
-  #take(): Iterable<Waiter> {
-    const waiters = this.#waiters ?? [];
-    this.#waiters = undefined;
-    return waiters;
-  }
-
-  #takeFailure(): GatewayError | undefined {
-    const failure = this.#failure;
-    this.#failure = undefined;
-    return failure;
-  }
 }

@@ -11,11 +11,12 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
 import { type AttemptPlan, BoundRoute, type CallRoute, type RouteRetry } from '../calls/routes.ts';
-import type { QueueTarget, WaitQueue, YieldingCall } from '../calls/wait-queue.ts';
+import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
-import type { Binding, SessionDeps, Waiter } from './client-session-types.ts';
+import type { Binding } from './client-session-types.ts';
 import { asksForLog, isSafeToRepeat } from './client-state.ts';
+import type { SessionBinding } from './session-binding.ts';
 
 /**
  * Wait before a failed call is repeated, in ms, the factor for each further wait, and the number of repeats. Meanwhile a failure
@@ -25,34 +26,8 @@ const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
 
-/** The binding of the session, for its calls and their routes. */
-export interface RouteHost {
-  readonly deps: Pick<SessionDeps, 'alarm'>;
-  readonly binding: Binding | undefined;
-  /** The binding, if it may be used now. */
-  readonly usableBinding: Binding | undefined;
-  /** The session may move to another instance. */
-  readonly mayMove: boolean;
-  /** False when the template demands that clients share a conversation. */
-  readonly mayUpgrade: boolean;
-  /** Waits for a binding; the returned function ends the wait. */
-  wait(waiter: Waiter): () => void;
-  /** How a request travels to the binding. */
-  plan(request: ExchangeRequest, binding: Binding): AttemptPlan;
-  /** True when the pool gives the instance no calls because other calls failed there. */
-  isEjected(binding: Binding): boolean;
-  /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */
-  abandon(binding: Binding): boolean;
-  /** Counts calls that are not safe to repeat and may have been delivered. */
-  countUnsafe(difference: 1 | -1): void;
-  /** The queue of the template, where calls of an absent client offer their places. */
-  readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
-  /** Makes one call on this route. */
-  carry(request: ExchangeRequest, route: SessionRoute): Observable<Answer>;
-}
-
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
-  readonly #host: RouteHost;
+  readonly #host: SessionBinding;
   readonly #request: ExchangeRequest;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
@@ -74,7 +49,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
-  constructor(host: RouteHost, request: ExchangeRequest, reservation: Binding | undefined) {
+  constructor(host: SessionBinding, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#host = host;
     this.#request = request;
     this.reservation = reservation;
@@ -93,10 +68,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { reservation } = this;
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
     const binding = this.#isReserved ? reservation : this.#host.usableBinding;
-    if (binding === undefined) return this.#untilBound();
+    if (binding === undefined) return this.#host.untilBound(this.#needsDedicated);
     if (!this.#needsDedicated && this.#host.mayUpgrade && needsDedicated(request, binding)) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
-      return this.#untilBound();
+      return this.#host.untilBound(true);
     }
     if (this.#current?.binding !== binding) {
       const options = { isContinuation: binding === reservation, upstream: binding.upstream };
@@ -185,17 +160,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { ref, upstream } = reservation;
     if (ref.acceptsCalls(upstream) || ref.state === 'draining') return true;
     return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy instance may still answer
-  }
-
-  /** Emits when the session has a binding for the call. */
-  #untilBound(): Observable<unknown> {
-    return new Observable((subscriber) =>
-      this.#host.wait({
-        needsDedicated: this.#needsDedicated,
-        bound: () => subscriber.next(undefined),
-        refused: (error) => subscriber.error(error),
-      }),
-    );
   }
 
   #pause(waitMs: number): Observable<unknown> {
