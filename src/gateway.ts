@@ -15,14 +15,16 @@ import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
-import { checkCloseOptions, checkedOptions, checkRegisterOptions } from './gateway/checked-options.ts';
 import {
+  checkCloseOptions,
   checkEventName,
+  checkedOptions,
+  checkRegisterOptions,
   refusalOfAnswer,
   refusalOfCall,
   refusalOfList,
   refusalOfRequest,
-} from './gateway/checked-requests.ts';
+} from './gateway/checked-input.ts';
 import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
 import type {
   CallResult,

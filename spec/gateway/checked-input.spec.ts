@@ -4,13 +4,13 @@ import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { checkedOptions } from '../../src/gateway/checked-options.ts';
 import {
+  checkedOptions,
   refusalOfAnswer,
   refusalOfCall,
   refusalOfList,
   refusalOfRequest,
-} from '../../src/gateway/checked-requests.ts';
+} from '../../src/gateway/checked-input.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
