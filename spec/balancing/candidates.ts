@@ -1,7 +1,7 @@
 // What every spec of a strategy needs: candidates made of a few words, seeded randomness, and counting.
 // It knows no strategy.
 
-import type { Candidate, Strategy } from '../../src/balancing/strategy.ts';
+import type { Candidate, Strategy } from '../../src/balancing/strategies.ts';
 
 /** A candidate whose load a spec may change. */
 export type TestCandidate = { -readonly [Field in keyof Candidate]: Candidate[Field] };

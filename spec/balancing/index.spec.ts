@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { STRATEGIES } from '../../src/balancing/index.ts';
+import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { STRATEGY_NAMES } from '../../src/domain/policy.ts';
 import { strategyConformance } from '../conformance/strategy.ts';
 import { suite } from '../helpers/suite.ts';

@@ -6,7 +6,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { CallEnd, SentCall } from '../../src/balancing/outliers.ts';
 import { type Change, Pool } from '../../src/balancing/pool.ts';
-import { roundRobin } from '../../src/balancing/round-robin.ts';
+import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
 
@@ -22,7 +22,7 @@ class Bench {
   nowMs = 1_000_000;
 
   constructor(...ids: string[]) {
-    this.pool = new Pool(this.#changes$, roundRobin, {
+    this.pool = new Pool(this.#changes$, STRATEGIES.round_robin, {
       now: () => this.nowMs,
       alarm: (waitMs, ring) => {
         const alarm = { atMs: this.nowMs + waitMs, ring };

@@ -1,8 +1,7 @@
 import { concat, EMPTY, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { leastConnections } from '../../src/balancing/least-connections.ts';
 import { type Change, Pool } from '../../src/balancing/pool.ts';
-import { roundRobin } from '../../src/balancing/round-robin.ts';
+import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
 
@@ -22,7 +21,7 @@ const down = (id: string): Change<TestCandidate> => ({ kind: 'down', id });
 /** A pool by round robin in which these candidates are up, and the changes that feed it. */
 function pooled(...members: TestCandidate[]) {
   const changes$ = new Subject<Change<TestCandidate>>();
-  const pool = new Pool(changes$, roundRobin, OPTIONS);
+  const pool = new Pool(changes$, STRATEGIES.round_robin, OPTIONS);
   for (const member of members) changes$.next(up(member));
   return { pool, changes$ };
 }
@@ -42,7 +41,7 @@ test('distinguishes full candidates from none', () => {
 test('chooses by another strategy from the next pick on', () => {
   const { pool } = pooled(candidate('a', { inFlight: 1 }), candidate('b'));
   assert.is(pool.pick()?.id, 'a');
-  pool.setStrategy(leastConnections);
+  pool.setStrategy(STRATEGIES.least_connections);
   assert.equal(picked(pool, 2), ['b', 'b']);
 });
 
@@ -62,8 +61,11 @@ test('is empty when the changes end during the subscription', () => {
     of(up(candidate('a'))),
     throwError(() => new Error('the source broke')),
   );
-  assert.is(new Pool(failing, roundRobin, OPTIONS).pick(), undefined);
-  assert.is(new Pool(concat(of(up(candidate('a'))), EMPTY), roundRobin, OPTIONS).pick(), undefined);
+  assert.is(new Pool(failing, STRATEGIES.round_robin, OPTIONS).pick(), undefined);
+  assert.is(
+    new Pool(concat(of(up(candidate('a'))), EMPTY), STRATEGIES.round_robin, OPTIONS).pick(),
+    undefined,
+  );
 });
 
 test.run();

@@ -2,16 +2,18 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { healthBased } from '../../src/balancing/health-based.ts';
 import { bestLatencyMs, healthScore } from '../../src/balancing/health-score.ts';
-import { leastConnections } from '../../src/balancing/least-connections.ts';
-import { random } from '../../src/balancing/random.ts';
-import { roundRobin } from '../../src/balancing/round-robin.ts';
-import type { Strategy } from '../../src/balancing/strategy.ts';
-import { weightedRoundRobin } from '../../src/balancing/weighted-round-robin.ts';
+import { STRATEGIES, type Strategy } from '../../src/balancing/strategies.ts';
 import { suite } from '../helpers/suite.ts';
 import { type Candidates, candidate, candidates, counted, picks, seeded, weighted } from './candidates.ts';
 
+const {
+  round_robin: roundRobin,
+  least_connections: leastConnections,
+  weighted_round_robin: weightedRoundRobin,
+  health_based: healthBased,
+  random,
+} = STRATEGIES;
 const test = suite('strategies');
 /** Picks and counts the pick at once, as an instance does when it is sent a request. */
 function send(times: number, from: Candidates, strategy = leastConnections()): string[] {

@@ -1,9 +1,9 @@
-// What every strategy must do, whatever its order: run for each row of the table in src/balancing/index.ts.
+// What every strategy must do, whatever its order: run for each row of the table in src/balancing/strategies.ts.
 // The order itself is in the spec of each strategy.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { StrategyFactory } from '../../src/balancing/strategy.ts';
+import type { StrategyFactory } from '../../src/balancing/strategies.ts';
 import { type Candidates, candidate, candidates, picks, seeded } from '../balancing/candidates.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -48,7 +48,6 @@ const pureRooms: Readonly<Record<string, readonly string[]>> = {
 
 /** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is no helper. */
 const tables: readonly { folder: string; isVariant: (source: Source) => boolean }[] = [
-  { folder: 'src/balancing', isVariant: (source) => exportsA('StrategyFactory', source) },
   { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
   { folder: 'src/http/routes', isVariant: () => true },
   { folder: 'src/cli/commands', isVariant: () => true },

@@ -54,16 +54,16 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   'a table lists every variant of its folder': {
     beside: [
-      ['src/balancing/index.ts', `import { a } from './listed.ts';`],
+      ['src/transports/index.ts', `import { a } from './listed.ts';`],
       ['src/http/routes/index.ts', `import { a } from './listed.ts';`],
     ],
     bad: [
-      ['src/balancing/fastest.ts', 'export const fastest: StrategyFactory = () => ([first]) => first;'],
+      ['src/transports/fastest.ts', 'export const fastest: TransportType = {};'],
       ['src/http/routes/health.ts', 'export const health = 1;'],
     ],
     good: [
-      ['src/balancing/listed.ts', 'export const listed: StrategyFactory = () => ([first]) => first;'],
-      ['src/balancing/pool.ts', 'export class Pool {}'],
+      ['src/transports/listed.ts', 'export const listed: TransportType = {};'],
+      ['src/transports/pool.ts', 'export class Pool {}'],
       ['src/transports/http/http.ts', 'export const http: TransportType = {};'],
       ['src/http/routes/listed.ts', 'export const listed = 1;'],
     ],

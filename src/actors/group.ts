@@ -2,9 +2,8 @@
 // all of them full, and its policy. It neither starts nor ends instances (fleet.ts).
 
 import { Subject } from 'rxjs';
-import { STRATEGIES } from '../balancing/index.ts';
 import { type Change, Pool } from '../balancing/pool.ts';
-import type { Strategy } from '../balancing/strategy.ts';
+import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
 import type { Clock } from '../domain/clock.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceState } from '../domain/instance.ts';

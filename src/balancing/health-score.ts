@@ -1,9 +1,10 @@
 // The health of an instance as one number, and its averages, which actors/instances/call-counter.ts records.
 
-import type { Candidate } from './strategy.ts';
-
-/** The two averages of a score. */
-export type Measured = Pick<Candidate, 'successRate' | 'latencyMs'>;
+/** The two averages of a score: see Candidate. */
+export interface Measured {
+  readonly successRate: number;
+  readonly latencyMs: number | undefined;
+}
 
 /** Share of the newest sample in an average: the last ten samples make up nine tenths of it. */
 const SAMPLE_SHARE = 0.2;

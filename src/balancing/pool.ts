@@ -3,7 +3,7 @@
 
 import { type Observable, Subscription } from 'rxjs';
 import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type SentCall } from './outliers.ts';
-import type { Candidate, Strategy } from './strategy.ts';
+import type { Candidate, Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type Change<C extends Candidate> =

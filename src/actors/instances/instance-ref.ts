@@ -4,7 +4,7 @@
 
 import { defer, firstValueFrom, from, Observable, race, throwError, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
-import type { Candidate } from '../../balancing/strategy.ts';
+import type { Candidate } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ServerMessage } from '../../domain/client.ts';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
