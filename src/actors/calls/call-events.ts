@@ -17,7 +17,7 @@ export interface ReportedCall {
 }
 
 /** The instance of the event. */
-type EventInstance = Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>;
+type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
 
 /** A call at one instance: the number of the attempt, and the time before it. */
 export type Attempted = Pick<GatewayEvents['exchange.finished'], 'attempt' | 'waitMs'>;
@@ -44,52 +44,17 @@ export class CallEvents implements CallRecord {
   }
 
   started(): void {
-    const { template, number, request } = this.#call;
-    this.#emit({
-      type: 'exchange.started',
-      atMs: Date.now(),
-      template,
-      call: number,
-      method: request.method,
-      tool: toolIn(request),
-      principal: request.caller ?? ANONYMOUS.id,
-      requestId: request.requestId,
-    });
+    this.#emit(this.#event('exchange.started'));
   }
 
   /** No instance takes the call. No event while an attempt is under way: its end is the last event. */
   refused(code: ErrorCode, waitMs: number): void {
-    if (!this.#ends()) return;
-    const { template, number, request } = this.#call;
-    this.#emit({
-      type: 'exchange.refused',
-      atMs: Date.now(),
-      template,
-      call: number,
-      method: request.method,
-      tool: toolIn(request),
-      principal: request.caller ?? ANONYMOUS.id,
-      requestId: request.requestId,
-      waitMs,
-      code,
-    });
+    if (this.#ends()) this.#emit({ ...this.#event('exchange.refused'), waitMs, code });
   }
 
   /** The caller left during the wait. No event while an attempt is under way, or after the last one. */
   cancelled(waitMs: number): void {
-    if (!this.#ends()) return;
-    const { template, number, request } = this.#call;
-    this.#emit({
-      type: 'exchange.cancelled',
-      atMs: Date.now(),
-      template,
-      call: number,
-      method: request.method,
-      tool: toolIn(request),
-      principal: request.caller ?? ANONYMOUS.id,
-      requestId: request.requestId,
-      waitMs,
-    });
+    if (this.#ends()) this.#emit({ ...this.#event('exchange.cancelled'), waitMs });
   }
 
   /** The number of an attempt that ended before it was sent. */
@@ -105,27 +70,13 @@ export class CallEvents implements CallRecord {
   }
 
   /** The call continues after the failure of that attempt. */
-  retried({ template, id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
-    const { number, request } = this.#call;
-    this.#emit({
-      type: 'exchange.retried',
-      atMs: Date.now(),
-      template,
-      instanceId: id,
-      serverId,
-      call: number,
-      method: request.method,
-      tool: toolIn(request),
-      principal: request.caller ?? ANONYMOUS.id,
-      requestId: request.requestId,
-      attempt,
-      code,
-    });
+  retried({ id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
+    this.#emit({ ...this.#event('exchange.retried'), instanceId: id, serverId, attempt, code });
   }
 
   /** The attempt has ended. `isOver`: the call has ended with it. */
   finished(
-    { template, id, serverId }: EventInstance,
+    { id, serverId }: EventInstance,
     { attempt, waitMs }: Attempted,
     { outcome, durationMs, error }: ExchangeEnding,
     isOver: boolean,
@@ -133,18 +84,10 @@ export class CallEvents implements CallRecord {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
-    const { number, request } = this.#call;
     this.#emit({
-      type: 'exchange.finished',
-      atMs: Date.now(),
-      template,
+      ...this.#event('exchange.finished'),
       instanceId: id,
       serverId,
-      call: number,
-      method: request.method,
-      tool: toolIn(request),
-      principal: request.caller ?? ANONYMOUS.id,
-      requestId: request.requestId,
       attempt,
       waitMs,
       outcome,
@@ -152,6 +95,21 @@ export class CallEvents implements CallRecord {
       isLast,
       code: error?.code,
     });
+  }
+
+  /** The fields of every event. First in a literal, they are copied at once. */
+  #event<T extends GatewayEvent['type']>(type: T) {
+    const { template, number, request } = this.#call;
+    return {
+      type,
+      atMs: Date.now(),
+      template,
+      call: number,
+      method: request.method,
+      tool: toolIn(request),
+      principal: request.caller ?? ANONYMOUS.id,
+      requestId: request.requestId,
+    };
   }
 
   /** True when an event without an instance may be the last one. */
