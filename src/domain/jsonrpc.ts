@@ -1,5 +1,5 @@
 // JSON-RPC 2.0 messages: types, and the reader of messages of backends. Transports do the framing (lines, SSE events, HTTP bodies);
-// transports/stdio/correlator.ts maps ids.
+// transports/channel.ts maps ids.
 
 import { isUtf8 } from 'node:buffer';
 import {

@@ -99,19 +99,22 @@ export function isModernAnswer(answer: HandshakeAnswer): boolean {
 
 class HandshakeRefused extends Error {}
 
+/** Before a handshake. */
+export const NO_PEER: Peer = {
+  era: 'bare',
+  protocolVersion: '',
+  serverName: '',
+  serverVersion: '',
+  capabilities: {},
+  greeting: {},
+};
+
 /** The name of a server that gives none. */
 const UNNAMED = 'unnamed';
 
 /** A new object for each session, because a restart is detected by comparing objects. */
 function barePeer(): Peer {
-  return {
-    era: 'bare',
-    protocolVersion: '',
-    serverName: UNNAMED,
-    serverVersion: '',
-    capabilities: { tools: {} },
-    greeting: {},
-  };
+  return { ...NO_PEER, serverName: UNNAMED, capabilities: { tools: {} } };
 }
 
 /** The SDKs still use the name of the revision before the first release. */

@@ -204,7 +204,7 @@ test('sends nothing before it was told where to', async () => {
   await withChannel({}, async ({ channel }) => {
     const { seen } = follow(channel, 'count');
     assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === 'no');
-    await channel.located;
+    await channel.locate();
     const later = follow(channel, 'count');
     await until(() => later.seen.length === 2, 'it was answered');
     assert.is(later.seen[1], 'completed');
@@ -217,7 +217,7 @@ test('fails the call whose post is refused; whether it arrived is told by the st
     [500, 'unknown'],
   ] as const) {
     await withChannel({ postStatus }, async ({ channel }) => {
-      await channel.located;
+      await channel.locate();
       const { seen } = follow(channel, 'count');
       await until(() => seen.length === 1, 'it was refused');
       assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === delivered);

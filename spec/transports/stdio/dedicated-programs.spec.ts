@@ -3,7 +3,6 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { EMPTY, ReplaySubject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { queueFull } from '../../../src/domain/error-catalogue.ts';
@@ -11,7 +10,7 @@ import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
-import type { ExchangeObserver } from '../../../src/transports/stdio/correlator.ts';
+import { Channel, type ExchangeObserver } from '../../../src/transports/channel.ts';
 import {
   DedicatedPrograms,
   START_HELD_MS,
@@ -19,9 +18,8 @@ import {
   STARTS_PER_OWNER,
   WARM_IDLE_MS,
 } from '../../../src/transports/stdio/dedicated-programs.ts';
-import type { ProgramChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { PROBE_TIMEOUT_MS } from '../../../src/transports/stdio/stdio-handshake.ts';
-import type { Closed, OpeningMemory } from '../../../src/transports/transport.ts';
+import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -208,17 +206,14 @@ const discovers: OnRequest = (observer, { method }) => {
   if (method === 'server/discover') observer.next({ kind: 'result', result });
 };
 
-class Fake implements ProgramChannel {
+class Fake extends Channel {
   readonly heard: string[] = [];
-  readonly messages$ = EMPTY;
-  readonly closed$ = new ReplaySubject<Closed>(1);
-  readonly isUsable = true;
-  readonly hasFailed = false;
   readonly #onRequest: OnRequest;
   readonly #gone = Promise.withResolvers<void>();
   endings = 0;
 
   constructor(onRequest: OnRequest) {
+    super(undefined);
     this.#onRequest = onRequest;
   }
 
@@ -229,9 +224,7 @@ class Fake implements ProgramChannel {
 
   notify(): void {}
 
-  facts() {
-    return { pid: 1, stderr: [], unmatchedMessages: 0 };
-  }
+  protected reply(): void {}
 
   close(): Promise<void> {
     this.endings += 1;
@@ -240,8 +233,7 @@ class Fake implements ProgramChannel {
 
   /** It is dead; what it started may be left. */
   die(): void {
-    this.closed$.next({ reason: 'exited with code 1', expected: false });
-    this.closed$.complete();
+    this.end({ reason: 'exited with code 1', expected: false });
   }
 
   /** Nothing is left of it. */
@@ -273,10 +265,9 @@ function make({ room, era = 'legacy', memory = {}, openingMs = 0, onRequest = an
     openingMs,
     memory,
   });
-  const opened = (ownerId: string = ANONYMOUS.id) =>
+  const open = (ownerId: string = ANONYMOUS.id) =>
     pool.open({ profile: noCapability, ownerId, signal: new AbortController().signal });
-  const open = async (ownerId?: string) => (await opened(ownerId)).channel;
-  const openPeer = async (ownerId?: string) => (await opened(ownerId)).peer;
+  const openPeer = async (ownerId?: string) => (await open(ownerId)).peer;
   const behave = (next: OnRequest) => {
     behaviour = next;
   };

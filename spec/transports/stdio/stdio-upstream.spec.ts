@@ -103,7 +103,7 @@ test.needs(process.platform === 'linux', 'children are found through /proc, whic
 test('is independent: it goes on when the shared process is gone, and those that wait for a client end with that', () =>
   withStdio(fixture(), async (transport) => {
     const [one, two] = [await open(transport), await open(transport)];
-    assert.equal([transport.isIndependent, one.isIndependent], [undefined, true]);
+    assert.equal([transport.isIndependent, one.isIndependent], [false, true]);
     const shared = Number(await answerTo(transport, 'pid'));
     const left = see(one.exchange(callTool('sleep', { ms: 300 })));
     process.kill(shared, 'SIGKILL');

@@ -344,7 +344,7 @@ export function forwardNotification(upstream: Upstream, method: string, params: 
 /**
  * Sends a notification to a program that its clients share: only one that the protocol does not define, and only while the one
  * call of that client is the only one there, so that the program cannot attribute it to another client. Messages of the program
- * follow the same rule (correlator.ts).
+ * follow the same rule (transports/channel.ts).
  */
 function forwardShared({ ref }: Binding, method: string, params: JsonObject): void {
   if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, eraHeaders, shakeHands } from '../handshake.ts';
+import { type ClientInfo, eraHeaders, NO_PEER, shakeHands } from '../handshake.ts';
 import type { OpeningMemory } from '../transport.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
@@ -225,17 +225,6 @@ export class HttpSession {
   }
 }
 
-const NOT_OPEN: SessionState = {
-  peer: {
-    era: 'bare',
-    protocolVersion: '',
-    serverName: '',
-    serverVersion: '',
-    capabilities: {},
-    greeting: {},
-  },
-  sessionId: undefined,
-  headers: {},
-};
+const NOT_OPEN: SessionState = { peer: NO_PEER, sessionId: undefined, headers: {} };
 
 const SESSION_CODES: ReadonlySet<number> = new Set([-32000, -32001]);

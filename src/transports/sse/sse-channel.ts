@@ -1,9 +1,8 @@
 // JSON-RPC over the first transport of MCP for HTTP: one event stream for all messages of the backend, and a path for posts, which
-// its first event names. It owns stream and posts, and ends every exchange. sse.ts does the handshake, correlator.ts finds the
-// exchange of a message. Source: MCP 2024-11-05 basic/transports#http-with-sse.
+// its first event names. It owns stream and posts, and ends every exchange. sse.ts does the handshake. Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
-import type { Observable, Unsubscribable } from 'rxjs';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { Unsubscribable } from 'rxjs';
+import type { ClientProfile } from '../../domain/client.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
@@ -11,59 +10,47 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED } from '../../domain/mcp.ts';
+import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { AnswerEnding, AnswerSink } from '../http/http-answer.ts';
 import { HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { ask } from '../http/http-handshake.ts';
-import {
-  type Channel,
-  Correlator,
-  type ExchangeObserver,
-  type PendingExchange,
-} from '../stdio/correlator.ts';
 import type { Closed } from '../transport.ts';
 
 /** Longest path that a backend may name. */
 const LONGEST_TARGET = 2_048;
 
-/** One event stream of a backend, which is opened at once, and its posts. */
-export class SseChannel implements Channel, AnswerSink {
-  readonly messages$: Observable<ServerMessage>;
-  readonly closed$: Observable<Closed>;
+/** One event stream of a backend, and its posts. */
+export class SseChannel extends Channel implements AnswerSink {
   readonly #connection: HttpConnection;
-  readonly #correlator: Correlator;
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
-  /** Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
-  readonly located: Promise<void> = this.#located.promise;
   #target: string | undefined;
   #unawaitedCount = 0;
 
   /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
+    super(profile);
     this.#connection = connection;
-    this.#correlator = new Correlator({ profile, reply: (message) => void this.#sendUnawaited(message) });
-    this.messages$ = this.#correlator.messages$;
-    this.closed$ = this.#correlator.closed$;
-    // `closed$` reports the same.
-    this.located.catch(() => undefined);
-    connection.listen({}, this.#stream);
+    this.#located.promise.catch(() => undefined); // `closed$` reports the same
   }
 
-  get unmatchedMessages(): number {
-    return this.#correlator.unmatchedMessages;
+  /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
+  locate(): Promise<void> {
+    this.#connection.listen({}, this.#stream);
+    return this.#located.promise;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const target = this.#target;
     const isRefused = this.#connection.refuses(request.method);
-    if (this.#correlator.ended === undefined && (target === undefined || isRefused)) {
+    if (this.ended === undefined && (target === undefined || isRefused)) {
       const reason = isRefused ? ANSWERS_HOLD_TOO_MUCH : 'it has not named a path for messages';
       observer.error(connectionClosed(reason, false));
       return undefined;
     }
-    const exchange = this.#correlator.open(request, observer);
+    const exchange = this.begin(request, observer);
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
@@ -77,15 +64,19 @@ export class SseChannel implements Channel, AnswerSink {
   }
 
   /** Fails pending exchanges, by default with the reason, and closes the stream, which ends the session. Idempotent. */
-  end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
-    if (this.#correlator.ended !== undefined) return;
+  override end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
+    if (this.ended !== undefined) return;
     this.#stream.abort();
     this.#located.reject(connectionClosed(closed.reason, false));
-    this.#correlator.end(closed, errorFor);
+    super.end(closed, errorFor);
   }
 
   async close(): Promise<void> {
     this.end({ reason: 'closed by the gateway', expected: true });
+  }
+
+  protected reply(message: object): void {
+    void this.#sendUnawaited(message);
   }
 
   event(type: string, data: Buffer): void {
@@ -100,11 +91,11 @@ export class SseChannel implements Channel, AnswerSink {
   }
 
   message(message: BackendMessage): void {
-    this.#correlator.receive(message);
+    this.receive(message);
   }
 
   unmatched(): void {
-    this.#correlator.countUnmatched();
+    this.countUnmatched();
   }
 
   /** The stream has ended, and fails every exchange. */
@@ -117,7 +108,7 @@ export class SseChannel implements Channel, AnswerSink {
   /** The answer comes on the stream; the answer to the post only matters when it is a failure. */
   #postOf(exchange: PendingExchange): HttpAnswer {
     const fail = (error: GatewayError): void => {
-      if (this.#correlator.forget(exchange)) exchange.observer.error(error);
+      if (this.forget(exchange)) exchange.observer.error(error);
     };
     return new HttpAnswer({
       message: (message) => this.message(message),
@@ -130,7 +121,7 @@ export class SseChannel implements Channel, AnswerSink {
   }
 
   #cancel(exchange: PendingExchange, post: HttpAnswer): void {
-    if (!this.#correlator.forget(exchange)) return;
+    if (!this.forget(exchange)) return;
     if (!post.sent) {
       post.abort();
       return;
@@ -142,7 +133,7 @@ export class SseChannel implements Channel, AnswerSink {
 
   async #sendUnawaited(message: object): Promise<void> {
     const target = this.#target;
-    if (this.#correlator.ended !== undefined || target === undefined) return;
+    if (this.ended !== undefined || target === undefined) return;
     if (this.#unawaitedCount >= LIMITS.repliesUnderWay) return;
     this.#unawaitedCount += 1;
     const body = JSON.stringify(message);

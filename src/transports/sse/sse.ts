@@ -1,33 +1,20 @@
 // Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Each client with a
 // dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
 
-import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ClientProfile } from '../../domain/client.ts';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
-import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
-import { type HandshakeChannel, shakeHands } from '../handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
 import { connectionClosed } from '../http/http-failures.ts';
 import { httpStartQueue, NO_ROOM, undelivered } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import { settlesWithin } from '../stdio/child-process.ts';
-import { ChannelConversation } from '../stdio/correlator.ts';
 import type { StartQueue } from '../stdio/start-queue.ts';
-import type {
-  Closed,
-  OpenOptions,
-  Transport,
-  TransportFacts,
-  TransportType,
-  Upstream,
-} from '../transport.ts';
+import type { OpenOptions, TransportType, Upstream } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
 /** Connects to `endpoint` by HTTP+SSE; when the definition has a `command`, too, the gateway runs that program behind it. */
@@ -48,29 +35,21 @@ export async function openSse(
   options: OpenOptions,
   locatedMs?: number,
 ): Promise<EndpointTransport> {
-  const connection = connectTo(definition, options);
-  try {
-    const paced = { ...options, scheduler: options.scheduler ?? new TaskScheduler() };
-    const opened = await openStream(connection, paced, undefined, options.signal, locatedMs);
-    return new SseTransport(connection, opened, paced);
-  } catch (thrown) {
-    await connection.destroy();
-    throw thrown;
-  }
+  if (options.signal.aborted) throw openingCancelled();
+  const paced = { ...options, scheduler: options.scheduler ?? new TaskScheduler() };
+  const transport = new SseTransport(connectTo(definition, options), paced);
+  await openStream(transport, paced, undefined, options.signal, locatedMs);
+  return transport;
 }
 
 interface PacedOptions extends OpenOptions {
   readonly scheduler: TaskScheduler;
 }
 
-class SseTransport implements Transport {
+/** The stream that all clients share. */
+class SseTransport extends SseChannel implements EndpointTransport {
   readonly kind = 'sse';
-  readonly peer: Peer;
-  readonly messages$: Observable<ServerMessage>;
-  readonly closed$: Observable<Closed>;
   readonly #connection: HttpConnection;
-  readonly #channel: SseChannel;
-  readonly #own: ChannelConversation;
   readonly #options: PacedOptions;
   readonly #upstreams = new Set<SseChannel>();
   /** Aborts openings of upstreams. */
@@ -78,24 +57,11 @@ class SseTransport implements Transport {
   readonly #queue: StartQueue;
   #openings = 0;
 
-  constructor(connection: HttpConnection, { channel, peer }: OpenedStream, options: PacedOptions) {
-    this.peer = peer;
-    this.messages$ = channel.messages$;
-    this.closed$ = channel.closed$;
+  constructor(connection: HttpConnection, options: PacedOptions) {
+    super(connection, undefined);
     this.#connection = connection;
-    this.#channel = channel;
-    this.#own = new ChannelConversation(channel, peer, options.client);
     this.#options = options;
     this.#queue = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
-    channel.closed$.subscribe((closed) => void this.end(closed));
-  }
-
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return this.#own.exchange(request);
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#own.notify(method, params);
   }
 
   async openUpstream(
@@ -111,11 +77,16 @@ class SseTransport implements Transport {
     this.#openings += 1;
     try {
       const either = AbortSignal.any([signal, over]);
-      const start = () => openStream(this.#connection, this.#options, profile, either);
-      const { channel, peer } = await this.#queue.take({ ownerId, signal: either, start });
+      const start = async (): Promise<SseChannel> => {
+        if (either.aborted) throw openingCancelled();
+        const channel = new SseChannel(this.#connection, profile);
+        await openStream(channel, this.#options, profile, either);
+        return channel;
+      };
+      const channel = await this.#queue.take({ ownerId, signal: either, start });
       this.#upstreams.add(channel);
       channel.closed$.subscribe(() => this.#upstreams.delete(channel));
-      return new ChannelConversation(channel, peer, this.#options.client);
+      return channel;
     } catch (thrown) {
       throw signal.aborted || over.aborted ? openingCancelled(thrown) : thrown;
     } finally {
@@ -123,68 +94,39 @@ class SseTransport implements Transport {
     }
   }
 
-  facts(): TransportFacts {
-    return { pid: null, stderr: [], unmatchedMessages: this.#channel.unmatchedMessages };
-  }
-
-  close(): Promise<void> {
+  override close(): Promise<void> {
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /** Closes for the given reason. */
-  async end(closed: Closed): Promise<void> {
+  override async end(...[closed, errorFor]: Parameters<SseChannel['end']>): Promise<void> {
     this.#over.abort();
     const ended = this.#options.scheduler.each([...this.#upstreams], (channel) => channel.end(closed));
-    this.#channel.end(closed);
+    super.end(closed, errorFor);
     await ended;
     await this.#connection.destroy();
   }
 }
 
-/** A stream after its handshake. */
-interface OpenedStream {
-  readonly channel: SseChannel;
-  readonly peer: Peer;
-}
-
-/** Opens a stream and shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
+/** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
 async function openStream(
-  connection: HttpConnection,
+  channel: SseChannel,
   { client, handshakeTimeoutMs, scheduler }: PacedOptions,
   profile: ClientProfile | undefined,
   signal: AbortSignal,
   locatedMs?: number,
-): Promise<OpenedStream> {
-  if (signal.aborted) throw openingCancelled();
-  const channel = new SseChannel(connection, profile);
+): Promise<void> {
   const abort = (): void => void channel.close();
   try {
-    return await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
-      if (locatedMs !== undefined && !(await settlesWithin(channel.located, locatedMs))) {
+    await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
+      const located = channel.locate();
+      if (locatedMs !== undefined && !(await settlesWithin(located, locatedMs))) {
         throw undelivered(`it named no path for messages within ${locatedMs / 1000} s`);
       }
-      await channel.located;
-      const peer = await shakeHands(overChannel(channel), { client, profile, first: 'legacy' });
-      return { channel, peer };
+      await located;
+      await channel.open({ client, profile, first: 'legacy' });
     });
   } catch (thrown) {
-    abort();
+    await channel.close();
     throw thrown;
   }
-}
-
-function overChannel(channel: SseChannel): HandshakeChannel {
-  return {
-    request: (request) =>
-      new Promise((resolve, reject) => {
-        channel.send(request, {
-          next: (event) => {
-            if (isFinal(event)) resolve(event);
-          },
-          error: reject,
-          complete: () => undefined,
-        });
-      }),
-    notify: (method, params) => channel.notify(method, params),
-  };
 }

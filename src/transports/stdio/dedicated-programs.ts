@@ -4,13 +4,13 @@
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Era, Peer } from '../../domain/mcp.ts';
+import type { Era } from '../../domain/mcp.ts';
+import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
 import type { ClientOpening, OpeningMemory, OpenOptions } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
-import type { ProgramChannel } from './stdio-channel.ts';
-import { type OpenedProgram, PROBE_TIMEOUT_MS, type Probe, shakeHandsOnPipe } from './stdio-handshake.ts';
+import { openOnPipe, PROBE_TIMEOUT_MS, type Probe } from './stdio-handshake.ts';
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
 export const WARM_IDLE_MS = 5 * 60_000;
@@ -35,18 +35,18 @@ export interface DedicatedProgramsOptions
 
 /** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
 export class DedicatedPrograms {
-  readonly #start: () => ProgramChannel;
+  readonly #start: () => Channel;
   readonly #options: DedicatedProgramsOptions;
   readonly #queue: StartQueue;
   /** Determines once the era of these programs: legacy if they speak it, as every program does whose shared program is legacy. */
   readonly #era: SingleFlight;
   /** Unused programs, each with the timer that stops it. */
-  readonly #warm = new Map<ProgramChannel, NodeJS.Timeout>();
+  readonly #warm = new Map<Channel, NodeJS.Timeout>();
   /** Unused programs that are being stopped. */
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(start: () => ProgramChannel, options: DedicatedProgramsOptions) {
+  constructor(start: () => Channel, options: DedicatedProgramsOptions) {
     const { era, memory, handshakeTimeoutMs, scheduler } = options;
     this.#start = start;
     this.#options = options;
@@ -69,10 +69,11 @@ export class DedicatedPrograms {
    * Starts a program, or takes an unused one, and shakes hands, as soon as the queue permits. The caller ends the program. Rejects
    * with BACKEND_UNAVAILABLE after `close` or too long a wait, and with the failure of the handshake.
    */
-  async open({ profile, ownerId, signal }: ClientOpening): Promise<OpenedProgram> {
-    const start = async (): Promise<OpenedProgram> => {
+  async open({ profile, ownerId, signal }: ClientOpening): Promise<Channel> {
+    const start = async (): Promise<Channel> => {
       const channel = this.#take();
-      return { channel, peer: await this.#shakeHands(channel, profile, signal) };
+      await this.#shakeHands(channel, profile, signal);
+      return channel;
     };
     try {
       return await this.#era.run(signal, async () => {
@@ -92,15 +93,15 @@ export class DedicatedPrograms {
     await Promise.all(this.#ending);
   }
 
-  async #shakeHands(channel: ProgramChannel, profile: ClientProfile, signal: AbortSignal): Promise<Peer> {
+  async #shakeHands(channel: Channel, profile: ClientProfile, signal: AbortSignal): Promise<void> {
     const { client, handshakeTimeoutMs, era, memory } = this.#options;
     const options = { client, profile, signal, handshakeTimeoutMs };
-    if (era !== 'modern') return shakeHandsOnPipe(channel, options);
+    if (era !== 'modern') return openOnPipe(channel, options);
     const { first, probe } = this.#handshakeOrder();
     try {
-      const peer = await shakeHandsOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
-      if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = peer.era;
-      return peer;
+      await openOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
+      const found = channel.peer.era;
+      if (found !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = found;
     } catch (thrown) {
       if (!signal.aborted) memory.dedicatedEra = undefined; // the program may have changed
       throw thrown;
@@ -115,7 +116,7 @@ export class DedicatedPrograms {
     return { first: 'legacyProbe', probe };
   }
 
-  #take(): ProgramChannel {
+  #take(): Channel {
     if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     const [waiting] = this.#warm.keys();
     if (waiting !== undefined) this.#forget(waiting);
@@ -139,13 +140,13 @@ export class DedicatedPrograms {
     }
   }
 
-  #forget(channel: ProgramChannel): void {
+  #forget(channel: Channel): void {
     clearTimeout(this.#warm.get(channel));
     this.#warm.delete(channel);
   }
 
   /** Stops an unused program. */
-  #stop(channel: ProgramChannel): void {
+  #stop(channel: Channel): void {
     if (!this.#warm.has(channel)) return;
     this.#forget(channel);
     const end = channel.close().then(() => {

@@ -1,10 +1,9 @@
 // JSON-RPC with one child process over its standard input and output, one message per line. It owns the child and the order of
-// writing, and ends every exchange. stdio-handshake.ts determines the protocol era; correlator.ts finds the exchange of a message.
+// writing, and ends every exchange. stdio-handshake.ts determines the protocol era.
 // Source: MCP basic/transports#stdio.
 
-import type { Observable, Unsubscribable } from 'rxjs';
+import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import type { ServerMessage } from '../../domain/client.ts';
 import type { RunInContainer } from '../../domain/container-program.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
@@ -13,25 +12,25 @@ import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED } from '../../domain/mcp.ts';
-import type { Closed, TransportFacts } from '../transport.ts';
-import { Child, type ChildOptions, type Program } from './child-process.ts';
-import { ContainerChild } from './container-child.ts';
 import {
-  type Channel,
-  Correlator,
+  Channel,
   type ExchangeObserver,
   exchangeOfOversize,
   idsOfBrokenAnswer,
   looksLikeJson,
   type PendingExchange,
-} from './correlator.ts';
+} from '../channel.ts';
+import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
+import type { Closed, TransportFacts } from '../transport.ts';
+import { Child, type ChildOptions, type Program } from './child-process.ts';
+import { ContainerChild } from './container-child.ts';
 import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
   /** Starts a program that runs in a container. */
   readonly runInContainer?: RunInContainer | undefined;
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
-  readonly mayAsk?: boolean;
+  readonly isDedicated?: boolean;
   /** Counts incomplete lines. Default: not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
 }
@@ -40,20 +39,22 @@ export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' |
 const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program, which is started at once. A failed start ends the channel. */
-export class StdioChannel implements Channel {
-  readonly messages$: Observable<ServerMessage>;
-  readonly closed$: Observable<Closed>;
+export class StdioChannel extends Channel {
+  /** As in Upstream: set after the handshake. */
+  pid: number | undefined;
+  readonly isIndependent: boolean;
   readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
-  readonly #correlator: Correlator;
   readonly #answers: InstanceHeldBytes | undefined;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
   constructor(
     program: Program,
-    { mayAsk = false, answers, runInContainer, ...options }: ChannelOptions = {},
+    { isDedicated = false, answers, runInContainer, ...options }: ChannelOptions = {},
   ) {
+    super(isDedicated ? ANY_CLIENT : undefined);
+    this.isIndependent = isDedicated;
     this.#answers = answers;
     const listener: LineListener = {
       onLine: (line) => this.#receive(line),
@@ -67,36 +68,35 @@ export class StdioChannel implements Channel {
         ? new Child(program, { onOutput, onPipeClosed, ...options })
         : new ContainerChild(program.container, program, { onOutput, runInContainer, ...options });
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
-    this.#correlator = new Correlator({
-      profile: mayAsk ? ANY_CLIENT : undefined,
-      reply: (message) => this.#outbox.add(lineOf(message)),
-    });
-    this.messages$ = this.#correlator.messages$;
-    this.closed$ = this.#correlator.closed$;
-    void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));
+    void this.#child.exited.then((reason) => this.end({ reason: this.#fault ?? reason, expected: false }));
   }
 
-  get isUsable(): boolean {
-    return this.#correlator.ended === undefined && this.#fault === undefined;
+  override get isUsable(): boolean {
+    return super.isUsable && this.#fault === undefined;
   }
 
   /** True when the program exited by itself, or closed a pipe. */
-  get hasFailed(): boolean {
-    return this.#fault !== undefined || this.#correlator.ended?.expected === false;
+  override get hasFailed(): boolean {
+    return super.hasFailed || this.#fault !== undefined;
+  }
+
+  override async open(options: HandshakeOptions, pipe?: HandshakeChannel): Promise<void> {
+    await super.open(options, pipe);
+    if (this.isIndependent) this.pid = this.#child.pid ?? undefined;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const refusal =
       this.#fault ?? (this.#answers?.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : undefined);
-    if (refusal !== undefined && this.#correlator.ended === undefined) {
+    if (refusal !== undefined && this.ended === undefined) {
       observer.error(backendUnavailable(refusal, { delivered: 'no' }));
       return undefined;
     }
-    const exchange = this.#correlator.open(request, observer);
+    const exchange = this.begin(request, observer);
     if (exchange === undefined) return undefined;
-    const call = new StdioCall(exchange, this.#correlator, this.#outbox);
+    const call = new StdioCall(exchange, this, this.#outbox);
     if (this.#outbox.add(call)) return call;
-    this.#correlator.forget(exchange);
+    this.forget(exchange);
     observer.error(backendUnavailable('it does not read its input', { delivered: 'no', suspicious: true }));
     return undefined;
   }
@@ -106,49 +106,54 @@ export class StdioChannel implements Channel {
     if (line.line.length <= MAX_NOTIFICATION_CHARACTERS) this.#outbox.add(line);
   }
 
-  facts(): TransportFacts {
-    return {
-      pid: this.#child.pid,
-      stderr: this.#child.lastLines,
-      unmatchedMessages: this.#correlator.unmatchedMessages,
-    };
+  override facts(): TransportFacts {
+    return { ...super.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
   }
 
   /** Fails pending exchanges, then stops the child. */
   close(): Promise<void> {
-    this.#end({ reason: 'closed by the gateway', expected: true });
+    this.end({ reason: 'closed by the gateway', expected: true });
     return this.#child.stop();
+  }
+
+  override end(closed: Closed): void {
+    this.#outbox.close();
+    super.end(closed);
+  }
+
+  protected reply(message: object): void {
+    this.#outbox.add(lineOf(message));
   }
 
   #receive(line: Buffer): void {
     if (line.length === 0) return;
     const message = readMessage(line);
     if (message === undefined) this.#receiveUnusable(line);
-    else this.#correlator.receive(message);
+    else this.receive(message);
   }
 
   #receiveUnusable(line: Buffer): void {
-    this.#correlator.countUnmatched();
+    this.countUnmatched();
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!looksLikeJson(line)) this.#child.addLine(line);
     for (const id of idsOfBrokenAnswer(line)) {
-      this.#correlator.fail(id, 'it answered with something that is no JSON-RPC answer');
+      this.fail(id, 'it answered with something that is no JSON-RPC answer');
     }
   }
 
   #receiveOversize(line: OversizeLine): void {
-    this.#correlator.countUnmatched();
+    this.countUnmatched();
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
     const owner = exchangeOfOversize(line);
     if (owner === 'none') return;
     if (owner !== 'unknown') {
-      this.#correlator.fail(owner, reason);
+      this.fail(owner, reason);
       return;
     }
     // Fails all exchanges that the lost answer may belong to.
-    this.#correlator.failAll(({ delivered }) =>
+    this.failAll(({ delivered }) =>
       delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, suspicious: true }),
     );
   }
@@ -158,33 +163,25 @@ export class StdioChannel implements Channel {
     if (!this.isUsable) return;
     this.#fault = fault;
     this.#outbox.close();
-    this.#correlator.failAll(({ delivered }) =>
+    this.failAll(({ delivered }) =>
       delivered === 'no' ? backendUnavailable(fault, { delivered }) : undefined,
     );
     void this.#child.stop();
   }
-
-  #end(closed: Closed): void {
-    this.#outbox.close();
-    this.#correlator.end(closed);
-  }
 }
-
-/** The public face of a StdioChannel. */
-export type ProgramChannel = Pick<StdioChannel, keyof StdioChannel>;
 
 /** The request of an exchange, as a line in the outbox. */
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
   links: Linked['links'];
   readonly #exchange: PendingExchange;
-  readonly #correlator: Correlator;
+  readonly #channel: Channel;
   readonly #outbox: Outbox;
 
-  constructor(exchange: PendingExchange, correlator: Correlator, outbox: Outbox) {
+  constructor(exchange: PendingExchange, channel: Channel, outbox: Outbox) {
     this.line = exchange.text;
     this.#exchange = exchange;
-    this.#correlator = correlator;
+    this.#channel = channel;
     this.#outbox = outbox;
   }
 
@@ -194,7 +191,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
 
   /** Also called after every other end of the exchange; cancels it only if it is still pending. */
   unsubscribe(): void {
-    if (!this.#correlator.forget(this.#exchange) || this.#outbox.remove(this)) return;
+    if (!this.#channel.forget(this.#exchange) || this.#outbox.remove(this)) return;
     const { id, method, canceller } = this.#exchange;
     // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
     if (method === 'initialize') return;

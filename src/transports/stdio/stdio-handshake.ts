@@ -6,17 +6,12 @@ import type { Unsubscribable } from 'rxjs';
 import { asGatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { Era, Peer } from '../../domain/mcp.ts';
+import type { Era } from '../../domain/mcp.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
-import {
-  type HandshakeAnswer,
-  type HandshakeChannel,
-  type HandshakeOptions,
-  shakeHands,
-} from '../handshake.ts';
+import type { Channel } from '../channel.ts';
+import type { HandshakeAnswer, HandshakeChannel, HandshakeOptions } from '../handshake.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import { settlesWithin } from './child-process.ts';
-import type { ProgramChannel } from './stdio-channel.ts';
 
 export interface StdioHandshakeOptions
   extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
@@ -37,12 +32,6 @@ export interface Probe {
   outcome: ProbeOutcome;
 }
 
-/** A started program, and its peer. */
-export interface OpenedProgram {
-  readonly channel: ProgramChannel;
-  readonly peer: Peer;
-}
-
 /** Longest wait for the answer to the probe; at most half of the handshake's time. Then `initialize` is sent. */
 export const PROBE_TIMEOUT_MS = 3_000;
 
@@ -55,12 +44,9 @@ const LATE_MS = 250;
 /**
  * Starts the program that all clients share and determines its era: modern if it speaks that. A program of unknown era that exits
  * with the probe unanswered is started once more, within the same time, without a probe. `memory` keeps the results.
- * Rejects like `shakeHandsOnPipe`.
+ * Rejects like `openOnPipe`.
  */
-export async function openShared(
-  start: () => ProgramChannel,
-  options: SharedOpening,
-): Promise<OpenedProgram> {
+export async function openShared<C extends Channel>(start: () => C, options: SharedOpening): Promise<C> {
   const { memory = {}, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
   const probe: Probe | undefined = isProbedNext(memory)
@@ -70,9 +56,9 @@ export async function openShared(
   const wasStarted = channel.facts().pid !== null;
   try {
     const first = probe === undefined ? 'legacy' : 'probe';
-    const peer = await shakeHandsOnPipe(channel, { ...options, first }, probe);
-    noteSuccess(memory, peer.era, probe?.outcome);
-    return { channel, peer };
+    await openOnPipe(channel, { ...options, first }, probe);
+    noteSuccess(memory, channel.peer.era, probe?.outcome);
+    return channel;
   } catch (thrown) {
     if (options.signal.aborted) throw thrown;
     const failed = { outcome: probe?.outcome, wasStarted, hasEnded: channel.hasFailed };
@@ -87,18 +73,17 @@ export async function openShared(
  * Shakes hands with a program that was started. With a `probe` the first answer has its own timeout. Rejects with
  * BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr, after the program was stopped.
  */
-export async function shakeHandsOnPipe(
-  channel: ProgramChannel,
+export async function openOnPipe(
+  channel: Channel,
   { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
   probe?: Probe,
-): Promise<Peer> {
+): Promise<void> {
   const pipe = new StdioPipe(channel, probe && Math.min(probe.probeTimeoutMs, handshakeTimeoutMs / 2));
   const abort = () => void channel.close();
   const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.detail };
   try {
-    const peer = await boundedHandshake(bounds, () => shakeHands(pipe, { ...handshake, first }));
+    await boundedHandshake(bounds, () => channel.open({ ...handshake, first }, pipe));
     await pipe.probeEnded(LATE_MS);
-    return peer;
   } catch (error) {
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.facts().stderr);
@@ -110,7 +95,7 @@ export async function shakeHandsOnPipe(
 
 /** The channel of one handshake with a program. The first request may be a probe for an era, with its own timeout. */
 export class StdioPipe implements HandshakeChannel {
-  readonly #channel: ProgramChannel;
+  readonly #channel: Channel;
   /** Undefined once the probe was sent, and when there is none. */
   #probeTimeoutMs: number | undefined;
   #probe: Unsubscribable | undefined;
@@ -121,7 +106,7 @@ export class StdioPipe implements HandshakeChannel {
   readonly #probeEnded = Promise.withResolvers<void>();
 
   /** `probeTimeoutMs`: after that the first request counts as unanswered; undefined: there is no probe. */
-  constructor(channel: ProgramChannel, probeTimeoutMs: number | undefined) {
+  constructor(channel: Channel, probeTimeoutMs: number | undefined) {
     this.#channel = channel;
     this.#probeTimeoutMs = probeTimeoutMs;
   }
@@ -143,7 +128,7 @@ export class StdioPipe implements HandshakeChannel {
     if (this.#lateAnswer !== undefined && request.method === this.#probedMethod) return this.#lateAnswer;
     this.#lastMethod = request.method;
     const probeTimeoutMs = this.#probeTimeoutMs;
-    if (probeTimeoutMs === undefined) return this.#ask(request);
+    if (probeTimeoutMs === undefined) return this.#channel.request(request);
     this.#probeTimeoutMs = undefined;
     this.#probedMethod = request.method;
     return this.#askWithin(request, probeTimeoutMs);
@@ -166,10 +151,6 @@ export class StdioPipe implements HandshakeChannel {
     this.#probe?.unsubscribe();
   }
 
-  #ask(request: ExchangeRequest): Promise<HandshakeAnswer> {
-    return new Promise((resolve, reject) => void this.#send(request, resolve, reject));
-  }
-
   /** An unusable answer counts as none; only the end of the program fails the handshake. */
   #askWithin(request: ExchangeRequest, probeTimeoutMs: number): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
@@ -187,26 +168,18 @@ export class StdioPipe implements HandshakeChannel {
         this.#probeEnded.resolve();
       };
       this.#outcome = 'unanswered';
-      this.#probe = this.#send(request, answered, (error) => {
-        clearTimeout(timer);
-        if (this.#channel.isUsable) return answered(nothing);
-        this.#probeEnded.resolve();
-        reject(error);
+      this.#probe = this.#channel.send(request, {
+        next: (event) => {
+          if (isFinal(event)) answered(event);
+        },
+        error: (error) => {
+          clearTimeout(timer);
+          if (this.#channel.isUsable) return answered(nothing);
+          this.#probeEnded.resolve();
+          reject(error);
+        },
+        complete: () => {},
       });
-    });
-  }
-
-  #send(
-    request: ExchangeRequest,
-    onAnswer: (answer: HandshakeAnswer) => void,
-    onError: (error: unknown) => void,
-  ): Unsubscribable | undefined {
-    return this.#channel.send(request, {
-      next: (event) => {
-        if (isFinal(event)) onAnswer(event);
-      },
-      error: onError,
-      complete: () => {},
     });
   }
 }

@@ -1,28 +1,16 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs of the same instance that are dedicated
 // to single clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
 
-import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import type { ClientInfo } from '../handshake.ts';
-import type {
-  Closed,
-  OpenOptions,
-  Transport,
-  TransportFacts,
-  TransportType,
-  Upstream,
-} from '../transport.ts';
-import type { KillLadder } from './child-process.ts';
-import { ChannelConversation } from './correlator.ts';
-import { DedicatedPrograms } from './dedicated-programs.ts';
-import { StdioChannel } from './stdio-channel.ts';
-import { type OpenedProgram, openShared } from './stdio-handshake.ts';
+import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
+import type { OpenOptions, Transport, TransportType, Upstream } from '../transport.ts';
+import type { KillLadder, Program } from './child-process.ts';
+import { DedicatedPrograms, type DedicatedProgramsOptions } from './dedicated-programs.ts';
+import { type ChannelOptions, StdioChannel } from './stdio-channel.ts';
+import { openShared } from './stdio-handshake.ts';
 
 /** The stdio row of the table, with the waits of LIMITS. */
 export const stdio: TransportType = stdioWith({});
@@ -47,70 +35,39 @@ async function open(
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   const program = { command, args, workingDir, env, container };
-  const {
-    client,
-    handshakeTimeoutMs,
-    room,
-    scheduler,
-    reaper,
-    passEnv,
-    runInContainer,
-    memory = {},
-    onStarted,
-    answers,
-  } = options;
-  const starting = { ladder, reaper, passEnv, runInContainer };
-  const start = () => {
-    const channel = new StdioChannel(program, { ...starting, answers });
-    onStarted?.(() => channel.facts());
-    return channel;
-  };
-  const startedAtMs = performance.now();
-  const opened = await openShared(start, { ...options, memory, probeTimeoutMs });
-  const openingMs = performance.now() - startedAtMs;
-  const startDedicated = () => new StdioChannel(program, { ...starting, answers, mayAsk: true });
-  const known = { era: opened.peer.era, openingMs, memory, probeTimeoutMs };
-  const dedicated = new DedicatedPrograms(startDedicated, {
-    client,
-    handshakeTimeoutMs,
-    room,
-    scheduler,
-    ...known,
-  });
-  return new StdioTransport(opened, dedicated, client);
+  const { reaper, passEnv, runInContainer, memory = {}, onStarted, answers } = options;
+  const starting = { ladder, reaper, passEnv, runInContainer, answers };
+  const opening = { ...options, memory, probeTimeoutMs };
+  return openShared(() => {
+    const transport = new StdioTransport(program, starting, opening);
+    onStarted?.(() => transport.facts());
+    return transport;
+  }, opening);
 }
 
-class StdioTransport implements Transport {
+/** The program that all clients share. */
+class StdioTransport extends StdioChannel implements Transport {
   readonly kind = 'stdio';
-  readonly peer: Peer;
-  readonly messages$: Observable<ServerMessage>;
-  readonly closed$: Observable<Closed>;
-  readonly #channel: OpenedProgram['channel'];
-  readonly #client: ClientInfo;
-  readonly #dedicated: DedicatedPrograms;
-  /** The conversation in the process that all clients share. */
-  readonly #shared: ChannelConversation;
+  readonly #startedAtMs = performance.now();
+  readonly #startDedicated: () => StdioChannel;
+  readonly #options: Omit<DedicatedProgramsOptions, 'era' | 'openingMs'>;
+  /** Set after the handshake. */
+  #dedicated: DedicatedPrograms | undefined;
 
-  constructor({ channel, peer }: OpenedProgram, dedicated: DedicatedPrograms, client: ClientInfo) {
-    this.peer = peer;
-    this.#channel = channel;
-    this.#client = client;
-    this.#dedicated = dedicated;
-    this.#shared = new ChannelConversation(channel, peer, client);
-    this.messages$ = channel.messages$;
-    this.closed$ = channel.closed$;
+  constructor(
+    program: Program,
+    starting: ChannelOptions,
+    options: Omit<DedicatedProgramsOptions, 'era' | 'openingMs'>,
+  ) {
+    super(program, starting);
+    this.#startDedicated = () => new StdioChannel(program, { ...starting, isDedicated: true });
+    this.#options = options;
   }
 
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return this.#shared.exchange(request);
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#shared.notify(method, params);
-  }
-
-  facts(): TransportFacts {
-    return this.#channel.facts();
+  override async open(options: HandshakeOptions, pipe: HandshakeChannel): Promise<void> {
+    await super.open(options, pipe);
+    const found = { era: this.peer.era, openingMs: performance.now() - this.#startedAtMs };
+    this.#dedicated = new DedicatedPrograms(this.#startDedicated, { ...this.#options, ...found });
   }
 
   /**
@@ -124,11 +81,10 @@ class StdioTransport implements Transport {
   ): Promise<Upstream | undefined> {
     if (this.peer.era === 'bare') return undefined;
     if (signal.aborted) throw openingCancelled();
-    const { channel, peer } = await this.#dedicated.open({ profile, ownerId, signal });
-    return new ChannelConversation(channel, peer, this.#client, channel.facts().pid ?? undefined);
+    return this.#dedicated?.open({ profile, ownerId, signal });
   }
 
-  async close(): Promise<void> {
-    await Promise.all([this.#shared.close(), this.#dedicated.close()]);
+  override async close(): Promise<void> {
+    await Promise.all([super.close(), this.#dedicated?.close()]);
   }
 }

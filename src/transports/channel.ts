@@ -3,12 +3,12 @@
 // message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP basic/index#requests.
 
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { CallMap } from '../../domain/call-map.ts';
-import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
-import { backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
-import type { Delivered, GatewayError } from '../../domain/errors.ts';
-import type { Canceller, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { CallMap } from '../domain/call-map.ts';
+import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
+import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
+import type { Delivered, GatewayError } from '../domain/errors.ts';
+import { type Canceller, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
   type AnswerMessage,
   type BackendMessage,
@@ -16,69 +16,28 @@ import {
   type NotificationMessage,
   type RequestMessage,
   requestText,
-} from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { CANCELLED, isCustomNotice, LISTEN, LOG, META, type Peer, PROGRESS } from '../../domain/mcp.ts';
+} from '../domain/jsonrpc.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { CANCELLED, isCustomNotice, LISTEN, LOG, META, type Peer, PROGRESS } from '../domain/mcp.ts';
 import {
   type ClientInfo,
   callerTokenOf,
   ECHOES,
+  type HandshakeAnswer,
+  type HandshakeChannel,
+  type HandshakeOptions,
   isEcho,
+  NO_PEER,
   outcomeOf,
   paramsForCaller,
   paramsWithToken,
   REFUSED,
   RecentCallers,
+  shakeHands,
   withEraMetadata,
-} from '../handshake.ts';
-import type { Closed, Upstream } from '../transport.ts';
-import type { OversizeLine } from './line-decoder.ts';
-
-/** A way to send messages to a backend, and to receive its messages. */
-export interface Channel extends Pick<Upstream, 'messages$' | 'closed$' | 'close'> {
-  /** Sends a request; unsubscribing what is returned cancels it. */
-  send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
-  /** Sends a notification. A very long one, or one without room, is dropped: no caller waits for it. */
-  notify(method: string, params: JsonObject): void;
-}
-
-/** A conversation over a channel, after its handshake. */
-export class ChannelConversation implements Upstream {
-  readonly peer: Peer;
-  readonly pid: number | undefined;
-  readonly messages$: Observable<ServerMessage>;
-  readonly closed$: Observable<Closed>;
-  readonly #channel: Channel;
-  readonly #client: ClientInfo;
-
-  /** `pid`: of a program that runs for one client, and needs nothing of the one that all share. */
-  constructor(channel: Channel, peer: Peer, client: ClientInfo, pid?: number) {
-    this.peer = peer;
-    this.pid = pid;
-    this.messages$ = channel.messages$;
-    this.closed$ = channel.closed$;
-    this.#channel = channel;
-    this.#client = client;
-  }
-
-  get isIndependent(): boolean {
-    return this.pid !== undefined;
-  }
-
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return new Observable((subscriber) =>
-      this.#channel.send(withEraMetadata(request, this.peer, this.#client), subscriber),
-    );
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#channel.notify(method, params);
-  }
-
-  close(): Promise<void> {
-    return this.#channel.close();
-  }
-}
+} from './handshake.ts';
+import type { OversizeLine } from './stdio/line-decoder.ts';
+import type { Closed, TransportFacts, Upstream } from './transport.ts';
 
 /** The observer of an exchange. */
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
@@ -98,33 +57,43 @@ export interface PendingExchange {
   delivered: Delivered;
 }
 
-export interface CorrelatorOptions {
-  /** The client that the backend may ask. Default: requests of the backend are refused. */
-  readonly profile?: Pick<ClientProfile, 'capabilities'> | undefined;
-  /** Sends a reply to a request of the backend. */
-  readonly reply: (message: object) => void;
-  /** Monotonic clock in ms. */
-  readonly now?: () => number;
-}
-
-/** The exchanges of one channel that wait for their answer, each of which ends once, and the messages that belong to none. */
-export class Correlator {
-  readonly #options: CorrelatorOptions;
+/**
+ * A way to send messages to a backend, and to receive its messages; after the handshake it is a conversation. It finds the exchange of
+ * each message: exchanges wait for their answer, and each ends once.
+ */
+export abstract class Channel implements Upstream, HandshakeChannel {
+  readonly #profile: Pick<ClientProfile, 'capabilities'> | undefined;
   readonly #pending = new CallMap<PendingExchange>();
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
-  /** As in Upstream. */
   readonly messages$: Observable<ServerMessage> = this.#messages;
-  /** As in Upstream. */
   readonly closed$: Observable<Closed> = this.#closed;
   readonly #callers: RecentCallers;
+  #peer = NO_PEER;
+  #client: ClientInfo = { name: '', version: '' };
   #lastId = 0;
   #unmatchedMessages = 0;
   #ended: Closed | undefined;
 
-  constructor(options: CorrelatorOptions) {
-    this.#options = options;
-    this.#callers = new RecentCallers(options.now ?? (() => performance.now()));
+  /** `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: monotonic, in ms. */
+  constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now = () => performance.now()) {
+    this.#profile = profile;
+    this.#callers = new RecentCallers(now);
+  }
+
+  /** Sends a request; unsubscribing what is returned cancels it. */
+  abstract send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
+
+  /** Sends a notification. A very long one, or one without room, is dropped: no caller waits for it. */
+  abstract notify(method: string, params: JsonObject): Promise<void> | void;
+
+  abstract close(): Promise<void>;
+
+  /** Sends a reply to a request of the backend. */
+  protected abstract reply(message: object): void;
+
+  get peer(): Peer {
+    return this.#peer;
   }
 
   /** Why it ended; undefined before. */
@@ -132,17 +101,47 @@ export class Correlator {
     return this.#ended;
   }
 
-  /** Messages that belonged to no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
-  get unmatchedMessages(): number {
-    return this.#unmatchedMessages;
+  get isUsable(): boolean {
+    return this.#ended === undefined;
+  }
+
+  /** True when it ended by itself. */
+  get hasFailed(): boolean {
+    return this.#ended?.expected === false;
+  }
+
+  /** `unmatchedMessages` belonged to no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
+  facts(): TransportFacts {
+    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 
   countUnmatched(): void {
     this.#unmatchedMessages += 1;
   }
 
+  /** Shakes hands, over `pipe` if that is given. Rejects like shakeHands. */
+  async open(options: HandshakeOptions, pipe: HandshakeChannel = this): Promise<void> {
+    this.#client = options.client;
+    this.#peer = await shakeHands(pipe, options);
+  }
+
+  request(request: ExchangeRequest): Promise<HandshakeAnswer> {
+    return new Promise((resolve, reject) => {
+      const next = (event: ExchangeEvent): void => {
+        if (isFinal(event)) resolve(event);
+      };
+      this.send(request, { next, error: reject, complete: () => undefined });
+    });
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) =>
+      this.send(withEraMetadata(request, this.#peer, this.#client), subscriber),
+    );
+  }
+
   /** Registers a request and gives it an id; undefined when it cannot be sent: then its observer has got the error. */
-  open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange | undefined {
+  begin(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange | undefined {
     if (this.#ended !== undefined) {
       observer.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
       return undefined;
@@ -255,16 +254,15 @@ export class Correlator {
    * gateway that was returned fails its exchange.
    */
   #takeRequest(message: RequestMessage): void {
-    const { profile, reply } = this.#options;
     const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     if (echoed !== undefined && isEcho(message, echoed)) {
       this.fail(echoed.id, ECHOES);
       return;
     }
-    const outcome = outcomeOf(message.method, profile);
+    const outcome = outcomeOf(message.method, this.#profile);
     // The reply is sent even if the exchange has ended meanwhile: the request may not belong to it.
     const question = serverRequest(message, (answer) =>
-      reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),
+      this.reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),
     );
     const exchange = outcome === 'ask' ? this.#onlyOne() : undefined;
     if (exchange !== undefined) exchange.observer.next(question);

@@ -1,129 +1,133 @@
-// The correlator: which exchange gets which message of a shared channel.
+// The channel: which exchange gets which message.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import type { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
-import type { BackendMessage, JsonRpcId } from '../../../src/domain/jsonrpc.ts';
-import { META } from '../../../src/domain/mcp.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
+import type { GatewayError } from '../../src/domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json.ts';
+import type { BackendMessage, JsonRpcId } from '../../src/domain/jsonrpc.ts';
+import { META } from '../../src/domain/mcp.ts';
 import {
-  Correlator,
+  Channel,
   type ExchangeObserver,
   exchangeOfOversize,
   idsOfBrokenAnswer,
   type PendingExchange,
-} from '../../../src/transports/stdio/correlator.ts';
-import { EDGE_BYTES } from '../../../src/transports/stdio/line-decoder.ts';
-import { suite } from '../../helpers/suite.ts';
+} from '../../src/transports/channel.ts';
+import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
+import { suite } from '../helpers/suite.ts';
 
-const test = suite('correlator');
+const test = suite('channel');
 
 test('takes an error without an id for the only exchange there is', () => {
-  const correlator = make();
+  const channel = make();
   const [one, two] = [caller(), caller()];
   const unreadable = { kind: 'error', id: null, error: { code: -32700, message: 'Parse error' } } as const;
-  const first = correlator.open({ method: 'a' }, one);
-  correlator.open({ method: 'b' }, two);
-  correlator.receive(unreadable);
-  assert.equal([one.seen, two.seen, correlator.unmatchedMessages], [[], [], 1]);
-  correlator.forget(first.pending);
-  correlator.receive(unreadable);
+  const first = channel.open({ method: 'a' }, one);
+  channel.open({ method: 'b' }, two);
+  channel.receive(unreadable);
+  assert.equal([one.seen, two.seen, channel.unmatchedMessages], [[], [], 1]);
+  channel.forget(first.pending);
+  channel.receive(unreadable);
   assert.equal(two.seen, ['error -32700', 'completed']);
 });
 
 test('ignores and counts progress that nobody asked for', () => {
-  const correlator = make();
+  const channel = make();
   const one = caller();
-  const call = correlator.open({ method: 'tools/call' }, one);
-  const ping = correlator.open({ method: 'ping' }, one);
-  correlator.forget(call.pending);
+  const call = channel.open({ method: 'tools/call' }, one);
+  const ping = channel.open({ method: 'ping' }, one);
+  channel.forget(call.pending);
   for (const token of [call.id, ping.id, String(call.id), 77]) {
-    assert.ok(correlator.takes(progress(token)));
+    assert.ok(channel.takes(progress(token)));
   }
-  assert.ok(correlator.takes(notification('notifications/progress', {})));
+  assert.ok(channel.takes(notification('notifications/progress', {})));
   assert.equal(one.seen, []);
-  assert.is(correlator.unmatchedMessages, 5);
+  assert.is(channel.unmatchedMessages, 5);
 });
 
 test('gives what the protocol does not know to an exchange only when no other can have caused it', () => {
-  const correlator = make();
+  const channel = make();
   const [one, two] = [caller(), caller()];
   const custom = notification('notifications/vendor', { n: 1 });
-  assert.not(correlator.takes(custom));
-  correlator.open({ method: 'tools/call' }, one);
-  assert.ok(correlator.takes(custom));
+  assert.not(channel.takes(custom));
+  channel.open({ method: 'tools/call' }, one);
+  assert.ok(channel.takes(custom));
   for (const known of ['tools/list_changed', 'resources/updated', 'elicitation/complete', 'tasks/status'])
-    assert.not(correlator.takes(notification(`notifications/${known}`, {})));
-  correlator.open({ method: 'tools/call' }, two);
-  assert.not(correlator.takes(custom));
+    assert.not(channel.takes(notification(`notifications/${known}`, {})));
+  channel.open({ method: 'tools/call' }, two);
+  assert.not(channel.takes(custom));
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
 
 test('passes no cancellation of the backend on: its ids have no meaning elsewhere', () => {
-  const correlator = make();
+  const channel = make();
   const only = caller();
-  const { id } = correlator.open({ method: 'tools/call' }, only);
-  assert.ok(correlator.takes(notification('notifications/cancelled', { requestId: id })));
+  const { id } = channel.open({ method: 'tools/call' }, only);
+  assert.ok(channel.takes(notification('notifications/cancelled', { requestId: id })));
   assert.equal(only.seen, []);
 });
 
 test('gives what belongs to a subscription to the exchange that opened it', () => {
-  const correlator = make();
+  const channel = make();
   const [one, two] = [caller(), caller()];
-  const first = correlator.open({ method: 'subscriptions/listen' }, one);
-  correlator.open({ method: 'subscriptions/listen' }, two);
-  const call = correlator.open({ method: 'tools/call' }, caller());
+  const first = channel.open({ method: 'subscriptions/listen' }, one);
+  channel.open({ method: 'subscriptions/listen' }, two);
+  const call = channel.open({ method: 'tools/call' }, caller());
   const changed = (id: JsonValue) =>
     notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
-  assert.ok(correlator.takes(changed(first.id)));
-  for (const id of [77, String(first.id), call.id]) assert.not(correlator.takes(changed(id)));
+  assert.ok(channel.takes(changed(first.id)));
+  for (const id of [77, String(first.id), call.id]) assert.not(channel.takes(changed(id)));
   const asked = { kind: 'request', id: 1, method: 'roots/list', params: {} } as const;
-  assert.ok(correlator.takes(asked), 'a subscription causes no question: it is about the call');
+  assert.ok(channel.takes(asked), 'a subscription causes no question: it is about the call');
   assert.equal([one.seen.length, two.seen], [1, []]);
 });
 
 test('fails all that is pending, but for what has no error, and not what observers start meanwhile', () => {
-  const correlator = make();
+  const channel = make();
   const [sent, waiting, started] = [caller(), caller(), caller()];
-  const retrying = { ...sent, error: () => void correlator.open({ method: 'again' }, started) };
-  correlator.open({ method: 'a' }, retrying).pending.delivered = 'unknown';
-  correlator.open({ method: 'b' }, waiting);
-  correlator.failAll(({ delivered }) =>
+  const retrying = { ...sent, error: () => void channel.open({ method: 'again' }, started) };
+  channel.open({ method: 'a' }, retrying).pending.delivered = 'unknown';
+  channel.open({ method: 'b' }, waiting);
+  channel.failAll(({ delivered }) =>
     delivered === 'no' ? undefined : backendUnavailable('gone', { delivered }),
   );
   assert.equal([waiting.seen, started.seen], [[], []]);
-  correlator.failAll(({ delivered }) => backendUnavailable('gone', { delivered }));
+  channel.failAll(({ delivered }) => backendUnavailable('gone', { delivered }));
   assert.equal(waiting.seen, ['BACKEND_UNAVAILABLE no']);
   assert.equal(started.seen, ['BACKEND_UNAVAILABLE no']);
 });
 
-/** A correlator whose client may be asked; `takes`: false for a message that was passed on to the client in general. */
+class Fake extends Channel {
+  send(): undefined {}
+  notify(): void {}
+  async close(): Promise<void> {}
+  protected reply(): void {}
+}
+
+/** A channel whose client may be asked; `takes`: false for a message that was passed on to the client in general. */
 function make(now?: () => number) {
-  const replies: object[] = [];
-  const reply = (message: object) => void replies.push(message);
-  const correlator = new Correlator({ reply, profile: { capabilities: { roots: {} } }, ...(now && { now }) });
+  const channel = new Fake({ capabilities: { roots: {} } }, now);
   return {
-    replies,
     open: (request: ExchangeRequest, observer: ExchangeObserver) => {
-      const pending = correlator.open(request, observer);
+      const pending = channel.begin(request, observer);
       if (pending === undefined) throw new Error('it was not opened');
       return { id: pending.id, pending, sent: JSON.parse(pending.text).params };
     },
-    forget: (exchange: PendingExchange) => correlator.forget(exchange),
-    failAll: (errorFor: Parameters<Correlator['failAll']>[0]) => correlator.failAll(errorFor),
-    receive: (message: BackendMessage) => correlator.receive(message),
+    forget: (exchange: PendingExchange) => channel.forget(exchange),
+    failAll: (errorFor: Parameters<Channel['failAll']>[0]) => channel.failAll(errorFor),
+    receive: (message: BackendMessage) => channel.receive(message),
     takes: (message: BackendMessage) => {
       let isTaken = true;
-      const subscription = correlator.messages$.subscribe(() => {
+      const subscription = channel.messages$.subscribe(() => {
         isTaken = false;
       });
-      correlator.receive(message);
+      channel.receive(message);
       subscription.unsubscribe();
       return isTaken;
     },
     get unmatchedMessages() {
-      return correlator.unmatchedMessages;
+      return channel.facts().unmatchedMessages;
     },
   };
 }
@@ -161,32 +165,32 @@ function progress(progressToken: string | number) {
 
 test('keeps a log line from who called after somebody else, until a minute has passed', () => {
   const clock = { nowMs: 0 };
-  const correlator = make(() => clock.nowMs);
+  const channel = make(() => clock.nowMs);
   const log = notification('notifications/message', { data: 'x' });
   const [ada, bo] = [caller(), caller()];
-  const first = correlator.open({ method: 'a', caller: 'ada' }, ada);
-  assert.is(correlator.takes(log), true);
-  correlator.receive(resultFor(first.id, 1));
-  correlator.open({ method: 'b', caller: 'bo' }, bo);
-  assert.is(correlator.takes(log), false);
+  const first = channel.open({ method: 'a', caller: 'ada' }, ada);
+  assert.is(channel.takes(log), true);
+  channel.receive(resultFor(first.id, 1));
+  channel.open({ method: 'b', caller: 'bo' }, bo);
+  assert.is(channel.takes(log), false);
   clock.nowMs = 59_999;
-  assert.is(correlator.takes(log), false);
+  assert.is(channel.takes(log), false);
   clock.nowMs = 60_000;
-  assert.is(correlator.takes(log), true);
+  assert.is(channel.takes(log), true);
   assert.equal(bo.seen, ['notifications/message {"data":"x"}']);
 });
 
 test('counts what nobody in particular asks, such as a probe, as no other caller', () => {
-  const correlator = make(() => 0);
-  const probe = correlator.open({ method: 'ping' }, caller());
-  correlator.receive(resultFor(probe.id, 1));
+  const channel = make(() => 0);
+  const probe = channel.open({ method: 'ping' }, caller());
+  channel.receive(resultFor(probe.id, 1));
   const ada = caller();
-  const first = correlator.open({ method: 'a', caller: 'ada' }, ada);
-  correlator.receive(resultFor(first.id, 1));
-  const again = correlator.open({ method: 'ping' }, caller());
-  correlator.receive(resultFor(again.id, 1));
-  correlator.open({ method: 'b', caller: 'ada' }, ada);
-  assert.is(correlator.takes(notification('notifications/message', {})), true);
+  const first = channel.open({ method: 'a', caller: 'ada' }, ada);
+  channel.receive(resultFor(first.id, 1));
+  const again = channel.open({ method: 'ping' }, caller());
+  channel.receive(resultFor(again.id, 1));
+  channel.open({ method: 'b', caller: 'ada' }, ada);
+  assert.is(channel.takes(notification('notifications/message', {})), true);
 });
 
 // The exchange of a message that cannot be read.
