@@ -1,6 +1,9 @@
 // One exchange over HTTP, from the POST to the answer: gives the request an id and a progress token, sorts the messages of the
-// answer, repeats the request once when the backend forgot the session or misses a header, resumes an interrupted stream
-// (http-polling.ts), and cancels the request when its caller unsubscribes.
+// answer, repeats the request once when the backend forgot the session or misses a header, and cancels the request when its caller
+// unsubscribes. An event stream that ended before the answer is resumed: the rest after the last event id is requested until the answer
+// is there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a stream asks to be
+// polled; after a broken connection the instance should be probed as well.
+// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The caller sets the deadline.
 
 import type { Subscriber, Subscription } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
@@ -16,15 +19,33 @@ import {
   RPC,
   requestText,
 } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import type { PostTrace } from '../../domain/trace.ts';
 import { type ClientInfo, callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
-import { HttpPolling, isUnreachable } from './http-polling.ts';
 import type { HttpSession } from './http-session.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
+
+/** Wait for the rest of a stream when the backend names none, as in the SDKs. */
+const USUAL_WAIT_MS = 1_000;
+/** Shortest wait after a stream without a new event; doubled each time. */
+const SHORTEST_WAIT_MS = 100;
+/** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
+const MAX_EMPTY_ATTEMPTS = 8;
+
+/** The state of a call whose stream ended before the answer. */
+interface Polling {
+  /** Why the first stream ended, and its status. */
+  readonly failure: GatewayError;
+  readonly status: number;
+  lastEventId: string;
+  retryMs: number | undefined;
+  emptyAttempts: number;
+  timer?: NodeJS.Timeout;
+}
 
 /**
  * A call under way. `request` already has the metadata of its era. The call is repeated only after the first answer has ended,
@@ -37,7 +58,7 @@ export class HttpCall implements AnswerSink {
   readonly #id: number;
   readonly #token: JsonValue | undefined;
   #answer: HttpAnswer | undefined;
-  #polling: HttpPolling | undefined;
+  #polling: Polling | undefined;
   /** Headers that were added because the tool asks for them. */
   #addedHeaders: ExchangeRequest['headers'];
   #listing: Subscription | undefined;
@@ -118,6 +139,7 @@ export class HttpCall implements AnswerSink {
 
   message(message: BackendMessage): void {
     if (this.#settled) return;
+    if (this.#polling !== undefined) this.#polling.emptyAttempts = 0;
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) this.#answerWithResult(message.result);
@@ -146,30 +168,54 @@ export class HttpCall implements AnswerSink {
 
   finished(ending: AnswerEnding): void {
     if (this.#settled) return;
-    if (ending.kind === 'refused') this.#takeRefusal(ending);
+    if (this.#polling !== undefined) this.#pollAgain(this.#polling, ending);
+    else if (ending.kind === 'refused') this.#takeRefusal(ending);
     else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.detail));
   }
 
   /** A stream whose events have ids can be resumed, in the legacy era only. */
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
-    const { lastEventId = '', retryMs } = this.#answer ?? {};
-    const { backend, session } = this.#host;
-    if (lastEventId === '' || session.peer.era !== 'legacy') {
+    const { lastEventId = '', retryMs, status = 0 } = this.#answer ?? {};
+    if (lastEventId === '' || this.#host.session.peer.era !== 'legacy') {
       this.#fail(failure);
       return;
     }
-    const sink = {
-      message: (message: BackendMessage) => this.message(message),
-      unmatched: () => this.unmatched(),
-      interrupted: (waitMs: number | undefined) => this.emit({ kind: 'interrupted', retryMs: waitMs }),
-      suspected: () => this.#host.backend.suspected(),
-      finished: (ending: AnswerEnding) => {
-        if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#failForLostSession(failure);
-        else this.#fail(isUnreachable(ending) ? perhapsDelivered(ending.failure) : failure);
-      },
-    };
-    this.#polling = new HttpPolling(backend.connection, session, sink, { lastEventId, retryMs });
-    this.#polling.waitAfter(ended);
+    this.#polling = { failure, status, lastEventId, retryMs, emptyAttempts: 0 };
+    this.#pollLater(this.#polling, ended);
+  }
+
+  #pollAgain(polling: Polling, ended: AnswerEnding): void {
+    const { lastEventId = '', retryMs } = this.#answer ?? {};
+    if (lastEventId !== '' && lastEventId !== polling.lastEventId) {
+      polling.emptyAttempts = 0;
+      polling.lastEventId = lastEventId;
+    }
+    polling.retryMs = retryMs ?? polling.retryMs;
+    polling.emptyAttempts += 1;
+    if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && mayResume(ended)) this.#pollLater(polling, ended);
+    else if (ended.kind === 'refused' && this.#host.session.isLost(ended, this.#id))
+      this.#failForLostSession(polling.failure);
+    else this.#fail(isUnreachable(ended) ? perhapsDelivered(ended.failure) : polling.failure);
+  }
+
+  /** Requests the rest after a wait. The stream ended in this way. */
+  #pollLater(polling: Polling, ended: AnswerEnding): void {
+    const { emptyAttempts, retryMs = USUAL_WAIT_MS } = polling;
+    const leastMs = emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (emptyAttempts - 1);
+    const waitMs = Math.min(Math.max(retryMs, leastMs), LIMITS.callLongestMs);
+    polling.timer = setTimeout(() => this.#poll(polling), waitMs).unref();
+    // Last, because the caller may unsubscribe.
+    if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
+    else if (isSuspicious(ended)) this.#host.backend.suspected();
+  }
+
+  #poll({ lastEventId }: Polling): void {
+    const { backend, session } = this.#host;
+    this.#answer = new HttpAnswer(this);
+    backend.connection.get(
+      { ...session.headers({ method: '' }), 'last-event-id': lastEventId },
+      this.#answer,
+    );
   }
 
   #takeRefusal(refused: RefusedEnding): void {
@@ -234,7 +280,6 @@ export class HttpCall implements AnswerSink {
   #complete(event: ExchangeEvent): void {
     this.#settle();
     this.#answer?.dismiss();
-    this.#polling?.dismiss();
     this.#subscriber.next(event);
     this.#subscriber.complete();
   }
@@ -251,12 +296,11 @@ export class HttpCall implements AnswerSink {
     const sent = this.#wasSent;
     const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
-    this.#polling?.abort();
     if (sent && session.peer.era !== 'modern') await session.cancel(this.#id, reason);
   }
 
   get #wasSent(): boolean {
-    return this.#answer?.sent === true;
+    return this.#polling !== undefined || this.#answer?.sent === true;
   }
 
   #endPostSpan(status: number): void {
@@ -266,10 +310,28 @@ export class HttpCall implements AnswerSink {
 
   #settle(): void {
     this.#settled = true;
-    this.#endPostSpan(this.#answer?.status ?? 0);
+    this.#endPostSpan((this.#polling ?? this.#answer)?.status ?? 0);
+    clearTimeout(this.#polling?.timer);
     this.#listing?.unsubscribe();
     this.#host.calls.delete(this.#id);
   }
+}
+
+function isSuspicious(ending: AnswerEnding): boolean {
+  if (ending.kind === 'broken') return ending.failure.facts.suspicious === true;
+  return ending.kind === 'refused' && ending.status >= 500;
+}
+
+/** True when the stream may be resumed later. */
+function mayResume(ending: AnswerEnding): boolean {
+  if (ending.kind === 'broken') return !isUnreachable(ending);
+  if (ending.kind === 'complete') return ending.streamed;
+  return ending.status === 409 || ending.status === 429 || ending.status >= 500;
+}
+
+/** True when the address of the backend refuses connections. */
+function isUnreachable(ending: AnswerEnding): ending is Extract<AnswerEnding, { kind: 'broken' }> {
+  return ending.kind === 'broken' && ending.failure.facts.unreachable === true;
 }
 
 export const SESSION_LOST = 'it forgot the session';
