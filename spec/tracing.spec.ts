@@ -21,7 +21,7 @@ import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../src/domain/exchange.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { otelVariables } from '../src/tracing/otlp-variables.ts';
-import { readTrace, traceFields } from '../src/tracing/trace-context.ts';
+import { readTrace, traceFields } from '../src/tracing/spans.ts';
 import { Tracing } from '../src/tracing/tracing.ts';
 import { startApp } from './helpers/http-app.ts';
 import { suite } from './helpers/suite.ts';

@@ -6,8 +6,7 @@ import * as assert from 'uvu/assert';
 import { InstanceInput, RegisterInput } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
-import { compileShape, inspect } from '../../src/domain/validation.ts';
-import { issuesOf, pathTo } from '../../src/domain/validation-issues.ts';
+import { compileShape, inspect, issuesOf, pathTo } from '../../src/domain/validation.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('validation');

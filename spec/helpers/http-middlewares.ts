@@ -3,8 +3,7 @@
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import { pino } from 'pino';
-import { errors } from '../../src/http/middleware/errors.ts';
-import { requestId } from '../../src/http/middleware/request-id.ts';
+import { errors, requestId } from '../../src/http/middleware/errors.ts';
 import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/http/request.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { type Answer, type Ask, send } from './http-app.ts';

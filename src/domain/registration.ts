@@ -5,12 +5,12 @@ import { splitCommand } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
 import { configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';
-import type { ContainerRef } from './instance.ts';
 import {
+  type ContainerRef,
   INSTANCE_ID_PATTERN,
   type InstanceChange,
   type InstanceDefinition,
-  type InstanceInput,
+  InstanceInput,
   type InstanceSource,
   MAX_WEIGHT,
   type TransportKind,
@@ -18,6 +18,7 @@ import {
 import { isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { TEMPLATE_ID_PATTERN } from './template.ts';
+import { compileShape } from './validation.ts';
 
 export interface RegistrationContext {
   /** The present instance with this id in the template, which is replaced. */
@@ -261,3 +262,6 @@ function inventServerId(
 function invalid(loc: Location, msg: string): GatewayError {
   return validationFailed([{ loc, msg, type: 'value_error' }]);
 }
+
+/** Issues are placed as if the instance were the body. */
+export const instanceShape = compileShape(InstanceInput, 'body');

@@ -1,6 +1,9 @@
-// Authorizes a caller for a route, and again while its event streams are open. Authentication is src/auth.
+// The credentials of a request, from its headers or the session cookie of the console; authorizes its caller for a route, and again
+// while its event streams are open. Authentication is src/auth.
 
+import type { IncomingMessage } from 'node:http';
 import type { Auth } from '../auth/auth.ts';
+import type { Credentials } from '../auth/authenticator.ts';
 import { mayDo, mayUse, type Principal, type Scope } from '../domain/account.ts';
 import {
   accountsNeedAllTemplates,
@@ -10,7 +13,6 @@ import {
 } from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
@@ -78,4 +80,58 @@ function refusalAfter(thrown: unknown): Refusal {
 function hasSameTemplates({ templates: now }: Principal, { templates: before }: Principal): boolean {
   if (now === undefined || before === undefined) return now === before;
   return now.size === before.size && [...now].every((template) => before.has(template));
+}
+
+export interface CredentialedRequest {
+  readonly req: Pick<IncomingMessage, 'headers'>;
+  readonly state: { readonly isSameHost?: boolean };
+}
+
+/**
+ * A browser sends a cookie also for requests of foreign pages, so the cookie is used only together with a header that no foreign page
+ * can send. Source: ADR 73.
+ */
+export function credentialsOf(context: CredentialedRequest): Credentials {
+  const { authorization, 'x-api-key': key } = context.req.headers;
+  // Node joins repeated headers; only a few others come as a list.
+  const apiKey = typeof key === 'string' ? key : undefined;
+  if (
+    authorization === undefined &&
+    apiKey === undefined &&
+    hasConsoleHeader(context) &&
+    isOwnHost(context)
+  ) {
+    const token = tokenIn(context.req.headers.cookie);
+    if (token !== undefined) return { authorization: `Bearer ${token}` };
+  }
+  return { authorization, apiKey };
+}
+
+/**
+ * True for a request with the header `X-Stagedoor-Console: 1`, which a page of another origin cannot send without a preflight;
+ * no preflight allows it.
+ */
+export function hasConsoleHeader({ req: { headers } }: CredentialedRequest): boolean {
+  return headers['x-stagedoor-console'] === '1';
+}
+
+/** True unless the `Origin` has another host than the gateway. Its scheme may differ: a proxy that is not trusted may end TLS. */
+export function isOwnHost({ req: { headers }, state }: CredentialedRequest): boolean {
+  return headers.origin === undefined || state.isSameHost === true;
+}
+
+const NAME = 'stagedoor_session';
+const COOKIE = /(?:^|;\s*)stagedoor_session=([^;]*)/g;
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** The token of a `Cookie` header. Undefined for two cookies of this name: one belongs to another site, and either may. */
+function tokenIn(cookies: string | undefined): string | undefined {
+  const [token, other] = [...(cookies ?? '').matchAll(COOKIE)].map(([, value = '']) => value.trim());
+  return token !== undefined && other === undefined && TOKEN.test(token) ? token : undefined;
+}
+
+/** The header `Set-Cookie` of a session as `[name, value]`. `isSecure`: the request came over TLS. */
+export function sessionCookie(token: string, seconds: number, isSecure: boolean): readonly string[] {
+  const flags = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}`;
+  return ['Set-Cookie', `${NAME}=${token}; ${flags}${isSecure ? '; Secure' : ''}`];
 }

@@ -4,9 +4,13 @@
 
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
-import type { BucketCounts } from './bucket-counts.ts';
-import type { HttpCounts } from './counts.ts';
-import type { InstanceTraffic, TemplateTraffic, TrafficCounts } from './traffic-counts.ts';
+import type {
+  BucketCounts,
+  HttpCounts,
+  InstanceTraffic,
+  TemplateTraffic,
+  TrafficCounts,
+} from './traffic-counts.ts';
 
 /** The state of the gateway at a scrape. */
 export interface Reading {

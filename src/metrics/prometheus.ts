@@ -1,5 +1,5 @@
 // The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to load than all of
-// the app. Its objects are made anew for each scrape: the counts are in traffic-counts.ts and counts.ts, and the rest is read at
+// the app. Its objects are made anew for each scrape: the counts are in traffic-counts.ts, and the rest is read at
 // the scrape, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -7,10 +7,14 @@ import type { Histogram, Registry } from 'prom-client';
 import { mayUse, type Principal } from '../domain/account.ts';
 import { API_VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
-import { BUCKET_SECONDS, type BucketCounts } from './bucket-counts.ts';
-import { HttpCounts } from './counts.ts';
 import { isOfTemplates, METRICS, type Metric, type Reading, type Series } from './metric-table.ts';
-import { TrafficCounts, type TrafficSource } from './traffic-counts.ts';
+import {
+  BUCKET_SECONDS,
+  type BucketCounts,
+  HttpCounts,
+  TrafficCounts,
+  type TrafficSource,
+} from './traffic-counts.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates'>;

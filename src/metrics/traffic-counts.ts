@@ -6,8 +6,6 @@ import type { ErrorCode } from '../domain/errors.ts';
 import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
 import { METHODS } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
-import { BucketCounts } from './bucket-counts.ts';
-import { getOrInsert, increment } from './counts.ts';
 
 /** How a request ended. */
 export type RequestOutcome = 'result' | 'error' | 'failed' | 'refused' | 'cancelled';
@@ -157,3 +155,59 @@ export class TrafficCounts {
 
 const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
 const newBucketCounts = (): BucketCounts => new BucketCounts();
+
+/** Upper bounds of the buckets, in seconds. Longer durations are only in the number and the sum. */
+export const BUCKET_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
+
+/** The counts of one Prometheus histogram: durations by bucket, their number and their sum. */
+export class BucketCounts {
+  /** Per bucket, not cumulative. */
+  readonly #counts = new Float64Array(BUCKET_SECONDS.length);
+  count = 0;
+  sumSeconds = 0;
+
+  observe(durationMs: number): void {
+    const seconds = durationMs / 1_000;
+    this.count += 1;
+    this.sumSeconds += seconds;
+    const bucket = BUCKET_SECONDS.findIndex((bound) => seconds <= bound);
+    if (bucket >= 0) this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+  }
+
+  /** For each bound, the number of durations up to it. */
+  cumulative(): number[] {
+    let sum = 0;
+    return Array.from(this.#counts, (count) => {
+      sum += count;
+      return sum;
+    });
+  }
+}
+
+/** Adds one to the count of a key. */
+function increment<K>(counts: Map<K, number>, key: K): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+/** The value of a key, made at its first use. */
+export function getOrInsert<K, V>(values: Map<K, V>, key: K, make: () => V): V {
+  let value = values.get(key);
+  if (value === undefined) {
+    value = make();
+    values.set(key, value);
+  }
+  return value;
+}
+
+/** The HTTP answers of an app by status, and by error code: bounded by their catalogues. */
+export class HttpCounts {
+  readonly statuses = new Map<number, number>();
+  readonly errors = new Map<ErrorCode, number>();
+
+  count(status: number, code: ErrorCode | undefined): void {
+    increment(this.statuses, status);
+    if (code !== undefined) increment(this.errors, code);
+  }
+}

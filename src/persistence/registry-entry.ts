@@ -7,7 +7,7 @@ import { GatewayError } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
-import { issuesOf, pathTo } from '../domain/validation-issues.ts';
+import { issuesOf, pathTo } from '../domain/validation.ts';
 
 /** An instance of a registry document. */
 export interface RegistryEntry {

@@ -6,7 +6,7 @@ import { Compile } from 'typebox/schema';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
-import { issuesOf, pathTo } from '../domain/validation-issues.ts';
+import { issuesOf, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
 /** The usable part of a registry document. */

@@ -6,12 +6,10 @@ import { Compile } from 'typebox/schema';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceChange, InstanceInput, RegisterInput } from '../domain/instance.ts';
-import { instanceShape } from '../domain/instance-shape.ts';
 import { isJsonObject } from '../domain/json.ts';
-import { checkedMetadata } from '../domain/registration.ts';
+import { checkedMetadata, instanceShape } from '../domain/registration.ts';
 import { type LoadBalancerChange, LoadBalancerSettings } from '../domain/template.ts';
-import { compileShape, inspect, type Shape } from '../domain/validation.ts';
-import { issuesOf } from '../domain/validation-issues.ts';
+import { compileShape, inspect, issuesOf, type Shape } from '../domain/validation.ts';
 import type { RegisterOptions } from './registry-types.ts';
 
 const CLOSED = { additionalProperties: false } as const;

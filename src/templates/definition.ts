@@ -7,7 +7,7 @@ import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
-import { issuesOf, pathTo } from '../domain/validation-issues.ts';
+import { issuesOf, pathTo } from '../domain/validation.ts';
 import { tolerated } from './tolerant.ts';
 
 const Texts = Type.Array(Type.String());

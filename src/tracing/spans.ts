@@ -6,9 +6,13 @@ import {
   type Attributes,
   type Context,
   context,
+  createTraceState,
+  isSpanContextValid,
   type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
@@ -25,7 +29,6 @@ import type {
   TraceFields,
 } from '../domain/trace.ts';
 import { VERSION } from '../domain/version.ts';
-import { readTrace, traceFields } from './trace-context.ts';
 
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose it. */
 const NAME_UNITS = 128;
@@ -302,4 +305,37 @@ function fail(span: Span, error: string | number): void {
   span.setAttribute('error.type', String(error));
   if (typeof error === 'number') span.setAttribute('rpc.response.status_code', String(error));
   span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+// --- W3C Trace Context, without the registered propagator, because MCP reserves exactly its names in `_meta`. Baggage is not read.
+// Source: https://www.w3.org/TR/trace-context/; SEP-414; ADR 76.
+
+/** Version, trace id, parent id, flags; a later version may add fields. */
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+/** Longest `traceparent` and `tracestate` that are read. Source: section 3.3.1.5 for the latter. */
+const LONGEST_PARENT = 128;
+const LONGEST_STATE = 512;
+
+/** Undefined for anything but a valid context. */
+export function readTrace(parent: unknown, state?: unknown): SpanContext | undefined {
+  if (typeof parent !== 'string' || parent.length > LONGEST_PARENT) return undefined;
+  const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(parent.trim()) ?? [];
+  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
+  const hasState = typeof state === 'string' && state !== '' && state.length <= LONGEST_STATE;
+  const context: SpanContext = {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(hasState ? { traceState: createTraceState(state) } : {}),
+  };
+  return isSpanContextValid(context) ? context : undefined;
+}
+
+/** The fields that make a span the parent of others. */
+export function traceFields({ traceId, spanId, traceFlags, traceState }: SpanContext): TraceFields {
+  const flags = (traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0');
+  const fields = { traceparent: `00-${traceId}-${spanId}-${flags}` };
+  const tracestate = traceState?.serialize() ?? '';
+  return tracestate === '' ? fields : { ...fields, tracestate };
 }

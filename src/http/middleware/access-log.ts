@@ -1,5 +1,5 @@
 // One log line per request, written at its end, without bodies, headers and query strings, which may hold secrets. A session is
-// logged as its fingerprint, an API key as its id.
+// logged as its fingerprint, an API key as its id. Its span is ended here, too, while tracing is on.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
@@ -7,6 +7,7 @@ import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import type { CallOutcome } from '../../domain/call-report.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
   CLIENT_CLOSED_REQUEST,
@@ -73,7 +74,7 @@ function outcomeWithoutReport({
 }
 
 /** Fingerprint of the session of a request, also of an unknown one. */
-export function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
+function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
   const id = sessionId ?? headers['mcp-session-id'];
   return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
 }
@@ -117,4 +118,40 @@ function refusedKeyId(headers: IncomingHttpHeaders): string | undefined {
   const sent =
     typeof key === 'string' ? key : authorization?.slice(0, READ_CHARACTERS).replace(/^bearer +/i, '');
   return sent === undefined ? undefined : parseKey(sent.trim())?.id;
+}
+
+/** Without a tracer it costs a look-up per request. Liveness and readiness probes are not traced. */
+export function tracing(traces: Tracing): HttpMiddleware {
+  void traces.ready(); // so that the first request is traced, too, when a provider exists already
+  return (context, next) => {
+    const { spans } = traces;
+    if (spans === undefined || PROBES.has(context.path)) return next();
+    const span = spans.request(context.req.headers);
+    context.state.trace = span;
+    context.res.on('close', () => {
+      const { state } = context;
+      const isOpen = state.report !== undefined && state.report.outcome === undefined;
+      // A call that continues without its connection ends the span itself, unless it is one of a batch.
+      if (isOpen && state.rpcMessages === undefined) state.reportEnded = () => endSpan(context);
+      else endSpan(context);
+    });
+    return next();
+  };
+}
+
+const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+
+function endSpan({ req, res, state }: HttpContext): void {
+  const report = state.rpcMessages === undefined ? state.report : undefined;
+  state.trace?.end({
+    httpMethod: req.method ?? '',
+    route: state.route,
+    status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
+    requestId: state.requestId,
+    template: state.template ?? report?.sentTo?.template,
+    session: sessionOf(req, state),
+    attempts: report?.attempts,
+    outcome: report?.outcome,
+    errorCode: report?.errorCode ?? state.errorCode ?? state.rpcError,
+  });
 }

@@ -3,13 +3,11 @@
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
-import type { Principal, Scope } from '../../domain/account.ts';
-import { NO_PRINCIPAL } from '../../domain/account.ts';
+import { NO_PRINCIPAL, type Principal, type Scope } from '../../domain/account.ts';
 import { accountsFromHereOnly } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { callerCheck, callerRefusalOf, readsRegistry } from '../caller-check.ts';
-import { credentialsOf } from '../credentials.ts';
+import { callerCheck, callerRefusalOf, credentialsOf, readsRegistry } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
 import { consumeRateLimit } from '../rate-limit.ts';
 import type { RouteContext, RouteMiddleware } from '../request.ts';

@@ -1,5 +1,7 @@
-// Turns thrown errors into answers: an error body with status and headers, or a JSON-RPC error on routes of the MCP endpoint.
+// Turns thrown errors into answers: an error body with status and headers, or a JSON-RPC error on routes of the MCP endpoint;
+// and gives each request its id.
 
+import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
@@ -87,4 +89,16 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
   // A disconnect meanwhile is no error.
   request.on('error', () => request.destroy());
   request.resume();
+}
+
+/** Ids that are safe in headers, bodies and logs. */
+const VALID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Sets `state.requestId`: a valid id of the client, else a new one. respond.ts returns it. */
+export function requestId(): HttpMiddleware {
+  return (context, next) => {
+    const sent = context.req.headers['x-request-id'];
+    context.state.requestId = typeof sent === 'string' && VALID.test(sent) ? sent : randomUUID();
+    return next();
+  };
 }

@@ -5,7 +5,7 @@ import { SCOPES, type Scope } from '../../domain/account.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { LoadBalancerChange, LoadBalancerSettings } from '../../domain/template.ts';
 import { ErrorBody } from '../error-reply.ts';
-import { ApiKeyRecord } from '../routes/api-keys.ts';
+import { ApiKeyRecord, UserRecord } from '../routes/accounts.ts';
 import { AuditRecord } from '../routes/audit.ts';
 import { GatewayHealth, ServerHealth, TemplateHealth } from '../routes/health.ts';
 import { InstanceRecord } from '../routes/instances.ts';
@@ -13,7 +13,6 @@ import { RpcAnswer, RpcRefusal } from '../routes/mcp-endpoint.ts';
 import { ToolList } from '../routes/mcp-requests.ts';
 import { StatisticsView } from '../routes/statistics.ts';
 import { LoadBalancerView, RegistryView } from '../routes/templates.ts';
-import { UserRecord } from '../routes/users.ts';
 
 export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   ApiKeyRecord,

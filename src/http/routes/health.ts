@@ -1,9 +1,14 @@
-// Health of a template, and of the gateway: with its instances at `/gateway/health`, without them at `/health`. Whether this process
-// accepts requests is routes/liveness.ts.
+// Health of a template, and of the gateway: with its instances at `/gateway/health`, without them at `/health`; and liveness and
+// readiness of the process, for its supervisor.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
-import { databaseUnavailable } from '../../domain/errors.ts';
+import {
+  databaseUnavailable,
+  type GatewayError,
+  gatewayStarting,
+  shuttingDown,
+} from '../../domain/errors.ts';
 import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import { API_VERSION } from '../../domain/version.ts';
@@ -11,7 +16,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { errorReply } from '../error-reply.ts';
 import { TemplateParams } from '../parameters.ts';
-import { json } from '../reply.ts';
+import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import {
   CLOSED,
@@ -192,3 +197,41 @@ export const healthRoutes: readonly Route[] = [
     },
   }),
 ];
+
+// They need no credentials and do not depend on the database, whose failure a restart does not repair.
+export const livenessRoutes: readonly Route[] = [
+  defineRoute('GET', '/livez', {
+    summary: 'Whether the process is alive',
+    scope: 'open',
+    answers: {
+      200: { description: 'The process is alive', body: Type.Object({ status: Type.Literal('alive') }) },
+    },
+    handler: () => json(200, { status: 'alive' }),
+  }),
+  defineRoute('GET', '/readyz', {
+    summary: 'Whether requests may be sent here',
+    scope: 'open',
+    answers: {
+      200: { description: 'Requests may be sent', body: Type.Object({ status: Type.Literal('ready') }) },
+      503: {
+        description: 'The fields of an error, and the status',
+        body: Type.Object({ status: Type.Enum(['starting', 'shutting down']) }),
+      },
+    },
+    errors: ['SHUTTING_DOWN', 'NO_HEALTHY_INSTANCE'],
+    handler: ({ request }, { gateway }) => {
+      if (gateway.accepting) return json(200, { status: 'ready' });
+      if (gateway.phase === 'starting') return startingReply(request.id);
+      return refusal('shutting down', shuttingDown(), request.id);
+    },
+  }),
+];
+
+/** The answer of `/readyz` during the start, and of every path before the accounts are loaded. */
+export function startingReply(requestId: string): BytesReply {
+  return refusal('starting', gatewayStarting(), requestId);
+}
+
+function refusal(status: 'starting' | 'shutting down', error: GatewayError, requestId: string): BytesReply {
+  return errorReply(error, requestId, { fields: { status } });
+}

@@ -2,27 +2,21 @@
 // order does not matter, except that a route with `unlessTemplate` precedes the route for any template.
 
 import type { Route } from '../route.ts';
-import { accountRoutes } from './account.ts';
-import { apiKeyRoutes } from './api-keys.ts';
+import { accountRoutes, apiKeyRoutes, userRoutes } from './accounts.ts';
 import { auditRoutes } from './audit.ts';
 import { connectRoutes } from './connect.ts';
-import { documentRoutes } from './documents.ts';
+import { documentRoutes, homeRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
-import { healthRoutes } from './health.ts';
-import { homeRoutes } from './home.ts';
+import { healthRoutes, livenessRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
-import { livenessRoutes } from './liveness.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { mcpRequestRoutes } from './mcp-requests.ts';
-import { registrationRoutes } from './registration.ts';
-import { serverToolRoutes } from './server-tools.ts';
-import { serverRoutes } from './servers.ts';
+import { registrationRoutes, syncRoutes } from './registration.ts';
+import { serverRoutes, serverToolRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
 import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
-import { syncRoutes } from './sync.ts';
 import { templateRoutes } from './templates.ts';
-import { userRoutes } from './users.ts';
 
 export const ROUTES: readonly Route[] = [
   ...mcpEndpointRoutes,

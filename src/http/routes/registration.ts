@@ -1,9 +1,11 @@
 // Registers and deregisters instances, tests connections before a registration, and decides which caller may register which command,
 // because this machine runs it. domain/command.ts has the rule for callers without the scope `admin`.
+// Also synchronizes instances with running containers and pods, and with the registry file. Source: ADRs 59 and 65.
 
 import Type, { type Static } from 'typebox';
-import { mayDo, type Principal } from '../../domain/account.ts';
+import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { commandRefusal, splitCommand } from '../../domain/command.ts';
+import type { SyncedInstance } from '../../domain/deployment.ts';
 import {
   BEHIND_A_PROXY,
   commandNotAllowed,
@@ -20,7 +22,7 @@ import { InstanceParams } from '../parameters.ts';
 import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { CLOSED, integer, LOCATION, text } from '../schemas.ts';
+import { CLOSED, flag, integer, LOCATION, text } from '../schemas.ts';
 import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
@@ -253,4 +255,77 @@ function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
   if (args !== undefined) return [command, ...args];
   const split = splitCommand(command);
   return 'words' in split ? split.words : [];
+}
+
+/** A namespace of Kubernetes, or `*`. */
+const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
+
+const Synced = Type.Array(
+  Type.Object({
+    template_name: text('everything'),
+    instance_id: text('everything-1'),
+    /** Name of the container or pod; absent when it was removed, and for entries of the registry file. */
+    name: Type.Optional(text('echo')),
+  }),
+);
+
+const SyncBody = Type.Object({
+  dry_run: Type.Boolean(),
+  added: Synced,
+  changed: Synced,
+  removed: Synced,
+  unchanged: Synced,
+  skipped: Type.Array(
+    Type.Object({ template_name: text('everything'), name: text('echo'), reason: Type.String() }),
+  ),
+  /** Templates whose settings changed with the registry file. */
+  settings: Type.Array(Type.String()),
+  /** Engines and clusters that answered, and the registry file when it could be read. */
+  reached: Type.Array(Type.String()),
+  /** Failed engines and clusters with the reason, and unusable parts of the registry file. */
+  warnings: Type.Array(Type.String()),
+});
+
+export const syncRoutes: readonly Route[] = [
+  defineRoute('POST', '/gateway/sync', {
+    summary:
+      'Add, change and remove instances to match the containers and pods that run, and the registry file',
+    scope: 'gateway:write',
+    request: {
+      body: Type.Object({ dry_run: Type.Optional(flag(true)), namespace: Type.Optional(Namespace) }, CLOSED),
+    },
+    answers: {
+      200: { description: 'The changes; with `dry_run`, those that would be made', body: SyncBody },
+    },
+    errors: ['SHUTTING_DOWN'],
+    handler: async ({ body, principal }, { gateway }) => {
+      const { dry_run: isDryRun = false, namespace } = body;
+      const outcome = await gateway.sync({
+        isDryRun,
+        namespace,
+        ...(principal.templates === undefined
+          ? {}
+          : { mayUse: (template: string) => mayUse(principal, template) }),
+      });
+      return json(200, {
+        dry_run: isDryRun,
+        added: outcome.added.map(recordOf),
+        changed: outcome.changed.map(recordOf),
+        removed: outcome.removed.map(recordOf),
+        unchanged: outcome.unchanged.map(recordOf),
+        skipped: outcome.skipped.map(({ template, name, reason }) => ({
+          template_name: template,
+          name,
+          reason,
+        })),
+        settings: outcome.settings,
+        reached: outcome.reached,
+        warnings: outcome.warnings,
+      });
+    },
+  }),
+];
+
+function recordOf({ template, id, name }: SyncedInstance) {
+  return { template_name: template, instance_id: id, ...(name === undefined ? {} : { name }) };
 }

@@ -1,0 +1,351 @@
+// Login, also with a session cookie for the console, logout, and the account of the caller; users and API keys, for admins.
+
+import Type, { type Static } from 'typebox';
+import type { ApiKeyView } from '../../auth/accounts.ts';
+import {
+  Email,
+  KeyName,
+  mayDo,
+  ROLES,
+  type Role,
+  SCOPES,
+  TemplateList,
+  type User,
+  Username,
+} from '../../domain/account.ts';
+import { validationFailed } from '../../domain/error-catalogue.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { sessionCookie } from '../caller-check.ts';
+import { ApiKeyParams, UserParams } from '../parameters.ts';
+import { json, located, noContent } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import {
+  CLOSED,
+  flag,
+  integer,
+  LOCATION,
+  NOT_STORED,
+  NullableTime,
+  nullableTemplates,
+  nullableText,
+  Time,
+  text,
+} from '../schemas.ts';
+
+const CONSOLE_HEADER = 'X-Stagedoor-Console';
+
+/** Longer text cannot be a name or a password, and is not hashed. */
+const loginText = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
+
+/** Other fields are ignored, such as those of OAuth clients (`grant_type`, `scope`). */
+const LoginBody = Type.Object({ username: loginText('ada'), password: loginText('correct horse battery') });
+
+const Token = Type.Object({
+  access_token: text('eyJhbGciOiJIUzI1NiJ9.e30.signature'),
+  token_type: Type.Literal('bearer'),
+  /** Seconds. */
+  expires_in: integer(3_600),
+});
+
+const Account = Type.Object({
+  id: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  kind: Type.Enum(['anonymous', 'user', 'api-key'], { examples: ['user'] }),
+  name: text('ada'),
+  /** The user, or the owner of the key. */
+  user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  /** Role of the user; null for a key, which has its own permissions. */
+  role: Type.Union([Type.Enum([...ROLES]), Type.Null()], { examples: ['user'] }),
+  scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read', 'tools:call']] }),
+  templates: nullableTemplates(['everything']),
+  /** Requests per hour; null = no limit. */
+  hourly_limit: Type.Union([Type.Integer(), Type.Null()], { examples: [1_000] }),
+  /** False: every caller is an admin, and there is no sign-in. */
+  auth_enabled: flag(true),
+});
+
+export const accountRoutes: readonly Route[] = [
+  defineRoute('POST', '/auth/login', {
+    summary: 'Log in: a token for a user name and a password, as a form or as JSON',
+    scope: 'open',
+    reader: 'form',
+    request: { body: LoginBody },
+    requestHeaders: {
+      [CONSOLE_HEADER]: 'With `1`, from a page of this gateway, the token is also set as the session cookie.',
+    },
+    answers: {
+      200: {
+        description: 'Send it as `Authorization: Bearer <access_token>`',
+        body: Token,
+        headers: {
+          'Set-Cookie':
+            'For the console: `stagedoor_session`. It is accepted only with the header `X-Stagedoor-Console: 1`, and when ' +
+            'the request has no other credentials.',
+        },
+      },
+    },
+    errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
+    handler: async ({ body, request }, { auth }) => {
+      const { username, password } = body;
+      const { isConsole, isSecure } = request;
+      // A closed socket has no address; failures are still counted.
+      const { address = 'unknown' } = request;
+      const { accessToken, expiresInSeconds, user } = await auth.login({ username, password, address });
+      return json(
+        200,
+        { access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
+        {
+          headers: isConsole
+            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure)]
+            : NOT_STORED,
+          trail: { actor: { id: `user:${user.id}`, name: user.username } },
+        },
+      );
+    },
+  }),
+  defineRoute('POST', '/auth/logout', {
+    summary: 'Log out: ends the token that was sent; an API key stays valid',
+    scope: SCOPES,
+    isFree: true,
+    requestHeaders: { [CONSOLE_HEADER]: 'With `1` the session cookie is removed.' },
+    answers: {
+      204: {
+        description: 'The token is refused from now on, by other gateways of the database within 10 s',
+        headers: { 'Set-Cookie': 'For the console: removes the session cookie.' },
+      },
+    },
+    errors: ['DATABASE_UNAVAILABLE'],
+    handler: async ({ request }, { auth }) => {
+      const { isConsole, isSecure, credentials } = request;
+      await auth.logout(credentials);
+      return noContent({ headers: isConsole ? sessionCookie('', 0, isSecure) : [] });
+    },
+  }),
+  defineRoute('GET', '/auth/me', {
+    summary: 'The account of the caller, and its permissions',
+    scope: SCOPES,
+    answers: { 200: { description: 'The account of the credentials', body: Account } },
+    handler: ({ principal }, { auth }) =>
+      json(200, {
+        id: principal.id,
+        kind: principal.kind,
+        name: principal.name,
+        user_id: principal.userId ?? null,
+        role: principal.kind === 'api-key' ? null : mayDo(principal, ['admin']) ? 'admin' : 'user',
+        scopes: SCOPES.filter((scope) => principal.scopes.has(scope)),
+        templates: principal.templates === undefined ? null : [...principal.templates].sort(),
+        hourly_limit: principal.hourlyLimit ?? null,
+        auth_enabled: auth.isEnabled,
+      }),
+  }),
+];
+
+/** A user without its password hash. `templates`: null for all. */
+export const UserRecord = Type.Object({
+  id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  username: text('ada'),
+  email: text('ada@localhost'),
+  role: Type.Enum([...ROLES], { examples: ['user'] }),
+  is_superuser: flag(false),
+  templates: nullableTemplates(null),
+  is_active: flag(true),
+  created_at: Time,
+  updated_at: Time,
+});
+
+export function userRecord(user: User): Static<typeof UserRecord> {
+  return {
+    id: user.id,
+    username: user.username,
+    email: user.email,
+    role: user.role,
+    is_superuser: user.role === 'admin',
+    templates: user.templates === undefined ? null : [...user.templates],
+    is_active: user.isActive,
+    created_at: user.createdAt,
+    updated_at: user.updatedAt,
+  };
+}
+
+/** The number of bytes is checked before hashing. */
+const Password = Type.String({
+  minLength: LIMITS.passwordCharacters,
+  maxLength: LIMITS.passwordBytes,
+  examples: ['correct horse battery'],
+});
+
+const rights = {
+  role: Type.Optional(Type.Enum([...ROLES], { examples: ['user'] })),
+  /** The same as the role `admin`. */
+  is_superuser: Type.Optional(flag(false)),
+  /** null = all. */
+  templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
+};
+
+const NewUserBody = Type.Object({ username: Username, email: Email, password: Password, ...rights }, CLOSED);
+
+const UserChangeBody = Type.Object(
+  {
+    email: Type.Optional(Email),
+    password: Type.Optional(Password),
+    ...rights,
+    is_active: Type.Optional(flag(true)),
+  },
+  CLOSED,
+);
+
+export const userRoutes: readonly Route[] = [
+  defineRoute('GET', '/auth/users', {
+    summary: 'List all users',
+    scope: 'admin',
+    answers: { 200: { description: 'In the order of their creation', body: Type.Array(UserRecord) } },
+    handler: async (_input, { auth }) => json(200, (await auth.accounts.users()).map(userRecord)),
+  }),
+  defineRoute('POST', '/auth/users', {
+    summary: 'Create a user',
+    scope: 'admin',
+    request: { body: NewUserBody },
+    answers: { 201: { description: 'The user', body: UserRecord, headers: LOCATION } },
+    errors: ['DUPLICATE_USERNAME', 'TOO_MANY_ATTEMPTS'],
+    handler: async ({ body }, { auth }) => {
+      const { username, email, password, templates } = body;
+      const role = roleOf(body) ?? 'user';
+      const user = await auth.accounts.createUser({
+        ...{ username, email, password, role },
+        templates: templates ?? undefined,
+      });
+      return located(201, `/auth/users/${user.id}`, userRecord(user));
+    },
+  }),
+  defineRoute('GET', '/auth/users/:user_id', {
+    summary: 'One user, by its id',
+    scope: 'admin',
+    request: { params: UserParams },
+    answers: { 200: { description: 'The user', body: UserRecord } },
+    errors: ['USER_NOT_FOUND'],
+    handler: async ({ params }, { auth }) => json(200, userRecord(await auth.accounts.user(params.user_id))),
+  }),
+  defineRoute('PATCH', '/auth/users/:user_id', {
+    summary: 'Change a user; a new password voids the tokens',
+    scope: 'admin',
+    request: { params: UserParams, body: UserChangeBody },
+    answers: { 200: { description: 'The user as it is now', body: UserRecord } },
+    errors: ['USER_NOT_FOUND', 'LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
+    handler: async ({ params, body }, { auth }) => {
+      const { email, password, templates, is_active: isActive } = body;
+      const change = { email, password, templates, isActive, role: roleOf(body) };
+      return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change)));
+    },
+  }),
+  defineRoute('DELETE', '/auth/users/:user_id', {
+    summary: 'Delete a user and the API keys of that user',
+    scope: 'admin',
+    request: { params: UserParams },
+    answers: { 204: { description: 'Deleted with its API keys; its tokens are no longer valid' } },
+    errors: ['USER_NOT_FOUND', 'LAST_ADMIN'],
+    handler: async ({ params }, { auth }) => {
+      await auth.accounts.deleteUser(params.user_id);
+      return noContent();
+    },
+  }),
+];
+
+/** The role that a body gives by either of two fields; undefined when it has neither. */
+function roleOf({
+  role,
+  is_superuser: isSuperuser,
+}: Pick<Static<typeof UserChangeBody>, 'role' | 'is_superuser'>): Role | undefined {
+  if (isSuperuser === undefined) return role;
+  const roleOfFlag: Role = isSuperuser ? 'admin' : 'user';
+  if (role === undefined || role === roleOfFlag) return roleOfFlag;
+  const msg = `Value error, it contradicts the role '${role}'`;
+  throw validationFailed([{ loc: ['body', 'is_superuser'], msg, type: 'value_error' }]);
+}
+
+/** A key without its secret. `templates`: null for all; `created_by`: null for the operator. */
+export const ApiKeyRecord = Type.Object({
+  id: text('00112233445566ff'),
+  name: text('nightly build'),
+  permissions: Type.Array(Type.Enum([...SCOPES]), { examples: [['tools:call']] }),
+  templates: nullableTemplates(['everything']),
+  expires_at: nullableText('2099-12-31T23:59:59Z'),
+  created_at: Time,
+  last_used_at: NullableTime,
+  is_active: flag(true),
+  created_by: nullableText('admin'),
+});
+
+export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeof ApiKeyRecord> {
+  return {
+    id: apiKey.id,
+    name: apiKey.name,
+    permissions: [...apiKey.permissions],
+    templates: apiKey.templates === undefined ? null : [...apiKey.templates],
+    expires_at: apiKey.expiresAt ?? null,
+    created_at: apiKey.createdAt,
+    last_used_at: apiKey.lastUsedAt ?? null,
+    is_active: isActive,
+    created_by: createdBy,
+  };
+}
+
+const NewApiKeyBody = Type.Object(
+  {
+    name: KeyName,
+    permissions: Type.Array(Type.Enum([...SCOPES]), {
+      minItems: 1,
+      maxItems: 16,
+      examples: [['tools:call']],
+    }),
+    /** null = all. */
+    templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [['everything']] })),
+    /** ISO 8601 with an offset or `Z`; null = never. */
+    expires_at: Type.Optional(
+      Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { examples: ['2099-12-31T23:59:59Z'] }),
+    ),
+  },
+  CLOSED,
+);
+
+/** The only answer with the key itself. */
+const NewApiKey = Type.Object({
+  ...ApiKeyRecord.properties,
+  key: text(`sd_00112233445566ff_${'x'.repeat(43)}`),
+});
+
+export const apiKeyRoutes: readonly Route[] = [
+  defineRoute('GET', '/auth/api-keys', {
+    summary: 'List all API keys',
+    scope: 'admin',
+    answers: { 200: { description: 'In the order of their creation', body: Type.Array(ApiKeyRecord) } },
+    handler: async (_input, { auth }) => json(200, (await auth.accounts.apiKeys()).map(apiKeyRecord)),
+  }),
+  defineRoute('POST', '/auth/api-keys', {
+    summary: 'Create an API key, which only this answer contains',
+    scope: 'admin',
+    request: { body: NewApiKeyBody },
+    answers: { 201: { description: 'The key and its record', body: NewApiKey } },
+    handler: async ({ body, principal }, { auth }) => {
+      const { name, permissions, templates, expires_at: expiresAt } = body;
+      const { apiKey, key } = await auth.accounts.createApiKey({
+        name,
+        permissions,
+        templates: templates ?? undefined,
+        expiresAt: expiresAt ?? undefined,
+        ownerId: principal.userId,
+      });
+      const subject = `/auth/api-keys/${apiKey.apiKey.id}`;
+      return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
+    },
+  }),
+  defineRoute('DELETE', '/auth/api-keys/:key_id', {
+    summary: 'Revoke an API key',
+    scope: 'admin',
+    request: { params: ApiKeyParams },
+    answers: { 204: { description: 'The key is no longer valid' } },
+    errors: ['API_KEY_NOT_FOUND'],
+    handler: async ({ params }, { auth }) => {
+      await auth.accounts.revokeApiKey(params.key_id);
+      return noContent();
+    },
+  }),
+];
