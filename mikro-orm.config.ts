@@ -13,7 +13,7 @@ import type { MigrationDiff } from '@mikro-orm/core';
 import { MigrationGenerator, Migrator } from '@mikro-orm/migrations';
 import { MikroORM, type Options } from '@mikro-orm/sql';
 import type { Database, Migrations } from './src/persistence/database.ts';
-import { DATABASES } from './src/persistence/databases/index.ts';
+import { DATABASES } from './src/persistence/database-url.ts';
 import { tablesFor } from './src/persistence/entities.ts';
 import { Sockets } from './src/persistence/mikro-orm-patches.ts';
 import { MIGRATIONS_TABLE } from './src/persistence/orm.ts';

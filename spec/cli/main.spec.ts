@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { PromptCancelled } from '../../src/cli/failures.ts';
 import { main } from '../../src/cli/main.ts';
-import { packageVersion } from '../../src/cli/package-version.ts';
+import { VERSION } from '../../src/domain/version.ts';
 import { suite } from '../helpers/suite.ts';
 import { runCommand } from './commands/against-gateway.ts';
 import { recordingTerminal } from './recording-terminal.ts';
@@ -11,7 +11,7 @@ import { recordingTerminal } from './recording-terminal.ts';
 const test = suite('main');
 
 test('prints the version', async () => {
-  const version = packageVersion();
+  const version = VERSION;
   assert.match(version, /^\d+\.\d+\.\d+/);
   assert.equal(await runCommand(['--version']), { code: 0, out: version, err: '' });
 });

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { UsageError } from '../../src/cli/failures.ts';
-import { packageVersion } from '../../src/cli/package-version.ts';
 import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
+import { VERSION } from '../../src/domain/version.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { eventually } from '../helpers/gateway-client.ts';
 import { isRunning } from '../helpers/is-running.ts';
@@ -26,7 +26,7 @@ test('says where it listens, serves, and ends in order after a signal', async ()
   assert.is((await fetch(`${url}/readyz`)).status, 200);
   assert.is(await stop(), 0);
   assert.equal(terminal.printed, [
-    `stagedoor ${packageVersion()} listening on ${url}`,
+    `stagedoor ${VERSION} listening on ${url}`,
     'database memory://: in memory, lost when the gateway stops',
     `MCP clients: ${url}/mcp/<template>; "npx stagedoor connect <template>" shows how`,
     `console: ${url}/console`,

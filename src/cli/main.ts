@@ -1,11 +1,11 @@
 // The command line: finds the command, runs it, and maps its outcome to an exit code and at most one line.
 // Commands are in commands/; bin/stagedoor.mjs calls `main` and leaves its answer as the exit code.
 
+import { VERSION } from '../domain/version.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
 import { COMMANDS } from './commands/index.ts';
 import { CommandFailure, PromptCancelled, UsageError } from './failures.ts';
 import { commandHelp, overview } from './help.ts';
-import { packageVersion } from './package-version.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
 
 /** Exit codes. The last is that of a program which SIGINT has ended: 128 + 2. */
@@ -39,7 +39,7 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
       terminal.print(commandHelp(line.command, terminal.columns));
       return SUCCESS;
     case 'version':
-      terminal.print(packageVersion());
+      terminal.print(VERSION);
       return SUCCESS;
     case 'overview':
       if (line.isRequested) terminal.print(overview(COMMANDS, line.group, terminal.columns));

@@ -11,7 +11,7 @@ import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { ownCommand } from '../domain/version.ts';
+import { ownCommand, VERSION } from '../domain/version.ts';
 import { ListenError } from '../listeners.ts';
 import { CipherError } from '../persistence/cipher.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
@@ -24,7 +24,6 @@ import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
 import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
-import { packageVersion } from './package-version.ts';
 import { answersAsGateway, localUrl } from './remote.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
@@ -136,7 +135,7 @@ async function start(
   const isTerminal = columns !== undefined;
   try {
     const onFacts = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
-    return await startServer(config, { log, onFacts, build: packageVersion(), folder, isTerminal, signal });
+    return await startServer(config, { log, onFacts, build: VERSION, folder, isTerminal, signal });
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
@@ -168,7 +167,7 @@ function announce(
   terminal: Terminal,
   log: Logger,
 ) {
-  for (const place of places) terminal.print(`stagedoor ${packageVersion()} listening on ${place}`);
+  for (const place of places) terminal.print(`stagedoor ${VERSION} listening on ${place}`);
   const { kind, printable } = describeDatabase(config.databaseUrl, terminal.folder);
   terminal.print(
     `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,

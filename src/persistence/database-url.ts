@@ -2,8 +2,15 @@
 
 import { isAbsolute, resolve } from 'node:path';
 import type { Database, DatabaseAddress, DatabaseKind } from './database.ts';
-import { DATABASES } from './databases/index.ts';
+import { mssql } from './databases/mssql.ts';
+import { mysql } from './databases/mysql.ts';
+import { oracle } from './databases/oracle.ts';
+import { postgresql } from './databases/postgresql.ts';
+import { sqlite } from './databases/sqlite.ts';
 import { StoreOpenError } from './store-errors.ts';
+
+/** In the order in which messages name them. */
+export const DATABASES: readonly Database[] = [sqlite, postgresql, mysql, mssql, oracle];
 
 /** The printable form of a database URL, and its file. */
 export interface DatabaseDescription {

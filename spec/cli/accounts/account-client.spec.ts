@@ -2,8 +2,11 @@
 
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { remoteClient, warnOfUnknownTemplates } from '../../../src/cli/accounts/account-client.ts';
-import { withAccountClient } from '../../../src/cli/accounts/choose-client.ts';
+import {
+  remoteClient,
+  warnOfUnknownTemplates,
+  withAccountClient,
+} from '../../../src/cli/accounts/account-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';

@@ -6,10 +6,10 @@ import {
   keyNameOf,
   permissionsOf,
   readExpiry,
+  readPassword,
   templatesOf,
   usernameOf,
 } from '../../../src/cli/accounts/account-options.ts';
-import { readPassword } from '../../../src/cli/accounts/password-option.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { rejects } from '../../helpers/outcome.ts';

@@ -1,28 +1,16 @@
 // The accounts of a gateway or of a database, as the account commands see them: through the /auth routes of a running gateway,
-// or in the database itself (local-client.ts). Records are those of the API in both cases, so `--json` prints the same.
+// or in the database itself (local-client.ts), and which of the two a command is about. Records are those of the API in both cases,
+// so `--json` prints the same.
 
-import type { NewApiKey, NewUser } from '../../auth/accounts.ts';
 import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { templateNames, unlessRefused } from '../client-options.ts';
-import { CommandFailure } from '../failures.ts';
-import type { Remote } from '../remote.ts';
+import type { CommandInput, OptionTable } from '../command.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { namedGateway, type Remote, seekGateway } from '../remote.ts';
+import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
-
-/** Every method throws CommandFailure with the reason. Ids are those of the records. */
-export interface AccountClient {
-  users(): Promise<readonly Fields[]>;
-  createUser(user: NewUser): Promise<Fields>;
-  setPassword(id: string, password: string): Promise<Fields>;
-  deleteUser(id: string): Promise<void>;
-  apiKeys(): Promise<readonly Fields[]>;
-  /** The record with `key` in it. */
-  createApiKey(key: NewApiKey): Promise<Fields>;
-  revokeApiKey(id: string): Promise<void>;
-  /** Names of the existing templates. */
-  templates(): Promise<readonly string[]>;
-  close(): Promise<void>;
-}
+import type { AccountClient } from './local-client.ts';
 
 /** Accounts through a running gateway: its /auth routes, with the credentials of the gateway. */
 export function remoteClient(gateway: Remote): AccountClient {
@@ -99,4 +87,73 @@ export async function warnOfUnknownTemplates(
     const warning = `warning: template "${name}" does not exist yet`;
     terminal.note([warning, didYouMean(name, known) ?? []].flat().join('; '));
   }
+}
+
+// --- the choice ------------------------------------------------------------------------------------------------------------
+
+export const PASSWORD_OPTION: OptionTable = {
+  '--password <value>':
+    'Password; "-" reads standard input, default a hidden prompt. Other users can read a value given here',
+};
+
+const COMMON_OPTIONS: OptionTable = {
+  ...DATABASE_OPTIONS,
+  '--json': 'Print records as JSON',
+};
+
+/** The options of the account commands. */
+export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
+  '--url <url>':
+    'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',
+  '--local': 'Use the database, even when a gateway runs',
+  ...COMMON_OPTIONS,
+};
+
+/** The same for a command that prefers the database. */
+export const DATABASE_CLIENT_OPTIONS: OptionTable = {
+  '--url <url>':
+    'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',
+  '--local': 'Use the database; the default',
+  ...COMMON_OPTIONS,
+};
+
+/**
+ * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
+ * answers at a default address, else the database; `--local` and `--database` choose the database at once, and so does
+ * `prefersDatabase` without `--url`. The choice is written to standard error.
+ */
+export async function withAccountClient<T>(
+  input: CommandInput,
+  terminal: Terminal,
+  work: (client: AccountClient) => Promise<T>,
+  { prefersDatabase = false } = {},
+): Promise<T> {
+  const client = await openClient(input, terminal, prefersDatabase);
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}
+
+async function openClient(
+  input: CommandInput,
+  terminal: Terminal,
+  prefersDatabase: boolean,
+): Promise<AccountClient> {
+  const url = input.text('url');
+  const isLocal = input.has('local') || input.has('database');
+  if (isLocal && url !== undefined) {
+    throw new UsageError('--url cannot be combined with --local or --database');
+  }
+  if (!isLocal && !(prefersDatabase && url === undefined)) {
+    const remote = namedGateway(url, terminal) ?? (await seekGateway(terminal));
+    if (remote !== undefined) {
+      terminal.note(`using the gateway ${remote.url}`);
+      return remoteClient(remote);
+    }
+  }
+  // Heavy: it loads a database driver.
+  const { openLocalClient } = await import('./local-client.ts');
+  return openLocalClient(input, terminal);
 }

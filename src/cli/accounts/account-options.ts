@@ -1,5 +1,5 @@
-// Reads arguments and options about accounts, before anything is asked or sent: names, roles, permissions, templates, expiry. The
-// rules are those of the domain; the gateway checks again.
+// Reads arguments and options about accounts, before anything is sent: names, roles, permissions, templates, expiry, and passwords
+// from the hidden prompt, standard input or the command line. The rules are those of the domain; the gateway checks again.
 
 import type { TSchema } from 'typebox';
 import { Check } from 'typebox/schema';
@@ -7,6 +7,8 @@ import { didYouMean } from '../../config/nearest.ts';
 import {
   Email,
   KeyName,
+  type PasswordFault,
+  passwordFault,
   ROLE_SCOPES,
   ROLES,
   type Role,
@@ -15,9 +17,11 @@ import {
   TemplateList,
   Username,
 } from '../../domain/account.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { isCleanText, timestampOf } from '../../domain/text.ts';
 import type { CommandInput } from '../command.ts';
-import { UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
 
 export function usernameOf(input: CommandInput): string {
   const rule =
@@ -107,3 +111,75 @@ export function readExpiry(written: string, nowMs: number = Date.now()): string 
 function timeOf(written: string): number {
   return timestampOf(ISO_DAY.test(written) ? `${written}T00:00Z` : written);
 }
+
+// --- passwords -------------------------------------------------------------------------------------------------------------
+
+export interface PasswordQuestion {
+  /** `Password of ada`; a colon is added. */
+  readonly question: string;
+  /** A new password is asked twice and must follow the rules of the gateway. */
+  readonly isNew: boolean;
+}
+
+/** Throws UsageError when there is no terminal to ask or the password cannot be used, CommandFailure when cancelled. */
+export async function readPassword(
+  input: CommandInput,
+  terminal: Terminal,
+  { question, isNew }: PasswordQuestion,
+): Promise<string> {
+  const written = input.text('password');
+  const password =
+    written === undefined
+      ? await askPassword(terminal, question, isNew)
+      : await readWritten(written, terminal);
+  if (password === '') throw new UsageError('the password is empty');
+  if (isNew) refuseUnusable(password);
+  return password;
+}
+
+async function readWritten(written: string, terminal: Terminal): Promise<string> {
+  if (written !== '-') {
+    terminal.note(
+      'warning: every user of this machine can read a command line; --password - reads standard input',
+    );
+    return written;
+  }
+  const line = await terminal.readLine();
+  if (line === undefined)
+    throw new UsageError('standard input must hold the password: one line of UTF-8 text');
+  return line;
+}
+
+async function askPassword(terminal: Terminal, question: string, isNew: boolean): Promise<string> {
+  if (!terminal.canAsk) {
+    throw new UsageError(
+      'there is no terminal to ask for the password; --password - reads it from standard input',
+    );
+  }
+  const password = await askHidden(terminal, `${question}: `);
+  if (isNew) {
+    refuseUnusable(password); // before it is typed a second time
+    if ((await askHidden(terminal, 'Repeat the password: ')) !== password) {
+      throw new CommandFailure('the two passwords differ; nothing was changed');
+    }
+  }
+  return password;
+}
+
+async function askHidden(terminal: Terminal, question: string): Promise<string> {
+  const answer = await terminal.askHidden(question);
+  if (answer === undefined) throw new CommandFailure('cancelled');
+  return answer;
+}
+
+/** Checks the gateway's rule before anything is sent. */
+function refuseUnusable(password: string): void {
+  const fault = passwordFault(password);
+  if (fault !== undefined) throw new UsageError(`a password must have ${RULES[fault]}`);
+}
+
+const RULES: Readonly<Record<PasswordFault, string>> = {
+  'not text': 'no NUL characters and no halves of surrogate pairs',
+  'too long': `at most ${LIMITS.passwordBytes} bytes of UTF-8`,
+  'too short': `at least ${LIMITS.passwordCharacters} characters`,
+};

@@ -1,7 +1,7 @@
 // Accounts in the database itself, without a gateway: for the first user of a machine, for scripts, and for a lost
 // password. A gateway on the same database sees every change within 10 s.
 
-import { Accounts } from '../../auth/accounts.ts';
+import { Accounts, type NewApiKey, type NewUser } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
@@ -9,13 +9,27 @@ import type { User } from '../../domain/account.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import { apiKeyRecord, userRecord } from '../../http/routes/accounts.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
-import { fields, issueText } from '../answers.ts';
+import { type Fields, fields, issueText } from '../answers.ts';
 import type { CommandInput } from '../command.ts';
 import { openDatabase } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
-import type { AccountClient } from './account-client.ts';
+
+/** Every method throws CommandFailure with the reason. Ids are those of the records. */
+export interface AccountClient {
+  users(): Promise<readonly Fields[]>;
+  createUser(user: NewUser): Promise<Fields>;
+  setPassword(id: string, password: string): Promise<Fields>;
+  deleteUser(id: string): Promise<void>;
+  apiKeys(): Promise<readonly Fields[]>;
+  /** The record with `key` in it. */
+  createApiKey(key: NewApiKey): Promise<Fields>;
+  revokeApiKey(id: string): Promise<void>;
+  /** Names of the existing templates. */
+  templates(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
 
 /** Opens the database that these options, the environment and gateway.yaml name. It has to be there. */
 export async function openLocalClient(input: CommandInput, terminal: Terminal): Promise<AccountClient> {

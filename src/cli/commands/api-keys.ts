@@ -2,12 +2,13 @@
 // shown once, when it is created, and stored nowhere.
 
 import {
-  type AccountClient,
+  ACCOUNT_CLIENT_OPTIONS,
   findApiKey,
   shownTemplatesOf,
   warnOfUnknownTemplates,
+  withAccountClient,
 } from '../accounts/account-client.ts';
-import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/choose-client.ts';
+import type { AccountClient } from '../accounts/local-client.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';

@@ -3,8 +3,8 @@
 
 import { isLoopback } from '../../config/listeners.ts';
 import { ownCommand } from '../../domain/version.ts';
+import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { CredentialsFile, credentialsPath, type KeptToken } from '../accounts/credentials.ts';
-import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
@@ -21,7 +21,7 @@ export const login: CommandDefinition = {
   options: { ...PASSWORD_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
   run: async (input, terminal) => {
-    const { usernameOf } = await import('../accounts/account-options.ts');
+    const { readPassword, usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
     // Found before a password is typed.
     const gateway = await gatewayOf(input, terminal);

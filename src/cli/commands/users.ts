@@ -1,12 +1,14 @@
 // `stagedoor gateway users | create-user | set-password | delete-user`: users, at a running gateway or in its database.
 
-import { findUser, shownTemplatesOf, warnOfUnknownTemplates } from '../accounts/account-client.ts';
 import {
   ACCOUNT_CLIENT_OPTIONS,
   DATABASE_CLIENT_OPTIONS,
+  findUser,
+  PASSWORD_OPTION,
+  shownTemplatesOf,
+  warnOfUnknownTemplates,
   withAccountClient,
-} from '../accounts/choose-client.ts';
-import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
+} from '../accounts/account-client.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
@@ -53,7 +55,9 @@ export const createUser: CommandDefinition = {
     'gateway create-user ci --password - --templates search,files < password.txt',
   ],
   run: async (input, terminal) => {
-    const { emailOf, roleOf, templatesOf, usernameOf } = await import('../accounts/account-options.ts');
+    const { emailOf, readPassword, roleOf, templatesOf, usernameOf } = await import(
+      '../accounts/account-options.ts'
+    );
     const username = usernameOf(input);
     const facts = {
       username,
@@ -84,7 +88,7 @@ export const setPassword: CommandDefinition = {
   options: { ...PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS },
   examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {
-    const { usernameOf } = await import('../accounts/account-options.ts');
+    const { readPassword, usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
     const work = withAccountClient(
       input,

@@ -6,13 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection, EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import { VERSION } from '../../domain/version.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
 import { requestCredentials } from '../accounts/credentials.ts';
 import { fields, listOf } from '../answers.ts';
 import { Bridge } from '../bridge/bridge.ts';
 import { GatewayLink } from '../bridge/gateway-link.ts';
 import { CommandFailure } from '../failures.ts';
-import { packageVersion } from '../package-version.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** The answers of a server that works. */
@@ -76,7 +76,7 @@ class VerificationClient {
     const initialized = await this.#ask('initialize', {
       protocolVersion: LEGACY_VERSIONS[0],
       capabilities: {},
-      clientInfo: { name: 'stagedoor-connect', version: packageVersion() },
+      clientInfo: { name: 'stagedoor-connect', version: VERSION },
     });
     this.#send({ method: 'notifications/initialized' });
     const { name = 'unnamed', version = '' } = fields(initialized.serverInfo);
