@@ -52,7 +52,6 @@ interface RegistryDeps extends ActiveRegistryDeps {
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
-  /** What is in force on this node, to be read. */
   readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'runsHere' | 'hasSettings' | 'settings'>;
   readonly #active: ActiveRegistry;
   readonly #queue = new ChangeQueue();
@@ -229,7 +228,6 @@ export class Registry {
     if (this.#deps.storeChanges$ !== undefined) await this.#reload();
   }
 
-  /** Applies the store on this node, with the same events as for local changes. */
   async #reload(apply = (stored: StoredRegistry) => this.#active.apply(stored)): Promise<void> {
     const revision = await this.#query(this.#store.revision());
     if (revision === this.#revision) return;
@@ -309,7 +307,6 @@ export class Registry {
     this.#follower.requestReload();
   }
 
-  /** True when something had to be stored. */
   async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
     checkTemplate(template, changedSettings({}, change));
     if (this.#active.hasSettings(template, change)) return false;
@@ -339,7 +336,6 @@ async function untilHealthy(member: Member, waitMs: number): Promise<void> {
   await firstValueFrom(race(settled$, timer(waitMs)));
 }
 
-/** The failure of a registration whose template was stored before. */
 function withSettingsStored(thrown: unknown): unknown {
   if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') return thrown;
   return thrown.delivered === 'no' ? databaseUnavailable(thrown, 'no', ONLY_SETTINGS) : thrown;

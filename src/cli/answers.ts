@@ -1,15 +1,12 @@
 // Reads the answers of a gateway field by field, since a gateway of another version may answer otherwise. Translates its
 // validation issues into options, since a person typed options and not JSON.
 
-/** An object of an answer. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The value as an object; an empty one when it is none. */
 export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
-/** The value as a list; an empty one when it is none. */
 export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
@@ -19,7 +16,6 @@ export function listOf(value: unknown): readonly Fields[] {
   return itemsOf(value).map(fields);
 }
 
-/** The instance records of a registry answer, in its order. */
 export function instancesOf(registry: unknown): readonly Fields[] {
   return Object.values(fields(fields(registry).templates)).flatMap((each) => listOf(fields(each).instances));
 }
@@ -42,7 +38,6 @@ const NAME_RULES: Readonly<Record<string, string>> = {
   id: 'an instance id is letters, digits, dots, hyphens and underscores, starting with a letter or a digit',
 };
 
-/** The option or the argument that becomes a field. */
 const WRITTEN_AS: Readonly<Record<string, string>> = {
   template_name: '<template>',
   id: '--id',

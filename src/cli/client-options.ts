@@ -10,7 +10,6 @@ import { CommandFailure, GatewayRefusal } from './failures.ts';
 import { namedGateway, type Remote, seekGateway } from './remote.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Names the gateway. */
 export const URL_OPTION: OptionTable = {
   '--url <url>':
     'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
@@ -49,7 +48,6 @@ export async function ofTemplate<T>(gateway: Remote, template: string, work: () 
   }
 }
 
-/** Names of the registered templates. */
 export async function templateNames(gateway: Remote): Promise<readonly string[]> {
   return Object.keys(fields(fields(await gateway.request('/gateway/registry')).templates));
 }

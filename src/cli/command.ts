@@ -4,7 +4,6 @@
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** One option of a command. */
 export interface OptionDefinition {
   /** As cac writes it: `--port <number>` takes a value, `--json` is a switch, `--no-auth` turns `auth` off. */
   readonly flags: string;
@@ -24,7 +23,6 @@ export interface OptionDefinition {
  */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
-/** The options of a table, in its order. */
 export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
   return Object.entries(table).map(([written, about]) => {
     const [, short, flags = '', repeated] = /^(?:-(\w), )?(.*?)(\.{3})?$/.exec(written) ?? [];
@@ -34,7 +32,6 @@ export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
   });
 }
 
-/** One row of the table in commands/index.ts. */
 export interface CommandDefinition {
   /** One word, or a group and a word: `gateway start`. */
   readonly name: string;
@@ -42,7 +39,6 @@ export interface CommandDefinition {
   readonly alias?: string;
   /** Positional arguments as cac writes them: `<template> <id>`. Default: none. */
   readonly positionals?: string;
-  /** One line for help. */
   readonly summary: string;
   readonly options: OptionTable;
   /** Lines for help, without the program's name. */
@@ -51,7 +47,6 @@ export interface CommandDefinition {
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
 }
 
-/** A command as it is read and shown. */
 export interface Command extends Omit<CommandDefinition, 'options'> {
   readonly options: readonly OptionDefinition[];
 }
@@ -66,7 +61,6 @@ export function optionName({ flags }: OptionDefinition): string {
   return flags.replace(/^--(no-)?/, '').replace(/ .*$/, '');
 }
 
-/** An option's value as parsed: text, a switch, or several of one kind. */
 export type OptionValue = string | boolean | readonly (string | boolean)[];
 
 /** Words and options of one command. Names are written as on the command line, without dashes: `working-dir`. */
@@ -97,19 +91,16 @@ export class CommandInput {
     return this.switch(name) ?? this.#options.has(name);
   }
 
-  /** Throws UsageError when both options were given. */
   refuseBoth(one: string, other: string): void {
     if (this.has(one) && this.has(other)) throw new UsageError(`--${one} cannot be combined with --${other}`);
   }
 
-  /** The text of an option that may be given once. */
   text(name: string): string | undefined {
     const [value, second] = this.texts(name);
     if (second !== undefined) throw new UsageError(`--${name} can be given only once`);
     return value;
   }
 
-  /** Every text of a repeatable option, in order. */
   texts(name: string): readonly string[] {
     return [this.#options.get(name)].flat().filter((value) => typeof value === 'string');
   }

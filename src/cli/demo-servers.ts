@@ -10,7 +10,6 @@ import { readCatalogue } from '../templates/catalogue.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf, resolveLaunch } from '../templates/launch.ts';
 
-/** One server to be registered. */
 export interface DemoServer {
   readonly template: string;
   readonly id: string;
@@ -29,7 +28,6 @@ export interface DemoPlan {
 const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: string }>> = {
   everything: { from: 'stdio', to: 'streamableHttp' },
 };
-/** Instances over stdio; the others run once. */
 const STDIO_INSTANCES: Readonly<Record<string, number>> = { everything: 2 };
 
 /**
@@ -46,7 +44,6 @@ export async function planDemo(scratch: string, templates?: string): Promise<Dem
   return { servers: planned.flat(), problems: catalogue.problems };
 }
 
-/** The tag of the bundled templates that the demo runs. */
 function isInDemo({ tags = [] }: TemplateDefinition): boolean {
   return tags.includes('demo');
 }

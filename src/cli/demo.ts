@@ -14,14 +14,12 @@ import { type DemoServer, planDemo } from './demo-servers.ts';
 import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The gateway of the demo, its accounts and its addresses. */
 export interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
   readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;
   readonly urls: readonly string[];
 }
 
-/** Scopes and lifetime of the key of a demo. */
 const KEY_PERMISSIONS = ['gateway:read', 'tools:call'] as const;
 const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 
@@ -123,7 +121,6 @@ async function start(
   }
 }
 
-/** The reason, and the last line the program wrote. */
 function failed(gateway: DemoSetup['gateway'], template: string, id: string, reason: string): string {
   const lastLine = gateway.instance(template, id).snapshot.stderr.at(-1);
   const output = lastLine === undefined ? '' : `; last output: "${lastLine}"`;
@@ -139,17 +136,13 @@ interface DemoCall {
   readonly file?: { readonly path: string; readonly body: string };
 }
 
-/** The template with the most features. */
 const SHOWCASE = 'everything';
 
 interface DemoCallOptions {
-  /** Of the gateway. */
   readonly url: string;
-  /** For the files of bodies. */
   readonly folder: string;
   /** Sent with every call; undefined while authentication is off. */
   readonly apiKey: string | undefined;
-  /** Templates that can answer. */
   readonly healthy: ReadonlySet<string>;
   readonly platform?: NodeJS.Platform;
 }

@@ -4,7 +4,6 @@
 import type { Observable, Subscription } from 'rxjs';
 import type { EventName, GatewayEvent, GatewayEvents, Outstanding } from '../domain/events.ts';
 
-/** The part of a pino logger that is used. */
 export type EventLogger = Readonly<
   Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>
 > & {

@@ -19,7 +19,6 @@ export class CommandFailure extends Error {
   }
 }
 
-/** A gateway answered, and refused. */
 export class GatewayRefusal extends CommandFailure {
   /** `error_code` of the answer. */
   readonly code: string | undefined;

@@ -22,7 +22,6 @@ export function overview(commands: readonly Command[], group?: string, columns?:
   ].join('\n\n');
 }
 
-/** Help for one command; options with a group stand under its heading. */
 export function commandHelp(command: Command, columns?: number): string {
   const { options, summary, examples = [] } = command;
   // The common options come first, also for a command that has none of its own.

@@ -61,7 +61,6 @@ function jsonOf(fields: unknown): string | undefined {
   }
 }
 
-/** The record with the number of lost lines. */
 export function droppedLine(dropped: number): string {
   const time = new Date().toISOString();
   return `${JSON.stringify({ level: pino.levels.values.warn, time, dropped, msg: 'log lines were dropped' })}\n`;
@@ -110,9 +109,7 @@ interface Batch {
   readonly bytes: Uint8Array;
   /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
   readonly ownBytes: number;
-  /** Number of dropped lines in the notice. */
   readonly reported: number;
-  /** How many bytes are written. */
   at: number;
 }
 
@@ -135,7 +132,6 @@ export class LogSink {
     this.#notice = notice;
   }
 
-  /** Takes one line, with its line end. */
   write(line: string): void {
     if (this.#collected.length + this.#unsent >= LONGEST_BACKLOG) this.#dropped += 1;
     else this.#collected += line;

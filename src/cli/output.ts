@@ -119,12 +119,10 @@ export function facts(
   return lines.join('\n');
 }
 
-/** The value in `name=value`: text in quotes where it has spaces, other values as JSON. */
 export function fieldText(value: unknown): string {
   return typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value);
 }
 
-/** The word of an instance's state in its colour. */
 export function stateWord(terminal: Terminal, state: string): string {
   if (state === 'healthy') return terminal.paint('green', state);
   return terminal.paint(state === 'unhealthy' ? 'red' : 'yellow', state);

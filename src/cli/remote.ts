@@ -67,7 +67,6 @@ const NO_CREDENTIALS: RequestCredentials = { headers: {}, refused: (detail) => n
 
 interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Sent as JSON. */
   readonly body?: unknown;
   /** Sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;
@@ -75,17 +74,13 @@ interface RemoteRequest {
   readonly timeoutMs?: number;
 }
 
-/** A request that is answered by server-sent events. */
 interface StreamRequest {
   /** JSON text to be posted; without it the request is a GET. */
   readonly text?: string;
-  /** Id of the last event that was read. */
   readonly after?: string | undefined;
-  /** Aborts the request: its answer is dropped. */
   readonly signal?: AbortSignal;
 }
 
-/** One event that carries data. */
 export interface RemoteEvent {
   readonly name: string;
   readonly data: string;
@@ -121,7 +116,6 @@ export class Remote {
     return (await this.ask(path, request)).body;
   }
 
-  /** The same with the status. */
   async ask(
     path: string,
     request: RemoteRequest,

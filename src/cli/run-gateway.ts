@@ -33,9 +33,7 @@ export interface RunOptions {
   readonly terminal: Terminal;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
-  /** Called when the gateway serves and its addresses are printed. */
   readonly onReady?: (server: RunningServer) => void;
-  /** Where signals come from. Default: the process. */
   readonly stop?: StopOptions;
   /** Ends the process at once. Without a code: with process.exitCode. Default: see `endProcess`. */
   readonly exit?: (code?: number) => void;

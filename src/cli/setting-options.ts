@@ -48,7 +48,6 @@ const GROUPS = [
 
 const CONFIG_DESCRIPTION = 'Configuration file; default gateway.yaml when it exists';
 
-/** Every setting that has a flag, with the group of its section; a switch has two. */
 export const SETTING_OPTIONS: OptionTable = {
   '--config <file>': { description: CONFIG_DESCRIPTION, group: GROUPS[0][0] },
   ...Object.assign({}, ...ALL_SETTINGS.map(optionsOfSetting)),
@@ -84,7 +83,6 @@ function descriptionOf({
   return doc.replace(/\.$/, '') + otherwise + choices;
 }
 
-/** The placeholder of a value: `port` of `--port <port>`. */
 function placeholderOf(flag: string, type: string): string {
   if (flag.endsWith('-dir')) return 'folder';
   return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? 'value';

@@ -4,7 +4,6 @@ import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { LIMITS } from '../domain/limits.ts';
 
-/** Why the program should end. */
 export type StopReason =
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
   | { readonly kind: 'error'; readonly error: unknown };
@@ -14,12 +13,10 @@ export interface StopSignals {
   readonly first: Promise<StopReason>;
   /** Resolves with the exit code when a further signal demands an immediate end: 130 for SIGINT, 143 for SIGTERM. */
   readonly urgent: Promise<number>;
-  /** Gives the signals back to Node. */
   dispose(): void;
 }
 
 export interface StopOptions {
-  /** Default: the process. */
   readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
   /** Ms on any clock that only goes forward. */
   readonly now?: () => number;

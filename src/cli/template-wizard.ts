@@ -5,7 +5,6 @@ import { select, text } from '@clack/prompts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { PromptCancelled } from './failures.ts';
 
-/** The content of a new definition. */
 export interface TemplateAnswers {
   readonly id: string | undefined;
   readonly name: string | undefined;
@@ -45,7 +44,6 @@ export async function askTemplate(
   return { ...answers, endpoint: await ask('URL', urlProblem) };
 }
 
-/** The answer that clack resolves with. Throws for its symbol of a cancelled prompt. */
 function uncancelled<T>(answer: T): Exclude<T, symbol> {
   if (typeof answer === 'symbol') throw new PromptCancelled();
   return answer as Exclude<T, symbol>;

@@ -9,7 +9,6 @@ import type { Spinner } from 'yocto-spinner';
 import { withoutInvisible } from '../domain/text.ts';
 import { PromptCancelled } from './failures.ts';
 
-/** What a command reads and writes. */
 export interface Terminal {
   /** A result or progress: one line or more, the line end is added. */
   print(text: string): void;
@@ -28,7 +27,6 @@ export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder relative paths of the command line start from. */
   readonly folder: string;
-  /** True when a person can be asked. */
   readonly canAsk: boolean;
   /** Hidden input of a person; undefined after Ctrl-D. Rejects with PromptCancelled after Ctrl-C. Only when `canAsk`. */
   askHidden(question: string): Promise<string | undefined>;
@@ -43,7 +41,6 @@ export function quietTerminal(terminal: Terminal): Terminal {
   return { ...terminal, note: () => {}, busy: (_what, work) => work(() => {}) };
 }
 
-/** Default for a terminal of unknown size. */
 const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
 
 /**
@@ -138,9 +135,7 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
 
 // --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself -------
 
-/** Bytes after which a line is given up. */
 const LONGEST_LINE = 64 * 1024;
-/** Bytes after which the whole input is given up. */
 const LONGEST_INPUT = 64 * 1024 * 1024;
 
 /**

@@ -18,7 +18,6 @@ import {
   withWrittenKey,
 } from './kind.ts';
 
-/** How clients name a variable in their files. */
 const shellReference = (variable: string) => `\${${variable}}`;
 const envReference = (variable: string) => `\${env:${variable}}`;
 const secretReference = (variable: string) => `\${{ secrets.${variable} }}`;
@@ -359,7 +358,6 @@ interface EntryForm {
   /** First members of an entry of this transport, such as its type. */
   readonly stdio?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
-  /** Last members of every entry. */
   readonly last?: Readonly<Record<string, unknown>>;
   /** The name of the member with the URL. Default `url`. */
   readonly urlName?: string;

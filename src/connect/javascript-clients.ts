@@ -2,7 +2,6 @@
 
 import { type Connection, type ConnectKind, type ProgramConnection, setVariable } from './kind.ts';
 
-/** The official SDK for TypeScript and JavaScript. */
 export const nodejs: ConnectKind = {
   name: 'nodejs',
   title: 'Node.js (official SDK)',
@@ -49,7 +48,6 @@ function transportOf(connection: Connection): { imports: string; expression: str
   };
 }
 
-/** Vercel AI SDK. */
 export const vercelAi: ConnectKind = {
   name: 'vercel-ai',
   title: 'Vercel AI SDK',
@@ -81,7 +79,6 @@ export const vercelAi: ConnectKind = {
   documentation: ['https://ai-sdk.dev/docs/ai-sdk-core/mcp-tools'],
 };
 
-/** The steps for a library of these packages. */
 function stepsWith(packages: string): ConnectKind['steps'] {
   return (connection) => [
     `Run "npm install ${packages}".`,
@@ -91,12 +88,10 @@ function stepsWith(packages: string): ConnectKind['steps'] {
   ];
 }
 
-/** The key as an expression. */
 function jsKey({ key }: Connection): string {
   return key?.value === undefined ? `process.env.${key?.variable}` : jsString(key.value);
 }
 
-/** The options of a transport that starts the program. */
 function jsProgram(connection: ProgramConnection): string {
   const { command, args, env, key } = connection;
   const variables = [
@@ -112,7 +107,6 @@ function jsProgram(connection: ProgramConnection): string {
   ].join('\n');
 }
 
-/** A string of JavaScript. */
 function jsString(text: string): string {
   return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }

@@ -1,12 +1,10 @@
 // An integration of `stagedoor connect`: the setup of one kind of MCP client for a template. Each has a file in this folder and a
 // line in its index.ts; the command, docs/reference/clients.md and the specs are made from the table.
 
-/** How a client reaches a template. */
 export type Connection = ProgramConnection | EndpointConnection;
 
 interface AnyConnection {
   readonly template: string;
-  /** The gateway. */
   readonly url: string;
   /** The credentials that the client needs; undefined when the gateway, or the program, needs none. */
   readonly key: Key | undefined;
@@ -26,7 +24,6 @@ export interface ProgramConnection extends AnyConnection {
 /** The client sends requests to the MCP endpoint of the gateway. */
 export interface EndpointConnection extends AnyConnection {
   readonly transport: 'http';
-  /** The MCP endpoint of the template. */
   readonly endpoint: string;
 }
 
@@ -67,29 +64,23 @@ export interface ConfigFile {
   readonly section: readonly string[];
   /** The section is a list of entries that have a `name`, not a map. */
   readonly isList?: boolean;
-  /** The beginning of a new file. */
   readonly preamble?: Readonly<Record<string, string>>;
-  /** The entry of one server. */
   readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
 }
 
-/** One row of the table. */
 export interface ConnectKind {
   /** The value of `--llm`. */
   readonly name: string;
   readonly title: string;
   /** The supported transports; the first is the default. */
   readonly transports: readonly [Connection['transport'], ...Connection['transport'][]];
-  /** The language of the snippet. */
   readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
   /** The file that is written by `--write`, and whose section the snippet is. */
   readonly file?: ConfigFile;
   readonly snippet: (connection: Connection) => string;
-  /** The steps of the setup, in order. */
   readonly steps: (connection: Connection) => readonly string[];
   /** The most common problems and their solutions. */
   readonly troubleshooting: readonly string[];
-  /** The client's own documentation of this. */
   readonly documentation: readonly string[];
   /** The client reads no variables in its configuration: without `--key` the snippet has a placeholder for the key. */
   readonly needsKeyInFile?: boolean;
@@ -103,7 +94,6 @@ function keyText({ variable, value }: Key, reference?: (variable: string) => str
   return value ?? (reference === undefined ? KEY_PLACEHOLDER : reference(variable));
 }
 
-/** The variables of the program, with the key among them. */
 export function environmentOf(
   { env, key }: ProgramConnection,
   reference?: (variable: string) => string,
@@ -111,7 +101,6 @@ export function environmentOf(
   return key === undefined ? env : { ...env, STAGEDOOR_API_KEY: keyText(key, reference) };
 }
 
-/** The headers of each request. */
 export function headersOf(
   { key }: EndpointConnection,
   reference?: (variable: string) => string,
@@ -143,7 +132,6 @@ export function keyStep(connection: Connection, text: (variable: string) => stri
   return variable === undefined ? [] : [text(variable)];
 }
 
-/** The sentence that every list of steps needs where the key is in a variable. */
 export function setVariable(connection: Connection): readonly string[] {
   return keyStep(
     connection,
@@ -151,7 +139,6 @@ export function setVariable(connection: Connection): readonly string[] {
   );
 }
 
-/** The sentence for clients that read no variables. */
 export function replacePlaceholder(connection: Connection): readonly string[] {
   return keyStep(
     connection,

@@ -2,7 +2,6 @@
 
 import { type Connection, type ConnectKind, setVariable } from './kind.ts';
 
-/** A program with an asynchronous main. */
 interface PythonProgram {
   readonly imports: readonly string[];
   /** The lines of main, not indented. */

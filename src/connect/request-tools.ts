@@ -2,7 +2,6 @@
 
 import { type Connection, type ConnectKind, KEY_PLACEHOLDER, keyStep, setVariable } from './kind.ts';
 
-/** Lines for a shell: the HTTP API, and the first request of an MCP client. */
 export const curl: ConnectKind = {
   name: 'curl',
   title: 'curl',
@@ -39,12 +38,10 @@ export const curl: ConnectKind = {
   documentation: ['https://curl.se/docs/manpage.html'],
 };
 
-/** One word for a POSIX shell. */
 function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A collection that can be imported. */
 export const postman: ConnectKind = {
   name: 'postman',
   title: 'Postman',
@@ -119,7 +116,6 @@ function collection({ template, url, key }: Connection): object {
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
-/** What an MCP client of this name sends first. */
 function initialize(name: string): object {
   const clientInfo = { name, version: '1.0.0' };
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };

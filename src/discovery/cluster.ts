@@ -6,7 +6,6 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 
-/** How an API server is reached. */
 export interface ClusterAccess {
   /** Without a slash at its end. */
   readonly server: string;
@@ -18,7 +17,6 @@ export interface ClusterAccess {
   readonly token: () => string | undefined;
 }
 
-/** One list or watch: `/apis/apps/v1`, `deployments`. */
 export interface Resource {
   readonly api: string;
   readonly plural: string;
@@ -116,7 +114,6 @@ export class Cluster {
     this.address = access.server;
   }
 
-  /** All items of a resource. SourceError. */
   async list(resource: Resource, signal: AbortSignal): Promise<readonly JsonObject[]> {
     const items: JsonObject[] = [];
     let next = '';
@@ -129,7 +126,6 @@ export class Cluster {
     return items;
   }
 
-  /** The version of the list as it is now. SourceError. */
   async version(resource: Resource, signal: AbortSignal): Promise<string> {
     const page = await this.#json(resource, { limit: '1' }, signal);
     return String(Object(page.metadata).resourceVersion ?? '');

@@ -74,7 +74,6 @@ interface InspectedContainer {
   readonly details: ContainerInspectInfo;
 }
 
-/** The running containers with one of our labels. */
 async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly InspectedContainer[]> {
   const engine = await connect(address);
   const lists = await Promise.all(
@@ -227,7 +226,6 @@ function takeEvent(line: string, onChange: (change: SourceChange) => void): void
   onChange(/^died?\b/.test(action) && actor?.ID !== undefined ? { ended: actor.ID } : {});
 }
 
-/** Row of the table. */
 export const docker: Provider = {
   name: 'docker',
   sources: async (context) => {
@@ -237,7 +235,6 @@ export const docker: Provider = {
   },
 };
 
-/** Row of the table. */
 export const podman: Provider = {
   name: 'podman',
   sources: async (context) => {

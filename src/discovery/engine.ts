@@ -24,7 +24,6 @@ export function originOf(address: string): string {
   return `containers:${createHash('sha256').update(address).digest('hex').slice(0, 16)}`;
 }
 
-/** A client for the engine. Nothing is sent yet. */
 export async function connect(address: string): Promise<Docker> {
   const { default: Engine } = await import('dockerode');
   if (address.startsWith('unix://')) return new Engine({ socketPath: address.slice('unix://'.length) });
@@ -38,7 +37,6 @@ export async function connect(address: string): Promise<Docker> {
   });
 }
 
-/** Found like Docker's own client does. */
 function tlsFiles(
   protocol: string,
 ): { ca: Buffer; cert: Buffer; key: Buffer } | Record<string, never> | undefined {
@@ -49,7 +47,6 @@ function tlsFiles(
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
 }
 
-/** The failure as one line that names the engine. */
 export function engineFailure(address: string, thrown: unknown, signal: AbortSignal): SourceError {
   const why =
     REASONS[codeOf(thrown) ?? ''] ?? (signal.aborted ? 'it does not answer' : messageOf(thrown).trim());

@@ -23,7 +23,6 @@ const SLICES: Resource = { api: '/apis/discovery.k8s.io/v1', plural: 'endpointsl
 const DEPLOYMENTS: Resource = { api: '/apis/apps/v1', plural: 'deployments', labelSelector: MANAGED };
 const RESOURCES = [SERVICES, SLICES, DEPLOYMENTS] as const;
 
-/** Row of the table. */
 export const kubernetes: Provider = {
   name: 'kubernetes',
   sources: async (context) => {

@@ -19,17 +19,14 @@ export interface DiscoveryContext {
   readonly namespace: string;
 }
 
-/** A change that a watch reports. */
 export interface SourceChange {
   /** Container that has ended; absent: something else is different, and the source is to be listed again. */
   readonly ended?: string;
 }
 
-/** One engine, or one API server. */
 export interface Source {
   /** For people: `unix:///run/podman/podman.sock`. No credentials. */
   readonly address: string;
-  /** As in Listing. */
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
   list(signal: AbortSignal): Promise<Listing>;
@@ -38,7 +35,6 @@ export interface Source {
   watch(onChange: (change: SourceChange) => void, onOpen: () => void, signal: AbortSignal): Promise<void>;
 }
 
-/** One row of the table. */
 export interface Provider {
   readonly name: string;
   /** Sources that are configured here, or whose default place exists. Rejects with a SourceError for a setting that cannot be

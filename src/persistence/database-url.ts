@@ -12,7 +12,6 @@ import { StoreOpenError } from './store-errors.ts';
 /** In the order in which messages name them. */
 export const DATABASES: readonly Database[] = [sqlite, postgresql, mysql, mssql, oracle];
 
-/** The printable form of a database URL, and its file. */
 export interface DatabaseDescription {
   readonly kind: DatabaseKind | 'memory';
   /** The URL without password and options; of a file, its absolute path. */
@@ -46,7 +45,6 @@ export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | 
   return database.isFile ? fileOf(database, rest, cwd) : serverOf(database, name, rest);
 }
 
-/** Throws StoreOpenError. */
 export function describeDatabase(url: string, cwd: string): DatabaseDescription {
   return parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', printable: 'memory://' };
 }

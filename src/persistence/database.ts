@@ -7,7 +7,6 @@ import { type DriverError, driverErrorOf, UrlError } from './store-errors.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgresql' | 'mysql' | 'mssql' | 'oracle';
 
-/** The parts of a database URL. */
 export interface DatabaseAddress {
   readonly host: string;
   readonly port: number;
@@ -19,7 +18,6 @@ export interface DatabaseAddress {
   readonly options: ReadonlyMap<string, string>;
 }
 
-/** Why a database refused a statement, by its error. */
 export type Failure =
   /** No connection, a lost one, too many, shutting down, or too slow. */
   | 'unavailable'
@@ -36,9 +34,7 @@ export interface ConnectOptions {
   readonly statementTimeoutMs: number;
   /** Longest time to open a connection, in ms. */
   readonly connectTimeoutMs: number;
-  /** Connections at the same time. */
   readonly connections: number;
-  /** Tracks each socket. */
   readonly sockets: Sockets;
 }
 
@@ -48,10 +44,8 @@ export type Execute = (sql: string) => Promise<readonly Readonly<Record<string, 
 /** The statements of each migration by its name, as it is recorded in the database, in the order in which they are applied. */
 export type Migrations = Readonly<Record<string, readonly string[]>>;
 
-/** One kind of database. */
 export interface Database {
   readonly kind: DatabaseKind;
-  /** For messages. */
   readonly label: string;
   /** Without `:`. */
   readonly schemes: readonly string[];
@@ -65,7 +59,6 @@ export interface Database {
   readonly defaultPort: number;
   /** True when one statement can insert several rows. */
   readonly insertsRows: boolean;
-  /** Loads the driver for MikroORM. */
   driver(): Promise<NonNullable<Options['driver']>>;
   /** All other options of MikroORM. Throws UrlError for an option with an invalid value. */
   options(connect: ConnectOptions): Partial<Options>;

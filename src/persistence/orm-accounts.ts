@@ -160,12 +160,10 @@ async function userWhere(
   return row === null ? undefined : userOf(row);
 }
 
-/** The setting that lists the ended tokens of a user. */
 function endedName(userId: string): string {
   return `ended-tokens:${userId}`;
 }
 
-/** Undefined when there is no such list. */
 async function endedTokensOf(
   em: SqlEntityManager,
   { settings }: Tables,

@@ -152,7 +152,6 @@ export class OrmAudit implements AuditStore {
     for (const where of expired) while (await this.#trimSlice(where)) await nextTurn();
   }
 
-  /** False when nothing of it is left. */
   #trimSlice(where: { readonly id: object }): Promise<boolean> {
     return this.#session.writeBehind(async (em, { audit }) => {
       const [last] = await em.findAll(audit, { where, ...nth(BATCH, 'asc') });
@@ -177,7 +176,6 @@ export class OrmAudit implements AuditStore {
   }
 }
 
-/** Greater than all ids. */
 const LAST = '~';
 
 const NEWEST = { orderBy: { id: 'desc' }, disableIdentityMap: true } as const;
@@ -187,7 +185,6 @@ function between(from: string | undefined, before: string | undefined): { readon
   return Object.keys(id).length === 0 ? {} : { id };
 }
 
-/** The id of the nth change from one end. */
 function nth(number: number, order: 'asc' | 'desc') {
   return {
     orderBy: { id: order },

@@ -11,7 +11,6 @@ import type { Tables } from './entities.ts';
 import type { Orm } from './orm.ts';
 import { DamagedFileError, driverErrorOf, withoutValues } from './store-errors.ts';
 
-/** The one row of the table `revision`. */
 export const REVISION = 'registry';
 
 /** The row of the table `settings` that a probe writes and deletes. */
@@ -33,13 +32,11 @@ export interface OrmSessionDeps {
   readonly reconnect?: (() => Promise<Orm>) | undefined;
   /** Longest time of one operation, waiting for its turn included, in ms. */
   readonly timeoutMs: number;
-  /** Path of a database that is a file. */
   readonly file?: string | undefined;
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
 
-/** One operation of the session, from its start to its end. */
 interface Operation {
   startedAt: number | undefined;
   /** Its caller got an error already: it must not change anything from now on. */
@@ -76,7 +73,6 @@ export class OrmSession {
     return this.#deps.database;
   }
 
-  /** Runs queries. */
   run<T>(work: Work<T>): Promise<T> {
     return this.#within(this.#everyOperation, work);
   }

@@ -204,7 +204,6 @@ async function insertUnlessThere(
   }
 }
 
-/** Encrypts and decrypts one field of one instance. */
 interface Encryption {
   encrypt(text: string, field: 'env' | 'headers'): string;
   /** Throws CipherError. */

@@ -11,7 +11,6 @@ export interface Orm {
   readonly connection: AbstractSqlConnection;
   /** When its database last answered a statement, by `performance.now()`, in ms. */
   lastAnswerAt(): number;
-  /** Waits for running queries. */
   close(): Promise<void>;
   /** At once: closes its sockets, which rejects running queries. Oracle's driver does not expose sockets: its queries end with their timeout. */
   destroy(): void;

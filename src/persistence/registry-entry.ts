@@ -9,7 +9,6 @@ import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
 import { issuesOf, pathTo } from '../domain/validation.ts';
 
-/** An instance of a registry document. */
 export interface RegistryEntry {
   readonly template: string;
   /** The id is that of the entry, else the key of the entry, else it is made from the fingerprint. */
@@ -23,7 +22,6 @@ export interface EntrySource {
   /** Where the entry is: `templates.demo.instances[0]`. */
   readonly path: string;
   readonly template: string;
-  /** The key of the entry, when it is in an object. */
   readonly key: string | undefined;
 }
 
@@ -42,7 +40,6 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   metadata: ['metadata', 'instance_metadata'],
 };
 
-/** Names of transports. */
 export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = new Map([
   ['http', 'http'],
   ['https', 'http'],
@@ -108,7 +105,6 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   return { entry: { template, input: { ...input, id }, fingerprint }, problems };
 }
 
-/** A value of the document and the path at which it stands. */
 interface EntryValue {
   readonly value: unknown;
   readonly path: string;
@@ -159,7 +155,6 @@ function removeUnused(fields: Map<string, EntryValue>, problems: string[]): void
   }
 }
 
-/** The fields as InstanceInput, if they are valid. */
 function translate(fields: ReadonlyMap<string, EntryValue>): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const [field, { value }] of fields) input[field] = value;
@@ -183,7 +178,6 @@ function asTexts(values: JsonObject): Record<string, unknown> {
   );
 }
 
-/** The errors of a registration for reasons in the input. */
 function refusalsOf(
   template: string,
   input: InstanceInput,
@@ -214,7 +208,6 @@ function refusalsOf(
   }
 }
 
-/** Masked secrets of a saved answer of the API. */
 function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) => string): string[] {
   return Object.entries({ env_vars, headers }).flatMap(([field, values]) =>
     Object.entries(values ?? {})
@@ -238,7 +231,6 @@ function unstorable(value: unknown, depth = 0): string | undefined {
   return undefined;
 }
 
-/** JSON with sorted keys. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) =>
     isJsonObject(member)

@@ -11,7 +11,6 @@ import { type EntrySource, type RegistryEntry, readEntry } from './registry-entr
 
 /** The usable part of a registry document. */
 export interface RegistryContents {
-  /** Templates with a section in the document, and their settings. */
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
   /** One line each, with the path in the document: unusable values and unknown fields. */
@@ -29,7 +28,6 @@ export class RegistryFileError extends Error {
 }
 
 const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
-/** A registry document has at least one of them. */
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
 const templateName = new RegExp(TEMPLATE_ID_PATTERN);
 /** Characters of a template's name; see TemplateId. */
@@ -82,7 +80,6 @@ interface Contents {
   isPartial: boolean;
 }
 
-/** A problem that makes entries unusable. */
 function refuse(contents: Contents, problem: string): void {
   contents.problems.push(problem);
   contents.isPartial = true;
@@ -162,7 +159,6 @@ function addEntry(source: EntrySource, contents: Contents): void {
   else contents.entries.push({ ...entry, path: source.path });
 }
 
-/** The members of a list, or of an object whose keys are ids. */
 function itemsOf(section: unknown, path: string, contents: Contents): Omit<EntrySource, 'template'>[] {
   if (Array.isArray(section))
     return section.map((value, index) => ({ key: undefined, value, path: pathTo(path, index) }));

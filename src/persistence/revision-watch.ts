@@ -6,9 +6,7 @@ import { GatewayError, reasonOf } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 
 export type RevisionChange =
-  /** The revision differs from the last one. */
   | { readonly kind: 'changed' }
-  /** It is the same, or the first one. */
   | { readonly kind: 'answered' }
   /** The store did not answer; the reason, if known, as a clause without values. */
   | { readonly kind: 'away'; readonly reason?: string };
@@ -30,7 +28,6 @@ export function watchRevision(
   );
 }
 
-/** The revision, or the reason why it could not be read. */
 type RevisionReading = number | { readonly reason: string };
 
 interface Seen {

@@ -30,7 +30,6 @@ export interface ActiveRegistryDeps {
   readonly nodeId?: string | undefined;
 }
 
-/** The registry as a store holds it. */
 export interface StoredRegistry {
   readonly templates: readonly TemplateSettings[];
   readonly instances: readonly InstanceDefinition[];
@@ -179,9 +178,7 @@ export class ActiveRegistry {
 
 /** The changes that apply a stored registry, in this order. Definitions are from the store, except in `removed`. */
 interface Differences {
-  /** Known here, and no longer stored. */
   readonly removed: readonly InstanceDefinition[];
-  /** Stored, and not known here. */
   readonly added: readonly InstanceDefinition[];
   /** Another program, another address or another node under the same id. */
   readonly replaced: readonly InstanceDefinition[];

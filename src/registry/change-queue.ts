@@ -17,7 +17,6 @@ export class ChangeQueue {
   /** Start of the first of the changes that failed since the last success because the database was unavailable. */
   #failingSinceMs: number | undefined;
 
-  /** `now`: monotonic clock in ms. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
@@ -50,7 +49,6 @@ export class ChangeQueue {
     return Promise.race([query, late]);
   }
 
-  /** Resolves when all changes have ended. */
   idle(): Promise<unknown> {
     return this.#last;
   }

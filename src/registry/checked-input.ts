@@ -46,7 +46,6 @@ export function checkedInstance(
   return instance;
 }
 
-/** A copy of the change. VALIDATION_ERROR. */
 export function checkedInstanceChange(change: InstanceChange): InstanceChange {
   const copy = copyOf(change, ['body']);
   refuseAny(inspect(copy));

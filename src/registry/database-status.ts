@@ -18,7 +18,6 @@ export class DatabaseStatus {
   #state: DatabaseState = 'disconnected';
   #answeredAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `now`: monotonic clock in ms. */
   constructor(store: Pick<Store, 'ping'>, now: () => number) {
     this.#store = store;
     this.#now = now;

@@ -7,7 +7,6 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
 export interface FollowerDeps {
-  /** Applies the store on this node. */
   readonly reload: () => Promise<void>;
   readonly emit: (event: GatewayEvent) => void;
 }
@@ -21,7 +20,6 @@ export class Follower {
   readonly #deps: FollowerDeps;
   readonly #closed$ = new ReplaySubject<void>(1);
   readonly #wake$ = new Subject<void>();
-  /** A reload is due. */
   #isBehind = false;
   /** Changes may have been missed: the store was unavailable, or `follow` was not called yet. */
   #mayHaveMissed = true;

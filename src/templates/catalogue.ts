@@ -9,9 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 
-/** The usable templates of a folder. */
 export interface Catalogue {
-  /** Sorted by id. */
   readonly templates: readonly TemplateDefinition[];
   /** One line per fault, with the path inside the folder: `weather/template.json: version: is missing`. */
   readonly problems: readonly string[];
@@ -59,7 +57,6 @@ async function readMember(
   }
 }
 
-/** Real ones have a few KB. */
 const MOST_TEMPLATE_BYTES = 1024 * 1024;
 
 /** The code of the system, such as ENOENT, when the file could not be opened. */

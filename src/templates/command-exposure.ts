@@ -9,19 +9,16 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 
 /** A file or a folder that no command may get; it need not exist. */
 export interface ProtectedPath {
-  /** Absolute. */
   readonly path: string;
   /** Completes "is ..." and "is a folder that holds ...": `the database of this gateway`. */
   readonly what: string;
 }
 
-/** The checked fields of an instance. */
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
 
 /** Longest wait for the file system, in ms: a folder of the network may not answer. */
 const LOOK_MS = 2_000;
 
-/** A SQLite file and the files beside it. */
 export function protectedDatabase(file: string): ProtectedPath[] {
   const database = ['', '-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`);
   return [
@@ -58,7 +55,6 @@ export async function exposureOf(
   }
 }
 
-/** A path in a command, and its text there. */
 interface NamedPath {
   readonly text: string;
   readonly path: string;
@@ -136,7 +132,6 @@ async function placesOf(path: string): Promise<string[]> {
   return [path];
 }
 
-/** The path itself and every folder above it. */
 function upwardsFrom(path: string): string[] {
   const above = dirname(path);
   return above === path ? [path] : [path, ...upwardsFrom(above)];

@@ -35,7 +35,6 @@ export const TemplateFile = Type.Object({
   ),
   capabilities: Type.Optional(Type.Array(Type.Enum(['read', 'write', 'tools', 'resources', 'prompts']))),
   tags: Type.Optional(Texts),
-  /** Program to start, with its words when `args` is absent. */
   command: Type.Optional(Text),
   args: Type.Optional(Texts),
   transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
@@ -64,7 +63,6 @@ export class TemplateError extends Error {
   }
 }
 
-/** Most faults that are listed. */
 const MOST_FAULTS = 64;
 
 const templateFile = Compile(TemplateFile);
@@ -129,7 +127,6 @@ export function fillPlaceholders(text: string, values: PlaceholderValues): strin
   return text.replaceAll(SCRATCH, () => values.SCRATCH);
 }
 
-/** Placeholders of a text, as they are written, that have no value. */
 export function unknownPlaceholders(text: string): string[] {
   return (text.match(PLACEHOLDER) ?? []).filter((placeholder) => placeholder !== SCRATCH);
 }

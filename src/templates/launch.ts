@@ -54,7 +54,6 @@ function wordsOf({ command = '', args }: TemplateDefinition): readonly string[] 
   return 'words' in split ? split.words : [command];
 }
 
-/** A program and its arguments. */
 export interface Launch {
   readonly command: string;
   readonly args: readonly string[];

@@ -33,7 +33,6 @@ export function uncheckedRequirements(requires: readonly string[]): string[] {
     .map((text) => `the requirement "${text}" of its template is not checked`);
 }
 
-/** The environment of a program. */
 export type ProgramVariables = Readonly<Record<string, string>>;
 
 /** Checks the requirements of the templates of one gateway. The versions of runtimes are cached for a minute. */
@@ -81,7 +80,6 @@ export class Requirements {
   }
 }
 
-/** A requirement that can be checked. */
 interface Requirement {
   readonly names: readonly string[];
   readonly bounds: readonly Bound[];

@@ -4,15 +4,12 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import type { TemplateDefinition } from './definition.ts';
 
-/** Values by the names of their settings. */
 export type SettingValues = Readonly<Record<string, unknown>>;
 
-/** The settings at their places. */
 export interface MappedSettings {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** Settings that have a value and no place. */
   readonly unmapped: readonly string[];
 }
 

@@ -11,7 +11,6 @@ import { type Remark, tolerated } from './tolerant.ts';
 /** The published schema; templates name it as `$schema`. */
 export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
 
-/** A definition as the validator sees it. */
 export interface Validation {
   readonly violations: readonly Remark[];
   /** Properties that have no effect. */
@@ -23,7 +22,6 @@ export interface Validation {
 export interface ValidationOptions {
   /** Whether the forms of other platforms are converted, as the gateway does. Default false. */
   readonly isTolerant?: boolean;
-  /** Name of the definition's folder. */
   readonly folder?: string;
 }
 

@@ -40,7 +40,6 @@ export function remoteClient(gateway: Remote): AccountClient {
   };
 }
 
-/** The user of that name, in any case. */
 export async function findUser(
   client: AccountClient,
   username: string,
@@ -101,7 +100,6 @@ const COMMON_OPTIONS: OptionTable = {
   '--json': 'Print records as JSON',
 };
 
-/** The options of the account commands. */
 export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
   '--url <url>':
     'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',

@@ -12,7 +12,6 @@ import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** A token as it is stored. */
 export interface KeptToken {
   readonly username: string;
   readonly access_token: string;
@@ -29,12 +28,10 @@ export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform 
   return join(folder, 'stagedoor', 'credentials.json');
 }
 
-/** The tokens in one file. */
 export class CredentialsFile {
   readonly path: string;
   readonly #write: typeof writePrivateFile;
 
-  /** `write` is replaced in specs. */
   constructor(path: string, write: typeof writePrivateFile = writePrivateFile) {
     this.path = path;
     this.#write = write;
@@ -84,7 +81,6 @@ export class CredentialsFile {
     }
   }
 
-  /** Empty when there is no file. */
   #read(): string {
     try {
       return readFileSync(this.path, 'utf8');
@@ -106,7 +102,6 @@ type TokensByUrl = ReadonlyMap<string, KeptToken>;
 /** Attempts to find the file unchanged; the last one replaces it in any case. */
 const ATTEMPTS = 5;
 
-/** Those that have not expired. */
 function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
   return new Map([...tokens].filter(([, token]) => !isExpired(token, nowMs)));
 }
@@ -135,7 +130,6 @@ function tokenOf(written: unknown): [KeptToken] | [] {
   return isToken && typeof expires_at === 'string' ? [{ username, access_token, expires_at }] : [];
 }
 
-/** The credentials for one gateway. */
 export interface RequestCredentials {
   /** Headers of every request; none without a login there. */
   readonly headers: Readonly<Record<string, string>>;
@@ -186,10 +180,8 @@ function fromEnvironment(
 // --- environments.json beside the tokens, written by hand; `--env NAME` reads it:
 //   { "prod": { "url": "https://mcp.example.com", "key_variable": "PROD_KEY" }, "lab": { "url": "http://lab:8080", "key": "sd_..." } }
 
-/** One named gateway. */
 export interface NamedEnvironment {
   readonly url: string;
-  /** The variable that holds the key. */
   readonly keyVariable?: string;
   /** The key: of the file, or of the variable. */
   readonly key?: string;

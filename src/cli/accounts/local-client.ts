@@ -23,10 +23,8 @@ export interface AccountClient {
   setPassword(id: string, password: string): Promise<Fields>;
   deleteUser(id: string): Promise<void>;
   apiKeys(): Promise<readonly Fields[]>;
-  /** The record with `key` in it. */
   createApiKey(key: NewApiKey): Promise<Fields>;
   revokeApiKey(id: string): Promise<void>;
-  /** Names of the existing templates. */
   templates(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -118,7 +116,6 @@ export async function openLocalClient(input: CommandInput, terminal: Terminal): 
   };
 }
 
-/** The person at the machine, as far as the environment says. */
 function actorName({ env }: Terminal): string {
   return env.SUDO_USER || env.USER || env.USERNAME || 'operator';
 }

@@ -10,9 +10,7 @@ import { writePrivateFile } from '../private-file.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Paths of the files of one daemon. */
 export interface DaemonFiles {
-  /** The state folder. */
   readonly folder: string;
   /** A process id in the first line, as such files have; see `Daemon` for the others. */
   readonly pid: string;
@@ -21,20 +19,17 @@ export interface DaemonFiles {
   readonly lock: string;
 }
 
-/** A gateway that runs in the background. */
 export interface Daemon {
   readonly pid: number;
   /** Where this machine reaches it. */
   readonly url: string;
   /** The words of its command line, for a restart. */
   readonly words: readonly string[];
-  /** The folder in which it was started. */
   readonly folder: string;
   /** How long its calls in flight may take when it is stopped, in ms. */
   readonly graceMs: number;
 }
 
-/** Messages of the daemon to the process that started it. */
 export type DaemonMessage =
   | { readonly kind: 'print'; readonly text: string }
   | { readonly kind: 'complain'; readonly text: string }
@@ -51,7 +46,6 @@ export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
     .map(({ flags, description }) => [flags, description]),
 );
 
-/** The files of the daemon that these settings describe. */
 export async function daemonFiles(
   config: Config,
   { folder, env }: Pick<Terminal, 'folder' | 'env'>,
@@ -60,7 +54,6 @@ export async function daemonFiles(
   return filesIn(stateFolderOf(config, folder, env));
 }
 
-/** The files of a daemon whose state folder this is. */
 export function filesIn(folder: string): DaemonFiles {
   return {
     folder,

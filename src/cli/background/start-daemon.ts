@@ -148,7 +148,6 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
   });
 }
 
-/** The arguments with which Node runs this program with these words. */
 function ownArguments(words: readonly string[]): string[] {
   return [...process.execArgv, PROGRAM, ...words];
 }

@@ -11,12 +11,10 @@ import { eraHeaders } from '../../transports/handshake.ts';
 import { fields } from '../answers.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
-/** What a bridge uses. */
 export interface BridgeOptions {
   readonly link: GatewayLink;
   /** Writes one line to the client; resolves when the next may come. */
   readonly write: (line: string) => Promise<void>;
-  /** A line for people. */
   readonly log: (text: string) => void;
 }
 
@@ -27,13 +25,11 @@ const BEGIN_MS = 1_500;
 /** Wait before a stream is asked for again, unless the gateway says how long, in ms. */
 const RETRY_MS = 500;
 
-/** A legacy session. */
 interface BridgeSession {
   readonly id: string | undefined;
   readonly version: string;
 }
 
-/** A request whose answer is awaited. */
 interface Pending {
   readonly message: BridgeMessage;
   readonly abort: AbortController;
@@ -41,7 +37,6 @@ interface Pending {
   readonly begun: PromiseWithResolvers<void>;
 }
 
-/** One client's bridge. */
 export class Bridge {
   readonly #options: BridgeOptions;
   readonly #ended = new AbortController();
@@ -62,7 +57,6 @@ export class Bridge {
     this.#options = options;
   }
 
-  /** Handles a line of the client. */
   receive(line: string): void {
     if (line.trim() === '' || this.#ended.signal.aborted) return;
     const message = readBridgeMessage(line);
@@ -196,7 +190,6 @@ export class Bridge {
     };
   }
 
-  /** Passes a message of the gateway on, and notes which request it answers. */
   async #answer({ message }: Pending, data: Buffer): Promise<void> {
     const read = readMessage(data);
     if (read !== undefined && (read.kind === 'result' || read.kind === 'error') && read.id !== null) {
@@ -319,7 +312,6 @@ export class Bridge {
 
   // --- failures ---------------------------------------------------------------------------------------------------
 
-  /** Answers each waiting request with the error that the gateway gave. */
   async #refuseAs(message: BridgeMessage, response: Response): Promise<void> {
     const { status } = response;
     const { text, code, data } = await refusalIn(response);
@@ -358,7 +350,6 @@ const [CANCELLED, INITIALIZED, LISTEN] = [
 ];
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
-/** Resolves when the work has ended, with or without success. */
 async function settled(work: Promise<unknown>): Promise<void> {
   await Promise.allSettled([work]);
 }
@@ -395,7 +386,6 @@ async function refusalIn(response: Response): Promise<{ text: string; code: numb
 
 // --- the parts of a client's message that the bridge reads; the line itself is forwarded unchanged -------------------------
 
-/** One line of the client. */
 interface BridgeMessage {
   readonly line: string;
   /** Ids of the requests in it: none of a notification or an answer, several of a batch. */

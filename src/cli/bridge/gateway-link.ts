@@ -109,7 +109,6 @@ const NOT_DELIVERED: readonly string[] = [
   'UND_ERR_CONNECT_TIMEOUT',
 ];
 
-/** How an event stream ended. */
 export interface StreamEnd {
   /** Id of the last event; empty when there is nothing to come back with. */
   readonly lastEventId: string;

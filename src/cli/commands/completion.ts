@@ -26,14 +26,12 @@ export const completionOf = (table: () => readonly Command[]): CommandDefinition
   },
 });
 
-/** By shell. */
 const COMPLETIONS: ReadonlyMap<string, (commands: readonly Command[]) => string> = new Map([
   ['bash', bashScript],
   ['zsh', zshScript],
   ['fish', fishScript],
 ]);
 
-/** One word, and its description. */
 interface Completion {
   readonly word: string;
   readonly about: string;

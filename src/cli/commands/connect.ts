@@ -107,7 +107,6 @@ async function connectionsFor(
   terminal: Terminal,
 ): Promise<{
   connections: Connections;
-  /** The one that an option asks for. */
   transport: Connection['transport'] | undefined;
   env: Terminal['env'];
 }> {
@@ -211,7 +210,6 @@ function description({ kind, connection }: Integration, { paint }: Terminal): st
   ].join('\n\n');
 }
 
-/** The same for programs. */
 function recordOf({ kind, connection, outcome }: Integration): object {
   const { name, title, language, troubleshooting, documentation, file } = kind;
   const target =
@@ -272,5 +270,4 @@ function report(integrations: readonly Integration[], input: CommandInput, termi
   return integrations.some(({ outcome }) => outcome instanceof CommandFailure) ? 1 : 0;
 }
 
-/** Most tools that the report names. */
 const NAMED_TOOLS = 8;

@@ -77,7 +77,6 @@ const commands: readonly CommandDefinition[] = [
   completionOf(() => COMMANDS),
 ];
 
-/** Every command. */
 export const COMMANDS: readonly Command[] = commands.map((command) => ({
   ...command,
   options: optionsOf({ ...command.options, ...QUIET }),

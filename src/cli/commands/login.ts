@@ -86,7 +86,6 @@ export const logout: CommandDefinition = {
   },
 };
 
-/** The gateway that is named, else the default ones. */
 function loggedInAt(input: CommandInput, { env }: Terminal): readonly string[] {
   const named = namedUrl(input.text('url'), env);
   return named === undefined ? DEFAULT_URLS : [named];

@@ -9,7 +9,6 @@ import { CommandFailure } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import { untilSignal } from '../stop-signals.ts';
 
-/** Default and maximum of --lines. */
 const LINES = 100;
 const MOST_LINES = 100_000;
 
@@ -40,7 +39,6 @@ const READ_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
 
-/** Throws CommandFailure when there is no log. */
 async function showLog(
   { log }: DaemonFiles,
   print: (line: string) => void,

@@ -10,7 +10,6 @@ import type { Remote } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Time between two samples, in ms. */
 const WATCH_MS = 2_000;
 
 export const stats: CommandDefinition = {

@@ -39,7 +39,6 @@ interface GatewayReport {
 async function detailsOf(gateway: Remote): Promise<{
   readonly stats?: Fields;
   readonly registry?: unknown;
-  /** Why there are none. */
   readonly locked?: string;
 }> {
   try {

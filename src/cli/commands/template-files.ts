@@ -169,7 +169,6 @@ export const templateAdd: CommandDefinition = {
   },
 };
 
-/** The text of a file. Throws UsageError with the name that was typed. */
 async function readDefinition(path: string, written: string): Promise<string> {
   const { readTemplateText, TemplateFileError } = await import('../../templates/catalogue.ts');
   return readTemplateText(path).catch((thrown: unknown) => {

@@ -8,7 +8,6 @@ import { CommandFailure } from '../failures.ts';
 import { type Columns, facts, printResult, table } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Options of the commands that show templates. */
 const TEMPLATE_OPTIONS: OptionTable = {
   '--local': 'Read the definitions of this machine; no gateway is asked',
   '--templates-dir <folder>': 'With --local: the folder of definitions',

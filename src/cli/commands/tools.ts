@@ -105,7 +105,6 @@ function progressTextOf({ name, data }: RemoteEvent): string {
   return message === undefined ? share : `${share} ${message}`;
 }
 
-/** The content as text; what is not text is named. */
 function linesOf({ content, structuredContent }: Fields): string[] {
   const parts = listOf(content).map(partText);
   if (parts.length > 0 || structuredContent === undefined) return parts;
@@ -131,7 +130,6 @@ function partText(part: Fields): string {
   }
 }
 
-/** Size of what base64 stands for. */
 function bytesText(base64: unknown): string {
   const bytes = typeof base64 === 'string' ? Buffer.byteLength(base64, 'base64') : 0;
   if (bytes < 1_000) return `${bytes} bytes`;

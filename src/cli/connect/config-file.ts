@@ -15,16 +15,13 @@ import { type ConfigEdit, editedConfig } from './edit-config.ts';
 /** Largest file that is edited: that of a client is smaller. */
 const LARGEST_BYTES = 5 * 1024 * 1024;
 
-/** A file as it was read. */
 interface ConfigText {
-  /** Where it is, links followed. */
   readonly path: string;
   /** Undefined when there is none. */
   readonly text: string | undefined;
   readonly mode: number;
 }
 
-/** The path of the file on this system. */
 export function locate(
   { macos, windows, linux }: FileLocations,
   { env, folder }: Pick<Terminal, 'env' | 'folder'>,

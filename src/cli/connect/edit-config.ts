@@ -17,7 +17,6 @@ import type { ConfigFile, Connection } from '../../connect/kind.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
-/** The entry that a file shall have. */
 export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
@@ -81,7 +80,6 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
   }
 }
 
-/** Sets a member, in the format of the file. */
 function set(text: string, path: string[], value: unknown): string {
   return applyEdits(text, modify(text, path, value, { formattingOptions: formatOf(text) }));
 }
@@ -133,7 +131,6 @@ function inserted(text: string, tree: Node, path: readonly string[], value: unkn
   return `${text.slice(0, end)},${comment}${member}${text.slice(end + behind.length)}`;
 }
 
-/** The indentation and line ends of the file. */
 function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: string } {
   const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
   const eol = text.includes('\r\n') ? '\r\n' : '\n';

@@ -12,7 +12,6 @@ import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 
-/** How clients reach one template, by either transport. */
 export interface Connections {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
@@ -20,11 +19,9 @@ export interface Connections {
   readonly whyBridge?: string;
 }
 
-/** The choices of the user. */
 export interface ConnectionChoice {
   readonly template: string;
   readonly key: Key;
-  /** Variables for the program. */
   readonly env: Readonly<Record<string, string>>;
   /** Name of the environment that `bridge` is to read URL and key from. */
   readonly environment?: string;
@@ -105,10 +102,8 @@ function noTemplate(template: string, known: readonly string[]): CommandFailure 
   );
 }
 
-/** Most templates that a message names. */
 const NAMED = 5;
 
-/** Whether the gateway refuses a request without credentials. */
 async function requiresKey(url: string): Promise<boolean> {
   try {
     const { status, body } = await fetch(`${url}/gateway/stats`, {
@@ -152,10 +147,8 @@ function ownProgram(
   return registeredCommand(programs.filter((record) => !inContainers.includes(record)));
 }
 
-/** Characters of the ids that engines show. */
 const SHORT_ID = 12;
 
-/** The program of the engine that has this container. */
 function engineOf(id: string): string | undefined {
   return ['docker', 'podman'].find(
     (engine) =>
@@ -179,7 +172,6 @@ function registeredCommand(programs: readonly Fields[]): OwnProgram | string {
   return { program: 'command', command, args };
 }
 
-/** A path that means another file in another folder. */
 function dependsOnFolder(word: string): boolean {
   const isPackage = word.startsWith('@') || /^https?:/.test(word);
   const isAbsolute = /^(\/|[A-Za-z]:[\\/])/.test(word);

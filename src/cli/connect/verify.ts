@@ -15,7 +15,6 @@ import { GatewayLink } from '../bridge/gateway-link.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** The answers of a server that works. */
 export interface Verification {
   readonly server: string;
   readonly protocolVersion: string;
@@ -57,12 +56,10 @@ interface ServerLine {
   /** Where the lines of the server go; set before anything is sent. */
   onLine: (line: string) => void;
   send(line: string): void;
-  /** Rejects when the server is gone. */
   readonly failed: Promise<never>;
   close(): Promise<void>;
 }
 
-/** A client that lists the tools and calls none. */
 class VerificationClient {
   readonly #line: ServerLine;
   readonly #waiting = new Map<number, PromiseWithResolvers<JsonObject>>();

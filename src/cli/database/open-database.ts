@@ -31,7 +31,6 @@ export async function openDatabase(config: Config, { folder, env, busy }: Termin
   }
 }
 
-/** Opens, lets `work` use it, and closes. */
 export async function withDatabase<T>(
   config: Config,
   terminal: Terminal,
@@ -87,7 +86,6 @@ export interface DatabaseReport {
   readonly is_reachable: boolean;
   /** A gateway of this version starts on it without a migration. */
   readonly is_usable: boolean;
-  /** Why it is not; null when it is. */
   readonly reason: string | null;
   /** Names in the order in which they are applied; null when the database does not answer. */
   readonly migrations: MigrationStatus | null;
@@ -115,7 +113,6 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
   return { ...state, is_usable: true, counts: counted.value };
 }
 
-/** Creates a missing database and applies pending migrations. */
 export async function migrateDatabase(
   config: Config,
   terminal: Terminal,

@@ -85,7 +85,6 @@ function isEmpty(value: object): boolean {
 /** Names are `template/id`. */
 export interface DocumentImport {
   readonly added: readonly string[];
-  /** They existed before. */
   readonly replaced: readonly string[];
   /** One line each, the document's own problems first. */
   readonly problems: readonly string[];

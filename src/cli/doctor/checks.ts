@@ -164,7 +164,6 @@ async function checkStateFolder(folder: string): Promise<CheckResult> {
   return ok(`state folder ${folder}`);
 }
 
-/** Nothing for a file that does not exist. */
 async function secretFile(what: string, path: string, report = warn): Promise<readonly CheckResult[]> {
   const mode = await modeOf(path);
   if (mode === undefined) return [];
@@ -275,7 +274,6 @@ function asAdvice(line: string): [text: string, advice: string] {
   return [text, advice];
 }
 
-/** Undefined when the path does not exist. */
 async function modeOf(path: string): Promise<number | undefined> {
   return (await stat(path).catch(() => undefined))?.mode;
 }

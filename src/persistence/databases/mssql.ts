@@ -87,7 +87,6 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
   596, 701, 802, 845, 924, 942, 6005, 8645, 8651, 10928, 10929, 17142, 40197, 40501, 40613, 40615, 49918,
   49919, 49920,
 ]);
-/** Codes of tedious and of its pool. */
 const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
   'ESOCKET',
   'ECLOSE',

@@ -84,7 +84,6 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
   12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560, 12571, 25408,
 ]);
 
-/** oracledb's Connection. */
 interface Session {
   callTimeout: number;
   execute(sql: string): Promise<unknown>;

@@ -78,7 +78,6 @@ async function tryUntil(deadline: number, work: () => Promise<unknown>): Promise
   }
 }
 
-/** The part of better-sqlite3 that is used here. */
 interface BetterSqlite {
   readonly open: boolean;
   pragma(text: string): unknown;
