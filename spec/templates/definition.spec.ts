@@ -103,13 +103,13 @@ test('refuses a command with an open quote and a placeholder that nothing fills'
 });
 
 test('fills the scratch folder wherever it stands, whatever its path', () => {
-  const filled = fillPlaceholders('${SCRATCH}/a:${SCRATCH}', { SCRATCH: 'C:\\$& my $1' });
+  const filled = fillPlaceholders('${SCRATCH}/a:${SCRATCH}', 'C:\\$& my $1');
   assert.is(filled, 'C:\\$& my $1/a:C:\\$& my $1');
 });
 
 test('takes nothing else for a placeholder', () => {
   const text = '$SCRATCH ${scratch} ${OTHER} {SCRATCH} $${}';
-  assert.is(fillPlaceholders(text, { SCRATCH: '/x' }), text);
+  assert.is(fillPlaceholders(text, '/x'), text);
 });
 
 test('knows which placeholders it does not know', () => {

@@ -109,7 +109,7 @@ test('opens an instance with its program, and leaves what has none as it is', ()
 });
 
 const described = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
-const values = { SCRATCH: '/tmp/my scratch' };
+const values = '/tmp/my scratch';
 
 test('an instance of a template has placeholders filled in command, arguments and environment', () => {
   const input = instanceInputOf(

@@ -55,7 +55,7 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
     Array.from({ length: total }, async (_, index) => {
       const id = `${template.id}-${index + 1}`;
       const folder = await makeFolder(scratch, id);
-      const input = withLocalPackage(instanceInputOf(template, { SCRATCH: folder }));
+      const input = withLocalPackage(instanceInputOf(template, folder));
       return {
         template: template.id,
         id,

@@ -74,7 +74,7 @@ function connectionOf(
 ): InstanceInput {
   if (definition === undefined) return {};
   // Placeholders stay in place, so that unfilled ones can be found.
-  if (!isComplete) return instanceInputOf(definition, { SCRATCH }, values);
+  if (!isComplete) return instanceInputOf(definition, SCRATCH, values);
   const { env: env_vars, headers } = mappedSettings(definition, values);
   return { env_vars, headers };
 }

@@ -62,14 +62,14 @@ export class OrmStore implements Store {
   listInstances(): Promise<InstanceDefinition[]> {
     return this.#session.run(async (em, { instances }) => {
       const rows = await em.findAll(instances, { orderBy: { position: 'asc' } });
-      return rows.map((row) => instanceOf(row, this.#encryptionOf(row)));
+      return rows.map((row) => instanceOf(row, this.#secretsOf(row)));
     });
   }
 
   async saveInstance(definition: InstanceDefinition): Promise<void> {
     const { template, id, serverId, locked } = definition;
     if (locked !== undefined) throw configIncomplete(locked);
-    const row = rowOfInstance(definition, this.#encryptionOf(definition));
+    const row = { ...rowOfInstance(definition), ...this.#encrypted(definition) };
     await this.#session.change(async (em, { instances }, position) => {
       const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
       if (namesake !== null && (namesake.template !== template || namesake.id !== id))
@@ -122,27 +122,39 @@ export class OrmStore implements Store {
     return this.#session.close();
   }
 
-  #encryptionOf({ template, id }: { readonly template: string; readonly id: string }): Encryption {
-    const purpose = (field: string) => `instance:${template}/${id}:${field}`;
-    return {
-      encrypt: (text, field) => {
-        if (this.#cipher === undefined) throw configIncomplete(NO_CIPHER);
-        return this.#cipher.encrypt(text, purpose(field));
-      },
-      decrypt: (encrypted, field) => {
-        try {
-          if (this.#cipher === undefined) throw new CipherError('there is no encryption key');
-          return this.#cipher.decrypt(encrypted, purpose(field));
-        } catch (error) {
-          const reason = error instanceof CipherError ? error.message : 'unknown reason';
-          throw new CipherError(
-            `"${field}" of the instance ${template}/${id} cannot be read: ${reason}; ${HOW_TO_READ}`,
-            error,
-          );
-        }
-      },
+  /** An empty field is not encrypted. */
+  #encrypted(definition: InstanceDefinition): Pick<ReplacedColumns, 'env' | 'headers'> {
+    const column = (field: SecretField) => {
+      if (Object.keys(definition[field]).length === 0) return null;
+      if (this.#cipher === undefined) throw configIncomplete(NO_CIPHER);
+      return this.#cipher.encrypt(JSON.stringify(definition[field]), purposeOf(definition, field));
     };
+    return { env: column('env'), headers: column('headers') };
   }
+
+  /** A field that cannot be decrypted locks the instance. */
+  #secretsOf(row: InstanceRow): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
+    const secrets: Record<SecretField, Texts> = { env: {}, headers: {} };
+    for (const field of ['env', 'headers'] as const) {
+      try {
+        if (!row[field]) continue;
+        if (this.#cipher === undefined) throw new CipherError('there is no encryption key');
+        secrets[field] = JSON.parse(this.#cipher.decrypt(row[field], purposeOf(row, field)));
+      } catch (thrown) {
+        const reason = thrown instanceof CipherError ? thrown.message : 'unknown reason';
+        const place = `"${field}" of the instance ${row.template}/${row.id}`;
+        return { env: {}, headers: {}, locked: `${place} cannot be read: ${reason}; ${HOW_TO_READ}` };
+      }
+    }
+    return secrets;
+  }
+}
+
+type SecretField = 'env' | 'headers';
+type Texts = Readonly<Record<string, string>>;
+
+function purposeOf({ template, id }: Pick<InstanceDefinition, 'template' | 'id'>, field: SecretField) {
+  return `instance:${template}/${id}:${field}`;
 }
 
 const HOW_TO_READ =
@@ -204,12 +216,6 @@ async function insertUnlessThere(
   }
 }
 
-interface Encryption {
-  encrypt(text: string, field: 'env' | 'headers'): string;
-  /** Throws CipherError. */
-  decrypt(encrypted: string, field: 'env' | 'headers'): string;
-}
-
 /** The columns that a save replaces: all but the key and the position in lists. */
 type ReplacedColumns = {
   [Column in Exclude<keyof InstanceRow & string, 'template' | 'id' | 'position'>]-?: InstanceRow[Column];
@@ -218,21 +224,8 @@ type Target = Pick<
   InstanceDefinition,
   'endpoint' | 'command' | 'args' | 'workingDir' | 'force' | 'container'
 >;
-type Texts = Readonly<Record<string, string>>;
-
-/** Throws what `encrypt` throws; an empty field is not encrypted. */
-function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) {
-  const { endpoint, command, args, workingDir, force, container, env, headers } = definition;
-  const target: { [Field in keyof Target]: Target[Field] | undefined } = {
-    endpoint,
-    command,
-    args,
-    workingDir,
-    force,
-    container,
-  };
-  const encrypted = (texts: Texts, field: 'env' | 'headers') =>
-    Object.keys(texts).length === 0 ? null : encrypt(JSON.stringify(texts), field);
+function rowOfInstance(definition: InstanceDefinition) {
+  const { endpoint, command, args, workingDir, force, container } = definition;
   return {
     serverId: definition.serverId,
     transport: definition.transport,
@@ -240,24 +233,25 @@ function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) 
     source: definition.source,
     nodeId: definition.nodeId ?? null,
     fingerprint: definition.fingerprint ?? null,
-    target: toDocument(target),
-    env: encrypted(env, 'env'),
-    headers: encrypted(headers, 'headers'),
+    target: toDocument({ endpoint, command, args, workingDir, force, container }),
     metadata: toDocument(definition.metadata),
     createdAt: new Date(definition.createdAt),
     updatedAt: new Date(definition.updatedAt),
-  } satisfies ReplacedColumns;
+  } satisfies Omit<ReplacedColumns, SecretField>;
 }
 
-/** A field that cannot be decrypted locks the instance. The casts are types that `rowOfInstance` wrote. */
-function instanceOf(row: InstanceRow, encryption: Encryption): InstanceDefinition {
+/** The casts are types that `rowOfInstance` wrote. */
+function instanceOf(
+  row: InstanceRow,
+  secrets: Pick<InstanceDefinition, 'env' | 'headers' | 'locked'>,
+): InstanceDefinition {
   return {
     id: row.id,
     serverId: row.serverId,
     template: row.template,
     transport: row.transport as TransportKind,
     ...(fromDocument(row.target) as Target),
-    ...secretsOf(row, encryption),
+    ...secrets,
     weight: row.weight,
     metadata: fromDocument(row.metadata) as InstanceDefinition['metadata'],
     source: row.source as InstanceSource,
@@ -266,18 +260,4 @@ function instanceOf(row: InstanceRow, encryption: Encryption): InstanceDefinitio
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   };
-}
-
-function secretsOf(
-  { env, headers }: InstanceRow,
-  { decrypt }: Encryption,
-): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
-  const decrypted = (encrypted: string | null | undefined, field: 'env' | 'headers') =>
-    encrypted === null || encrypted === undefined ? {} : (JSON.parse(decrypt(encrypted, field)) as Texts);
-  try {
-    return { env: decrypted(env, 'env'), headers: decrypted(headers, 'headers') };
-  } catch (thrown) {
-    if (!(thrown instanceof CipherError)) throw thrown;
-    return { env: {}, headers: {}, locked: thrown.message };
-  }
 }

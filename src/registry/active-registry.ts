@@ -176,28 +176,15 @@ export class ActiveRegistry {
   }
 }
 
-/** The changes that apply a stored registry, in this order. Definitions are from the store, except in `removed`. */
-interface Differences {
-  readonly removed: readonly InstanceDefinition[];
-  readonly added: readonly InstanceDefinition[];
-  /** Another program, another address or another node under the same id. */
-  readonly replaced: readonly InstanceDefinition[];
-  /** Other fields changed: weight, metadata, source, times. */
-  readonly changed: readonly InstanceDefinition[];
-}
-
 /**
- * Compares by template and id. A function of this program is in no store: it stays, and a stored instance with its id or server id
- * is left out until the function is removed. An instance with a new server id is in `removed` and in `added`.
+ * The changes that apply a stored registry, by template and id; definitions are from the store, except in `removed`. A function of
+ * this program is in no store: it stays, and a stored instance with its id or server id is left out until the function is removed.
+ * An instance with a new server id is in `removed` and in `added`.
  */
-export function differences(
-  known: readonly InstanceDefinition[],
-  stored: readonly InstanceDefinition[],
-): Differences {
-  const [functions, backends] = [
-    known.filter(isFunction),
-    known.filter((definition) => !isFunction(definition)),
-  ];
+export function differences(known: readonly InstanceDefinition[], stored: readonly InstanceDefinition[]) {
+  const { functions = [], backends = [] } = Object.groupBy(known, ({ transport }) =>
+    transport === 'in-process' ? 'functions' : 'backends',
+  );
   const heldKeys = new Set(functions.map(keyOf));
   const heldServerIds = new Set(functions.map(({ serverId }) => serverId));
   const wanted = stored.filter(
@@ -207,39 +194,25 @@ export function differences(
   const stays = (definition: InstanceDefinition) =>
     wantedByKey.get(keyOf(definition))?.serverId === definition.serverId;
   const staying = new Map(backends.filter(stays).map((definition) => [keyOf(definition), definition]));
-
-  const added: InstanceDefinition[] = [];
-  const replaced: InstanceDefinition[] = [];
-  const changed: InstanceDefinition[] = [];
-  for (const after of wanted) {
+  const {
+    added = [],
+    replaced = [],
+    changed = [],
+  } = Object.groupBy(wanted, (after) => {
     const before = staying.get(keyOf(after));
-    if (before === undefined) added.push(after);
-    else if (!isDeepStrictEqual(backendOf(before), backendOf(after))) replaced.push(after);
-    else if (!isDeepStrictEqual(before, after)) changed.push(after);
-  }
+    if (before === undefined) return 'added';
+    const isSameBackend = BACKEND.every((field) => isDeepStrictEqual(before[field], after[field]));
+    if (!isSameBackend) return 'replaced';
+    return isDeepStrictEqual(before, after) ? 'unchanged' : 'changed';
+  });
   return { removed: backends.filter((definition) => !stays(definition)), added, replaced, changed };
 }
 
 /** The fields that cannot change during a session. */
-function backendOf({
-  nodeId,
-  transport,
-  endpoint,
-  command,
-  args,
-  workingDir,
-  force,
-  container,
-  env,
-  headers,
-  locked,
-}: InstanceDefinition) {
-  return { locked, nodeId, transport, endpoint, command, args, workingDir, force, container, env, headers };
-}
-
-function isFunction({ transport }: InstanceDefinition): boolean {
-  return transport === 'in-process';
-}
+const BACKEND = [
+  ...(['locked', 'nodeId', 'transport', 'endpoint', 'command', 'args', 'workingDir', 'force'] as const),
+  ...(['container', 'env', 'headers'] as const),
+];
 
 /** Unique, because template names contain no slash. */
 function keyOf({ template, id }: InstanceDefinition): string {

@@ -113,18 +113,13 @@ export function parseTemplate(text: string): unknown {
   }
 }
 
-/** The values of the placeholders; there is one. */
-export interface PlaceholderValues {
-  /** Absolute path of an empty folder that only this instance uses. */
-  readonly SCRATCH: string;
-}
-
+/** The only placeholder that has a value: the absolute path of an empty folder that only this instance uses. */
 const SCRATCH = `\${SCRATCH}`;
 const PLACEHOLDER = /\$\{[A-Z][A-Z0-9_]*\}/g;
 
 /** Fills the placeholders of a text. Anything else, `$HOME` or `${lower}`, stays as it is. */
-export function fillPlaceholders(text: string, values: PlaceholderValues): string {
-  return text.replaceAll(SCRATCH, () => values.SCRATCH);
+export function fillPlaceholders(text: string, scratch: string): string {
+  return text.replaceAll(SCRATCH, () => scratch);
 }
 
 export function unknownPlaceholders(text: string): string[] {

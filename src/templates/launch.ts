@@ -7,12 +7,7 @@ import { dirname, join } from 'node:path';
 import { splitCommand } from '../domain/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import {
-  fillPlaceholders,
-  hasPlaceholder,
-  type PlaceholderValues,
-  type TemplateDefinition,
-} from './definition.ts';
+import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
 import { mappedSettings, type SettingValues, withDefaults } from './settings.ts';
 
 /**
@@ -22,13 +17,13 @@ import { mappedSettings, type SettingValues, withDefaults } from './settings.ts'
  */
 export function instanceInputOf(
   template: TemplateDefinition,
-  values: PlaceholderValues,
+  scratch: string,
   settings: SettingValues = {},
 ): InstanceInput {
   const { endpoint, transport, environment = {} } = template;
   // The command of an image is run in its containers, which the gateway does not start.
   const command = template.docker_image === undefined ? template.command : undefined;
-  const fill = (text: string) => fillPlaceholders(text, values);
+  const fill = (text: string) => fillPlaceholders(text, scratch);
   const filled = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
   const mapped = mappedSettings(template, withDefaults(template, settings));

@@ -75,7 +75,7 @@ for (const template of templates) {
       join(folder, 'eslint.config.mjs'),
       "export default [{ rules: { 'no-debugger': 'error' } }];\n",
     );
-    const instance = instanceInputOf(template, { SCRATCH: folder });
+    const instance = instanceInputOf(template, folder);
     const registered = await ask('POST', `/gateway/register?wait=${WAIT_SECONDS}`, {
       template_name: template.id,
       instance: { ...instance, id: 'one', working_dir: folder },
