@@ -1,4 +1,5 @@
-// A line to a server of any kind that a spec can break, cut, silence and mend: a TCP relay with a port of its own.
+// A line to a server of any kind that a spec can break, cut, silence and mend: a TCP relay with a port of its own. It can also
+// be long: every byte arrives a little later.
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -26,8 +27,8 @@ const defaultPorts: Readonly<Record<string, number>> = {
   'redis:': 6379,
 };
 
-/** A line to the server of this URL. */
-export async function serverLine(target: string): Promise<ServerLine> {
+/** A line to the server of this URL. `delayMs` is how long each piece is on its way, one at a time in each direction. */
+export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<ServerLine> {
   const url = new URL(target);
   const { hostname } = url;
   const port = Number(url.port) || defaultPorts[url.protocol];
@@ -41,7 +42,13 @@ export async function serverLine(target: string): Promise<ServerLine> {
     const since = epoch;
     sockets.add(from);
     from.on('data', (bytes) => {
-      if (since === epoch) to.write(bytes);
+      const arrive = (): void => {
+        if (since === epoch) to.write(bytes);
+        from.resume();
+      };
+      if (delayMs === 0) return arrive();
+      from.pause();
+      setTimeout(arrive, delayMs);
     });
     from.on('error', () => from.destroy());
     from.on('close', () => {

@@ -9,12 +9,12 @@ import { databaseClock, migrationStatus, openStore, StoreOpenError } from '../..
 import { createDatabase, explain } from '../../../src/persistence/open-failures.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { grammarFault } from '../../fixtures/sql/grammar.ts';
+import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
-import { silentProxy } from '../../persistence/silent-proxy.ts';
 import { reachable } from './server-stores.ts';
 
 const test = suite('opening a database on a server', { timeoutMs: 60_000 });
@@ -56,12 +56,12 @@ onPostgresql('a user who may not make the database is told so', async () => {
 
 onPostgresql('a server that is lost while a database is made is away, and keeps nobody waiting', async () => {
   const { url, drop } = await freshDatabase(reachable(postgres));
-  const proxy = await silentProxy(url);
-  const own = new URL(proxy.url);
+  const line = await serverLine(url);
+  const own = new URL(line.url);
   own.pathname = '/stagedoor_never_made';
   const failure = await createDatabase(parsed(own.href), async (address) => {
     const orm = await connect(own, address);
-    await proxy.close();
+    await line.close();
     return orm;
   }).catch((thrown: unknown) => thrown);
   assert.not.instance(failure, StoreOpenError, String(failure));

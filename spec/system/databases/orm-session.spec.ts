@@ -6,10 +6,10 @@ import { migrate } from '../../../src/persistence/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
 import { fateOf } from '../../helpers/outcome.ts';
+import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
-import { type SilentProxy, silentProxy } from '../../persistence/silent-proxy.ts';
 import { reachable } from './server-stores.ts';
 
 const test = suite('ORM session, on a server', { timeoutMs: 30_000 });
@@ -40,18 +40,18 @@ needed('a slow statement does not affect the others: the pool stays while the se
 
 needed('says of a change whether it may have happened, and of a question never', () =>
   onServer(
-    async ({ session, proxy }) => {
+    async ({ session, line }) => {
       const insert = (name: string, isLast: boolean) =>
         fateOf(
           session.write(async (em, { settings }) => {
             await em.insert(settings, { name, value: 'v' });
             // The next statement is the commit, or another one.
-            proxy.silence();
+            line.silence();
             if (!isLast) await em.count(settings);
           }),
         );
       assert.equal(await insert('before', false), ['DATABASE_UNAVAILABLE', 'no', 5]);
-      proxy.speak();
+      await line.mend();
       assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
       assert.equal(await insert('commit', true), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
       // Still silent, now also to new connections: nothing is sent.
@@ -61,7 +61,7 @@ needed('says of a change whether it may have happened, and of a question never',
         await Promise.all([change, asked].map(fateOf)),
         Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]),
       );
-      proxy.speak();
+      await line.mend();
     },
     { timeoutMs: 500 },
   ),
@@ -69,10 +69,10 @@ needed('says of a change whether it may have happened, and of a question never',
 
 needed('closes at once when a transaction has lost its connection', () =>
   onServer(
-    async ({ session, proxy }) => {
+    async ({ session, line }) => {
       const lost = session.write(async (em) => {
         await em.execute('select 1');
-        await proxy.close();
+        await line.close();
         await em.execute('select 1');
       });
       assert.equal(await fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
@@ -86,12 +86,12 @@ needed('closes at once when a transaction has lost its connection', () =>
 );
 
 async function onServer(
-  work: (harness: { readonly session: OrmSession; readonly proxy: SilentProxy }) => Promise<void>,
+  work: (harness: { readonly session: OrmSession; readonly line: ServerLine }) => Promise<void>,
   { timeoutMs }: { readonly timeoutMs: number },
 ): Promise<void> {
   const { url, drop } = await freshDatabase(reachable(service));
-  const proxy = await silentProxy(url);
-  const options = connectOptions(proxy.url);
+  const line = await serverLine(url);
+  const options = connectOptions(line.url);
   const orm = await connectOrm(postgresqlDatabase, options);
   await migrate(postgresqlDatabase, orm, 5_000);
   const session = new OrmSession({
@@ -101,10 +101,10 @@ async function onServer(
     reconnect: () => connectOrm(postgresqlDatabase, options),
   });
   try {
-    await work({ session, proxy });
+    await work({ session, line });
   } finally {
     await session.close();
-    await proxy.close();
+    await line.close();
     await drop();
   }
 }

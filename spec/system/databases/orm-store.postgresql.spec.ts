@@ -3,11 +3,11 @@
 import { inspect } from 'node:util';
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { everyConformance } from '../../persistence/every-conformance.ts';
-import { silentProxy } from '../../persistence/silent-proxy.ts';
 import { serverBehaviour } from './server-behaviour.ts';
 import { codesOf, fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 
@@ -50,16 +50,17 @@ test.needs(service.url, service.skip)(
     const moments = [0, 40, 80, 120, 160, 240, 320, 500, 5_000];
     const outcomes = await Promise.all(
       moments.map(async (silentInMs) => {
-        const proxy = await silentProxy(store.url, { delayMs: 15 });
-        proxy.silenceIn(silentInMs);
+        const line = await serverLine(store.url, { delayMs: 15 });
+        const timer = setTimeout(line.silence, silentInMs);
         try {
-          const opened = await openStore(proxy.url, { cwd: '.', migrations: 'require' });
+          const opened = await openStore(line.url, { cwd: '.', migrations: 'require' });
           await opened.close();
           return 'opened';
         } catch (error) {
           return error instanceof StoreOpenError ? 'refused' : error;
         } finally {
-          await proxy.close();
+          clearTimeout(timer);
+          await line.close();
         }
       }),
     );

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { SharedCounter } from '../../../src/auth/rate-limiter.ts';
 import { openRedisCounter } from '../../../src/auth/redis-counter.ts';
 import { stoppedClock } from '../../auth/auth-harness.ts';
-import { redisLine } from '../../auth/redis-line.ts';
+import { serverLine } from '../../helpers/server-line.ts';
 import { redis } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -57,8 +57,8 @@ withRedis(
 withRedis(
   'while Redis is gone nobody waits for it, the log gets a line a minute, and it comes back by itself',
   async () => {
-    const line = await redisLine(url);
-    const { counter, clock, warnings, close } = await opened(line.url());
+    const line = await serverLine(url);
+    const { counter, clock, warnings, close } = await opened(line.url);
     const key = randomUUID();
     assert.is((await counter.add(key, 1, 10))?.count, 1);
     await line.cut();
@@ -83,11 +83,11 @@ withRedis(
 );
 
 withRedis('a Redis that takes commands and answers none holds up one request, for a moment', async () => {
-  const line = await redisLine(url);
-  const { counter, clock, warnings, close } = await opened(line.url());
+  const line = await serverLine(url);
+  const { counter, clock, warnings, close } = await opened(line.url);
   const key = randomUUID();
   assert.is((await counter.add(key, 1, 10))?.count, 1);
-  line.block();
+  line.silence();
   assert.is(await counter.add(key, 1, 10), undefined);
   clock.pass(1_001);
   for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
@@ -103,9 +103,9 @@ withRedis('a Redis that takes commands and answers none holds up one request, fo
 });
 
 test('a Redis that is not there is a warning at start, not a failure', async () => {
-  const line = await redisLine('redis://127.0.0.1:1');
+  const line = await serverLine('redis://127.0.0.1:1');
   await line.cut();
-  const { counter, warnings, close } = await opened(line.url());
+  const { counter, warnings, close } = await opened(line.url);
   assert.is(warnings.length, 1);
   assert.is(await counter.add('key', 1, 10), undefined);
   close();

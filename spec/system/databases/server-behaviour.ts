@@ -9,6 +9,7 @@ import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { endOf } from '../../helpers/outcome.ts';
+import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
@@ -16,7 +17,6 @@ import { connectOptions } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
-import { silentProxy } from '../../persistence/silent-proxy.ts';
 import { fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 
 /** What differs between the servers. */
@@ -122,11 +122,11 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
   });
 
   declare('gives up on a server that went silent, and recovers when it is back', async (url) => {
-    const proxy = await silentProxy(url);
-    const store = await openStore(proxy.url, { ...openOptions, statementTimeoutMs: 1_000 });
+    const line = await serverLine(url);
+    const store = await openStore(line.url, { ...openOptions, statementTimeoutMs: 1_000 });
     try {
       await Promise.all(Array.from({ length: 12 }, () => store.listTemplates()));
-      proxy.silence();
+      line.silence();
       for (let round = 0; round < 2; round += 1) {
         const startedAt = performance.now();
         const codes = await Promise.all([
@@ -137,20 +137,20 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
         assert.equal(new Set(codes), new Set(['DATABASE_UNAVAILABLE']));
         assert.ok(performance.now() - startedAt < 4_000);
       }
-      proxy.speak();
+      await line.mend();
       await withinTries(() => store.saveTemplate(template));
       assert.equal(await store.listTemplates(), [template]);
     } finally {
       await store.close();
-      await proxy.close();
+      await line.close();
     }
   });
 
   declare('a change has not happened when nothing listens any more', async (url) => {
-    const proxy = await silentProxy(url);
-    const store = await openStore(proxy.url, openOptions);
+    const line = await serverLine(url);
+    const store = await openStore(line.url, openOptions);
     try {
-      await proxy.close();
+      await line.close();
       for (let round = 0; round < 2; round += 1) assert.equal(await fatesOfChanges(store), UNDONE);
     } finally {
       await store.close();
@@ -166,8 +166,8 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     const rows = keys.map((id, position) => ({ ...rowOfApiKey({ ...key, id }), position }));
     await near.orm.em.fork().insertMany(near.tables.apiKeys, rows);
     await near.close();
-    const proxy = await silentProxy(url, { delayMs: 5 });
-    const store = await openStore(proxy.url, openOptions);
+    const line = await serverLine(url, { delayMs: 5 });
+    const store = await openStore(line.url, openOptions);
     const { audit, accounts } = store;
     try {
       const pingMs = await msOf(() => store.ping());
@@ -186,7 +186,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       );
     } finally {
       await store.close();
-      await proxy.close();
+      await line.close();
     }
   });
 
