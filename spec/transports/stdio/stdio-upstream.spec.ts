@@ -11,7 +11,7 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Transport, Upstream } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
-import { sdkModernProgram } from '../../fixtures/sdk-modern-server.ts';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -171,8 +171,8 @@ test('a program of the modern era only has a process for each client all the sam
   }));
 
 for (const [name, program, own] of [
-  ['the official SDK, both eras', sdkModernProgram(), 'legacy'],
-  ['the official SDK, modern only', sdkModernProgram('modern'), 'modern'],
+  ['the official SDK, both eras', everythingProgram(), 'legacy'],
+  ['the official SDK, modern only', everythingProgram({ era: 'modern' }), 'modern'],
 ] as const) {
   test(`speaks to a client's process in the era of the client, or in its own (${name})`, () =>
     withStdio({ env: {}, ...program }, async (transport) => {
