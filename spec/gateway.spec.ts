@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import type { ActorInspection } from '../src/domain/actor-inspection.ts';
 import { GatewayError } from '../src/domain/errors.ts';
 import type { Answer } from '../src/domain/exchange.ts';
+import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
@@ -118,7 +119,7 @@ test('gives an empty list when the server does not offer it, and its error when 
 
 test('shows templates, instances and servers as registered and as they are', async () => {
   await gateway.register('t', { id: 'a', handler: serving({}), weight: 3, metadata: { zone: 'x' } }, WAIT);
-  await gateway.changeTemplate('t', { timeout: 7 });
+  await gateway.changeTemplate('t', { timeout: 7, health_check_interval: 5 });
   const { definition, snapshot } = gateway.instance('t', 'a');
   assert.equal([definition.weight, definition.metadata, definition.source], [3, { zone: 'x' }, 'api']);
   assert.equal([snapshot.state, snapshot.weight, snapshot.inFlight], ['healthy', 3, 0]);
@@ -126,8 +127,9 @@ test('shows templates, instances and servers as registered and as they are', asy
   assert.equal(gateway.servers(), [gateway.instance('t', 'a')]);
   assert.equal(gateway.templates(), ['t']);
   const view = gateway.template('t');
-  assert.equal(view.settings, { name: 't', loadBalancer: { timeout: 7 } });
-  assert.equal([view.policy.callTimeoutMs, view.instances], [7_000, [definition]]);
+  assert.equal(view.settings, { name: 't', loadBalancer: { timeout: 7, health_check_interval: 5 } });
+  const changed = { callTimeoutMs: 7_000, healthIntervalMs: 5_000 };
+  assert.equal([view.policy, view.instances], [{ ...DEFAULT_POLICY, ...changed }, [definition]]);
 });
 
 test('gives no calls to an instance that drains, until it resumes', async () => {

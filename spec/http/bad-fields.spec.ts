@@ -106,7 +106,12 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
   'PATCH /gateway/templates/demo': [
     [{ strategy: 'fastest' }, 'body.strategy enum'],
     [{ timeout: 0 }, 'body.timeout greater_than_equal'],
+    [{ timeout: 3601 }, 'body.timeout less_than_equal'],
     [{ timeout: 1.5 }, 'body.timeout int_from_float'],
+    [{ timeout: '30' }, 'body.timeout int_type'],
+    [{ health_check_interval: 0 }, 'body.health_check_interval greater_than_equal'],
+    [{ health_check_interval: 3601 }, 'body.health_check_interval less_than_equal'],
+    [{ max_retries: -1 }, 'body.max_retries greater_than_equal'],
     [{ session: 'private' }, 'body.session enum'],
     [{ session_failover: true }, 'body.session_failover enum'],
     [{ max_retries: 11 }, 'body.max_retries less_than_equal'],

@@ -31,7 +31,16 @@ test('take names that the gateway takes', () => {
   for (const name of ['', ' ada', '-ada', 'ädä', 'x'.repeat(65), 'a\n'])
     refuses(() => usernameOf(words(name)), /^a user name is letters, digits/, name);
   assert.is(keyNameOf(words('build server, 🔑')), 'build server, 🔑');
-  for (const name of ['', 'x'.repeat(129), 'a\0b', 'half \ud800'])
+  for (const name of [
+    '',
+    'x'.repeat(129),
+    'a\0b',
+    'a\nb',
+    'half \ud800',
+    'a\u001b[31m',
+    'a\u202egpj',
+    '\u200b',
+  ])
     refuses(() => keyNameOf(words(name)), /^the name of a key has 1 to 128 characters$/);
 });
 
