@@ -4,7 +4,6 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { viewsOf } from '../src/actors/member-views.ts';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-sync.ts';
@@ -77,7 +76,7 @@ test('lists a program of another node, and never starts it', async () => {
   assert.equal(b.definitions, [definition]);
   assert.is(b.harness.backends.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
-  const [view] = viewsOf(b.harness.fleet.members('r'), b.harness.fleet.group('r'));
+  const [view] = b.harness.fleet.group('r').views();
   assert.equal(
     [view?.snapshot.state, view?.snapshot.healthy, view?.snapshot.reason],
     ['stopped', false, 'it runs on the node "a"'],

@@ -10,7 +10,7 @@ import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts'
 import type { JsonObject } from './domain/json.ts';
 import type { DedicatedBounds } from './domain/limits.ts';
 import type { Era } from './domain/mcp.ts';
-import type { BalancerPolicy } from './domain/policy.ts';
+import type { BalancerPolicy, StrategyName } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
@@ -168,6 +168,19 @@ export interface GatewayStats extends MetricsSummary {
   readonly activeConnections: number;
   /** What MCP clients have open. */
   readonly clients: ClientStats;
+}
+
+/** The health of a template, counted from the snapshots of its instances. */
+export interface TemplateHealth {
+  readonly template: string;
+  readonly strategy: StrategyName;
+  /** All instances, including draining ones. */
+  readonly instances: readonly InstanceSnapshot[];
+  /** Without draining and stopped ones. */
+  readonly total: number;
+  readonly healthy: number;
+  /** 0 to 100, one decimal; 0 without instances. */
+  readonly healthPercentage: number;
 }
 
 /** The load of a template now, and the state of its instances. */

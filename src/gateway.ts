@@ -4,7 +4,6 @@
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
 import { EventStream } from './actors/event-stream.ts';
-import type { TemplateHealth } from './actors/template-health.ts';
 import type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
@@ -40,6 +39,7 @@ import type {
   ListResult,
   RequestOptions,
   Server,
+  TemplateHealth,
   TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';

@@ -6,7 +6,6 @@ import './domain/required-node.ts';
 
 export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
 export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
-export type { TemplateHealth } from './actors/template-health.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 export type { ErrorCode } from './domain/errors.ts';
@@ -42,6 +41,7 @@ export type {
   ListResult,
   RequestOptions,
   Server,
+  TemplateHealth,
   TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';

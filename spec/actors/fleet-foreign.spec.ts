@@ -3,7 +3,6 @@
 import * as assert from 'uvu/assert';
 import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
-import { viewsOf } from '../../src/actors/member-views.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { answers, definition, Harness, settled, told } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -105,5 +104,5 @@ test('is stopped, and its reason names the node', () => {
 test.run();
 
 function views() {
-  return viewsOf(harness.fleet.members('t'), harness.fleet.group('t'));
+  return harness.fleet.group('t').views();
 }

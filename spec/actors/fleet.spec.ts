@@ -2,7 +2,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { viewOf, viewsOf } from '../../src/actors/member-views.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -259,7 +258,7 @@ test('scores an instance against the best of its pool', async () => {
   const members = [await harness.add('a', answers()), await harness.add('b', fails('yes'))];
   await harness.call('write').end;
   await harness.call('write').end;
-  const views = viewsOf(members, harness.fleet.group('t'));
+  const views = harness.fleet.group('t').views();
   assert.equal(
     views.map(({ definition: { id }, snapshot: { score } }) => [id, score]),
     [
@@ -268,7 +267,7 @@ test('scores an instance against the best of its pool', async () => {
     ],
   );
   assert.equal(
-    members.map((member) => viewOf(member, harness.fleet.group('t'))),
+    members.map((member) => harness.fleet.group('t').view(member)),
     views,
   );
 });

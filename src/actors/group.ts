@@ -2,19 +2,26 @@
 // all of them full, and its policy. It neither starts nor ends instances (fleet.ts).
 
 import { Subject } from 'rxjs';
+import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import { type Change, Pool } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
 import type { Clock } from '../domain/clock.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
-import type { InstanceState } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
 import type { ForeignInstance } from './foreign-instance.ts';
-import type { InstanceRef } from './instances/instance-ref.ts';
+import { InstanceRef } from './instances/instance-ref.ts';
 
 /** A registered instance: it runs here, or on another node. */
 export type Member = InstanceRef | ForeignInstance;
+
+/** An instance: its definition and its present status. */
+export interface MemberView {
+  readonly definition: InstanceDefinition;
+  readonly snapshot: InstanceSnapshot;
+}
 
 export interface GroupDeps extends Clock {
   /** Numbers in [0, 1). */
@@ -72,6 +79,20 @@ export class Group {
       this.#changes.next({ kind: 'down', id: ref.id });
       this.queue.reconsider();
     }
+  }
+
+  /** Views of all members, in their order. */
+  views(): MemberView[] {
+    const bestMs = bestLatencyMs(this.pool.candidates);
+    return Array.from(this.members.values(), (member) => this.view(member, bestMs));
+  }
+
+  /** Its score depends on the best latency in the pool. */
+  view(member: Member, bestMs = bestLatencyMs(this.pool.candidates)): MemberView {
+    const { definition } = member;
+    if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
+    const score = Math.round(healthScore(member, bestMs) * 10) / 10;
+    return { definition, snapshot: member.snapshot(score, this.pool.ejectionOf(member)) };
   }
 
   close(): void {

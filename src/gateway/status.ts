@@ -4,18 +4,18 @@ import { filter, map, type Observable, startWith } from 'rxjs';
 import { sumOf } from '../actors/client-metrics.ts';
 import { isolateListeners } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import type { Member } from '../actors/group.ts';
-import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
+import type { Member, MemberView } from '../actors/group.ts';
 import { Metrics } from '../actors/metrics.ts';
-import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import type { GatewayStats, Server, TemplateSnapshot } from '../gateway-types.ts';
+import type { InstanceSnapshot } from '../domain/instance.ts';
+import type { StrategyName } from '../domain/policy.ts';
+import type { GatewayStats, Server, TemplateHealth, TemplateSnapshot } from '../gateway-types.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { Mcp } from './mcp.ts';
 
 export interface StatusDeps {
-  readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'members' | 'templates'>;
+  readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'templates'>;
   readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
   /** By template. Default: none. */
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
@@ -34,26 +34,28 @@ export class Status {
   }
 
   server(member: Member): Server {
-    return this.#withClients(viewOf(member, this.#deps.fleet.group(member.template)));
+    return this.#withClients(this.#deps.fleet.group(member.template).view(member));
   }
 
   /** All of them, template by template. */
   servers(): Server[] {
     const { templates } = this.#deps.fleet;
-    return templates.flatMap((template) => this.#views(template)).map((view) => this.#withClients(view));
+    const views = templates.flatMap((template) => this.#deps.fleet.group(template).views());
+    return views.map((view) => this.#withClients(view));
   }
 
   /** TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
     const { policy } = this.#deps.fleet.group(template);
-    const snapshots = this.#views(template).map(({ snapshot }) => snapshot);
-    return healthOf(template, policy.strategy, snapshots);
+    return healthOf(template, policy.strategy, this.#snapshots(template));
   }
 
   /** Cold: the health now, and after each change of an instance of the template. TEMPLATE_NOT_FOUND. */
   health$(template: string): Observable<TemplateHealth> {
     const { events$ } = this.#deps;
-    const changes$ = events$.pipe(filter(changesHealthOf(template)), startWith(undefined));
+    const isChange = (event: GatewayEvent): boolean =>
+      event.type.startsWith('instance.') && 'template' in event && event.template === template;
+    const changes$ = events$.pipe(filter(isChange), startWith(undefined));
     return isolateListeners(changes$.pipe(map(() => this.health(template))));
   }
 
@@ -70,7 +72,7 @@ export class Status {
       template,
       queued: fleet.group(template).queue.length,
       clients: clients.get(template) ?? sumOf([]),
-      instances: this.#views(template).map(({ snapshot }) => snapshot),
+      instances: this.#snapshots(template),
     }));
   }
 
@@ -85,8 +87,23 @@ export class Status {
     return { ...view, warnings, clients: this.#deps.mcp.clientsAt(serverId) };
   }
 
-  #views(template: string): MemberView[] {
-    const { fleet } = this.#deps;
-    return viewsOf(fleet.members(template), fleet.group(template));
+  #snapshots(template: string): InstanceSnapshot[] {
+    return this.#deps.fleet
+      .group(template)
+      .views()
+      .map(({ snapshot }) => snapshot);
   }
+}
+
+/** Draining and stopped instances are listed, but not counted. */
+export function healthOf(
+  template: string,
+  strategy: StrategyName,
+  instances: readonly InstanceSnapshot[],
+): TemplateHealth {
+  const counted = instances.filter(({ state }) => state !== 'draining' && state !== 'stopped');
+  const total = counted.length;
+  const healthy = counted.filter((snapshot) => snapshot.healthy).length;
+  const healthPercentage = total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10;
+  return { template, strategy, instances, total, healthy, healthPercentage };
 }

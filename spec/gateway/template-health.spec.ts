@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
-import { healthOf } from '../../src/actors/template-health.ts';
 import type { InstanceSnapshot, InstanceState } from '../../src/domain/instance.ts';
+import { healthOf } from '../../src/gateway/status.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
